@@ -1,10 +1,10 @@
 """Executable lifecycle specifications: the public interface, described in ``docs/reference/library.md``.
 
-Only the names in ``__all__``, and the attributes and methods that the page describes, are promised to stay.  Each name
-is loaded when it is first used, so that ``import fsm`` and the command's ``--help`` do not wait for the engines.
+Only the names in ``__all__``, and the attributes and methods described on that page, are stable.  Names are imported
+lazily, so that ``import fsm`` and ``fsm --help`` do not have to load the engines.
 """
 
-# Nothing is imported here, not even typing (20 ms): until fsm.__main__ handles signals, Ctrl-C prints a traceback.
+# Don't import anything here, not even typing (20 ms). Ctrl-C prints a traceback until fsm.__main__ handles signals.
 TYPE_CHECKING = False
 
 if TYPE_CHECKING:
@@ -63,15 +63,15 @@ _MODULES = {
     "simulate": "machine.simulation",
     "stateful": "hypothesis_tests",
 }
-"""The module of each public name; the imports above are for type checkers."""
+"""Maps each public name to its module.  The imports above are for type checkers."""
 
 __all__ = list(_MODULES)
 
 
-if not TYPE_CHECKING:  # a type checker would accept any name
+if not TYPE_CHECKING:  # with a visible __getattr__, type checkers accept any name
 
     def __getattr__(name: str) -> object:
-        """Return the public name *name* from its module."""
+        """Import the public name *name* from its module."""
         if name not in _MODULES:
             raise AttributeError(f"module 'fsm' has no attribute {name!r}")
         from importlib import import_module  # noqa: PLC0415  (see above)

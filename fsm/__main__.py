@@ -1,11 +1,11 @@
-"""``python -m fsm``, and the command ``fsm``: signals are handled before anything slow is imported."""
+"""Entry point of ``python -m fsm`` and the ``fsm`` command.  Installs signal handlers before any slow import."""
 
 import os
 import sys
 
 
 def main() -> None:
-    """Run the command; its result is the exit code."""
+    """Run the ``fsm`` command."""
     try:
         import signal  # noqa: PLC0415  (this import itself takes some milliseconds)
 
@@ -26,16 +26,16 @@ def main() -> None:
             cli.main()
         except BaseException as error:  # noqa: BLE001  (a library may be missing; a SUT may raise anything)
             INTERRUPTION.end(error)
-    except KeyboardInterrupt as error:  # a second signal, after the first was caught and before end() ignores signals
+    except KeyboardInterrupt as error:  # a second signal arrived before end() ignored signals
         INTERRUPTION.end(error)
 
 
 def _leave() -> None:
-    """End the process immediately: nothing has begun that must be cleaned up."""
+    """Exit immediately.  Nothing needs cleaning up yet."""
     try:
         os.write(2, b"interrupted\n")
     finally:
-        os._exit(130)  # INTERRUPTED, whose module may not be imported yet
+        os._exit(130)  # same as INTERRUPTED, but its module may not be imported yet
 
 
 if __name__ == "__main__":

@@ -1,12 +1,12 @@
-"""Functions compiled to machine code when they are first called; the code is kept in the user's cache folder.
+"""Functions that numba compiles on first call, caching the machine code in the user's cache directory.
 
-The code is stored under a hash of the text of all modules with compiled functions in the function's package.  So code
-of another version is never used, and code of the same text is, wherever the package is; it may be deleted at any time.
-A compiled function may therefore use only definitions in these modules and in this one.  If nothing can be written, it
-is compiled in each process.
+The cache key is a hash of the source of this module and of all modules with compiled functions in the function's
+package.  Code from another version is therefore never used, and identical sources share code wherever the package is
+installed.  A compiled function may use only definitions from the hashed modules.  The cache can be deleted at any time.
+If it is not writable, functions are compiled again in each process.
 
-Numba counts references to arrays.  If many arrays are passed from function to function, counting costs more than the
-work itself; a *lean* function does not count, and makes no arrays.
+Numba counts references to arrays.  If many arrays are passed between functions, reference counting costs more than the
+work itself.  A *lean* function is compiled without reference counting and must not create arrays.
 """
 
 import hashlib
@@ -24,52 +24,52 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numpy.typing import NDArray
 
 Number: TypeAlias = int | np.int64
-"""A number; in a compiled function both types are the same."""
+"""An integer.  Compiled functions treat both types alike."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
 Numbers: TypeAlias = NDArray[np.int64]
 
 ENOUGH: Final = 1 << 24
-"""Free bytes required to keep machine code, which takes a small part of them."""
+"""Minimum free disk space, in bytes, for caching machine code.  The code itself takes much less."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
 EIGHT: Final = np.uint64(8)
-"""Unsigned, because arithmetic with a signed number would result in a float."""
+"""These are unsigned because numba turns arithmetic that mixes signed and unsigned integers into floats."""
 
 ZERO: Final = np.int64(0)
-"""Passed instead of a literal 0, for which the function would be compiled once more."""
+"""Pass this instead of a literal 0, for which numba would compile the function again."""
 
 F = TypeVar("F", bound=Callable[..., object])
 
 
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
-"""The decorator with all of its options: the one that turns off reference counting has no type."""
+"""``numba.njit``, cast because its annotations lack the option that disables reference counting."""
 
 _LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 _KEPT: Final = {"no_cfunc_wrapper": True}
-"""Leaves out what only calls from elsewhere need; compiling that as well took a third of the time."""
+"""Omits the wrapper for calls from C, which takes a third of the compilation time."""
 
 
 def inner(function: F) -> F:
-    """Compile *function* into the compiled functions that call it; Python cannot call it at all."""
+    """Compile *function* for calls from other compiled functions only.  Python code cannot call it."""
     return cast("F", _njit(**_INNER)(function))
 
 
 def lean_inner(function: F) -> F:
-    """Like :func:`inner`, for a *function* that makes no arrays."""
+    """Like :func:`inner`, for a *function* that creates no arrays."""
     return cast("F", _njit(**_INNER, **_LEAN)(function))
 
 
 def compiled(function: F) -> F:
-    """Compile *function*, which is always called with arguments of the same types, and keep the machine code."""
+    """Compile *function* and cache the machine code.  Every call must pass arguments of the same types."""
     return _kept(function, {})
 
 
 def lean(function: F) -> F:
-    """Like :func:`compiled`, for a *function* that makes no arrays."""
+    """Like :func:`compiled`, for a *function* that creates no arrays."""
     return _kept(function, _LEAN)
 
 
@@ -86,11 +86,11 @@ def _kept(function: F, options: Mapping[str, bool]) -> F:
 
 
 class _Place:
-    """Location of the kept code of *function*; a folder has code of one text only, so no times are compared."""
+    """Cache locator for *function*.  Each folder belongs to one version of the sources, so timestamps don't matter."""
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
-        self._py_file = self._code.co_filename  # in numba's warning that the code cannot be kept
+        self._py_file = self._code.co_filename  # numba names this file if it warns that it cannot cache
 
     @classmethod
     def from_function(cls, function: FunctionType, _path: str) -> Self:
@@ -118,13 +118,13 @@ class _Kept(FunctionCache):
 
 
 def is_compiled(text: bytes) -> bool:
-    """Check whether the module with this *text* has compiled functions."""
+    """Check whether the module with the source *text* defines compiled functions."""
     return any(b"\n@" + each in text for each in (b"compiled", b"beside", b"inner", b"lean"))
 
 
 @cache
 def _folder(package: Path) -> str:
-    """Return the folder for the machine code of the modules in *package*; empty if it cannot be written."""
+    """Return the cache folder for the machine code of *package*, or an empty string if it is not writable."""
     kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
     texts = (path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
     text = b"".join(each for each in texts if is_compiled(each))
@@ -141,7 +141,7 @@ def _folder(package: Path) -> str:
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """Return a hash, all of whose bits are usable, of the bytes from *start* to *end*; reads eight at a time."""
+    """Return a hash of ``text[start:end]``, reading eight bytes at a time.  All of its bits are well mixed."""
     at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD
@@ -150,13 +150,13 @@ def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
     while at < last:
         mixed = (mixed ^ np.uint64(text[at])) * SPREAD
         at += np.uint64(1)
-    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # so that the last bytes affect the lowest bits
+    mixed = (mixed ^ mixed >> np.uint64(29)) * SPREAD  # lets the last bytes affect the lowest bits
     return mixed ^ mixed >> FOLD
 
 
 @lean_inner
 def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begin: Number, length: Number) -> bool:
-    """Check whether *length* bytes are equal in *text* from *start* on and in *other* from *begin* on."""
+    """Check whether *length* bytes of *text* at offset *start* equal those of *other* at offset *begin*."""
     at, by, last = np.uint64(start), np.uint64(begin), np.uint64(start + length)
     while at + EIGHT <= last:
         if eight(text, at) != eight(other, by):
@@ -173,7 +173,7 @@ def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begi
 
 @lean_inner
 def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin: Number, length: Number) -> None:
-    """Copy *length* bytes of *text*, from *start* on, into *to*, from *begin* on."""
+    """Copy *length* bytes of *text* at offset *start* to offset *begin* of *to*."""
     at, by = np.uint64(start), np.uint64(begin)
     for each in range(np.uint64(length)):
         to[by + each] = text[at + each]
@@ -181,7 +181,7 @@ def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin:
 
 @lean_inner
 def eight(text: NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Return the eight bytes from *at* on as one number, the first byte lowest."""
+    """Return the eight bytes at offset *at* as a little-endian integer."""
     word = np.uint64(0)
     for each in range(8):
         word |= np.uint64(text[at + np.uint64(each)]) << np.uint64(8 * each)

@@ -1,7 +1,7 @@
-"""Errors in an input: what was found, where, and how to fix it.
+"""Input errors: what is wrong, where it is, and how to fix it.
 
-A *problem* is one error with a place and a stable code.  All problems of an input are collected and raised together as
-:class:`InputError`, so that its author sees them in one run.  Findings about a behaviour are not errors; they are
+A *problem* is a single error with a location and a stable code.  All problems in an input are collected and raised
+together as an :class:`InputError`, so that one run reports them all.  Findings about behaviour are not errors but
 verdicts (:mod:`fsm.verdict`).
 """
 
@@ -21,31 +21,31 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""Address of the guide; ``pyproject.toml`` has it too."""
+"""URL of the documentation.  Keep it in sync with ``pyproject.toml``."""
 
 MOST: Final = 100
-"""Number of problems of one input that a message lists."""
+"""Maximum number of problems listed in an error message."""
 
 _WHOLE: Final = 50_000
-"""Characters of a message after which no further problem is listed."""
+"""Length of an error message, in characters, beyond which no further problems are listed."""
 
 _LONGEST: Final = 2_000
 
 _OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
-"""Control characters except tabs and newlines, other line ends, and characters that change the direction of writing."""
+"""Control characters other than tab and newline, Unicode line separators, and bidirectional formatting characters."""
 
 WRONG_INPUT: Final = 2
-"""The exit code of a command whose input cannot be used."""
+"""Exit code for invalid input."""
 
 UNDECIDED: Final = 3
-"""The exit code if the answer is unknown."""
+"""Exit code if the verdict is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule for inputs: what it finds, why that is wrong, an example, and the same example fixed.
+    """A rule that inputs must obey: what it finds, why that is wrong, and an example before and after the fix.
 
-    ``wrong`` and ``right`` are a part of a file, a file, or a command; ``\\xNN`` in them is a byte that is not UTF-8.
+    ``wrong`` and ``right`` are a file, part of a file, or a command.  In them, ``\\xNN`` stands for a non-UTF-8 byte.
     """
 
     finds: str
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """One error in an input; ``line`` 0 means the whole file; ``hint``, the remedy, has no capital and no full stop."""
+    """An error in an input.  ``line`` is 0 for the whole file.  ``hint`` is a phrase that says how to fix it."""
 
     path: str
     line: int
@@ -66,7 +66,7 @@ class Problem:
 
     @property
     def link(self) -> str:
-        """Address of the guide's entry about the code."""
+        """URL of the documentation for this problem's code."""
         return about_code(self.code)
 
     def __str__(self) -> str:
@@ -76,7 +76,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """An input that cannot be used; ``problems`` has everything found in it, the message the first ones."""
+    """Invalid input.  ``problems`` lists everything that is wrong with it; the message shows only the first ones."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -88,7 +88,7 @@ class InputError(Exception):
 
 
 def documented(page: str) -> str:
-    """Return the address of a *page* of the guide, or of a part of it.
+    """Return the URL of a *page* of the documentation, optionally with a ``#fragment``.
 
     >>> documented("reference/trace-format#tables")
     'https://container-fsm.readthedocs.io/en/latest/reference/trace-format.html#tables'
@@ -98,12 +98,12 @@ def documented(page: str) -> str:
 
 
 def about_code(code: str) -> str:
-    """Return the address of the guide's entry about the *code* of a rule."""
+    """Return the URL of the documentation for the rule *code*."""
     return documented(f"reference/codes#{code.lower()}")
 
 
 def visible(text: str) -> str:
-    r"""Return *text* with everything that a terminal would obey, or could not show, written as escapes.
+    r"""Return *text* with all non-printable characters escaped.
 
     >>> print(visible("evil\x1b[2J"))
     evil\x1b[2J
@@ -116,7 +116,7 @@ def _escape(character: str) -> str:
 
 
 def obeyed(text: str) -> str:
-    r"""Return the first character of *text* that a terminal would obey, or that reorders text; empty if none.
+    r"""Return the first character in *text* that can control a terminal or reorder text, or an empty string.
 
     >>> obeyed("a\tline\n"), obeyed("evil\x1b[2J"), obeyed("a\u202eb")
     ('', '\x1b', '\u202e')
@@ -126,7 +126,7 @@ def obeyed(text: str) -> str:
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""Return *text* with each character that :func:`obeyed` finds replaced by its *escape*.
+    r"""Return *text* with every character that :func:`obeyed` looks for replaced by the result of *escape*.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
@@ -136,27 +136,27 @@ def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
 
 
 def reason(error: Exception) -> str:
-    """Return the reason for the *error* of a system call, as the end of a sentence."""
+    """Return the message of *error* in lower case, without any errno, for use in a sentence."""
     return ((error.strerror if isinstance(error, OSError) else "") or str(error)).lower()
 
 
 def encodable(name: str) -> str:
-    """Return the file *name* with bytes that are not UTF-8 replaced."""
+    """Return the file name *name* with undecodable bytes replaced by ``?``."""
     return name.encode(errors="replace").decode()
 
 
 def printable(text: str) -> str:
-    """Return *text*, which may contain parts of an input, as one line, escaped and not too long to read."""
+    """Return *text*, which may quote an input, as a single line that is escaped and shortened if necessary."""
     return visible(text if len(text) <= _LONGEST else f"{text[: _LONGEST // 2]} … {text[-_LONGEST // 2 :]}")
 
 
 def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> InputError:
-    """Return the error of an input with one problem."""
+    """Return an :class:`InputError` with a single problem."""
     return InputError([Problem(path=path, line=line, code=code, what=what, hint=hint)])
 
 
 def a_system(name: str) -> InputError:
-    """Return the error that the model *name* is a system although a machine is required."""
+    """Return the error for using the system *name* where a machine is required."""
     hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
     return refused(name, "FSM001", "is a system, not a machine", hint)
 
@@ -168,9 +168,9 @@ def require_machine(given: object) -> None:
 
 
 def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the file as UTF-8") -> str:
-    """Return *data* as text, without a byte order mark.
+    """Decode *data* as UTF-8 and remove any byte order mark.
 
-    Raises :class:`InputError` with *code* and *hint* if it is not UTF-8.
+    Raise :class:`InputError` with *code* and *hint* if *data* is not valid UTF-8.
     """
     try:
         return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
@@ -181,7 +181,7 @@ def decoded_text(data: bytes, path: str, *, code: str, hint: str = "save the fil
 
 
 def nearest(word: str, known: Iterable[str], *, of: str) -> str:
-    """Return the hint for an unknown *word*: the closest known one, and all of them.
+    """Return a hint for the unknown *word*: the closest match among the *known* words, and the list of them all.
 
     >>> nearest("opend", ["shut", "open"], of="states")
     "did you mean 'open'? states: shut, open"
@@ -195,7 +195,10 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
 
 
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
-    """Import *module*, whose libraries come with an *extra*; without them, raise :class:`InputError` about *of*."""
+    """Import *module*, which needs the optional dependencies in *extra*.
+
+    Raise :class:`InputError` about *of* if they are not installed.
+    """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
@@ -206,21 +209,21 @@ def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
 
 
 def stdin() -> BinaryIO:
-    """Return the bytes of standard input; raises ``OSError`` if it is closed, as by the shell's ``<&-``."""
+    """Return standard input as a binary stream.  Raise ``OSError`` if it is closed, as after ``<&-`` in a shell."""
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
     return sys.stdin.buffer
 
 
 def is_file(path: Path | str) -> bool:
-    """Check whether *path* is a file; false for a name that is too long, for which ``pathlib`` raises."""
+    """Check whether *path* is a file.  Return False if the name is too long, for which ``pathlib`` raises."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Return the bytes of the file at *path*, at most *most* + 1 of them; with *dash*, ``-`` is standard input.
+    """Read at most *most* + 1 bytes from the file at *path*.  If *dash* is true, ``-`` means standard input.
 
-    Raises :class:`InputError` with *code* and *hint* if it cannot be read.
+    Raise :class:`InputError` with *code* and *hint* if the file cannot be read.
     """
     try:
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:

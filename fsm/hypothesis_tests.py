@@ -1,6 +1,6 @@
-"""A machine as a Hypothesis stateful test, for the test suite of an implementation.
+"""Hypothesis stateful tests generated from a machine, for use in an implementation's test suite.
 
-It runs the tests of :mod:`fsm.conformance`; here a failure becomes an :class:`AssertionError` with the words of a
+They run the tests of :mod:`fsm.conformance`.  A failure is raised as an :class:`AssertionError` that contains the
 report.
 """
 
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 def stateful(
     machine: Machine, sut: str | Callable[[], SUT], *, profile: str | None = None
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives a SUT and judges each step against *machine*.
+    """Return a Hypothesis state machine that drives a SUT and checks each step against *machine*.
 
-    It is run like any other: as ``TestCase``, with ``settings``. It fails with an :class:`AssertionError` that says
-    what is not legal, and why.  *sut* creates the SUT, or names it as for :func:`fsm.conform`.
+    Run it like any other, through its ``TestCase`` and with ``settings``.  It fails with an :class:`AssertionError`
+    that says what is illegal and why.  *sut* is a factory for the SUT, or its name as for :func:`fsm.conform`.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test

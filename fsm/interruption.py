@@ -1,4 +1,4 @@
-"""Early ends of a command: interrupted, out of time, out of memory, or an error in fsm."""
+"""Ending a command early: on a signal, when it exceeds its time or memory limit, or after an internal error."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""From ``sysexits.h``: an error in fsm itself; there is no verdict."""
+"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``).  There is no verdict."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
@@ -31,21 +31,21 @@ _STARVED: Final = (
 
 _ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _LOOK: Final = 0.05
-"""Seconds of computing between two checks of what was used: less than it takes to fill much memory."""
+"""CPU seconds between resource checks.  Short, so that a command cannot allocate much memory in between."""
 
 
 _GRACE: Final = 10.0
-"""Seconds of computing after which a command that was asked to end is interrupted."""
+"""CPU seconds that a command has to end by itself when it exceeds a limit, before it is interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds in which a repeated signal is ignored: ``timeout`` sends its signal to a process and then to its group."""
+"""Seconds for which a repeated signal is ignored.  ``timeout`` signals first the process and then its group."""
 
 
 class Interruption:
-    """Lets a signal end the command, which cleans up; nothing that it still finds is a verdict.
+    """Signal handler that interrupts the command with ``KeyboardInterrupt``, so that it cleans up.
 
-    The exception may get lost, for example in a finalizer, or be caught by code that treats it as a failure of the
-    system under test.  So from the first signal on nothing is written to standard output, and the exit code is settled.
+    The exception may be lost, for example in a finalizer, or be mistaken for a failure of the system under test.
+    Standard output is therefore discarded from the first signal on, and the exit code can no longer change.
     """
 
     def __init__(self) -> None:
@@ -60,23 +60,24 @@ class Interruption:
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Continue in a child process, whose end becomes *unknown* unless it has told the parent its exit code.
+        """Fork and continue in the child process.  The parent waits and exits with the code that the child reports.
 
-        Under a memory limit, libraries end a process in ways it cannot catch: OpenBLAS calls ``exit(1)``, C++ aborts.
+        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`.  Under a memory
+        limit, libraries end the process in ways that Python cannot catch: OpenBLAS calls ``exit(1)``, and C++ aborts.
         """
         reading, writing = os.pipe()
-        os.set_blocking(reading, False)  # processes left behind by the child may keep the other end open
+        os.set_blocking(reading, False)  # a process the child leaves behind may keep the write end open
         awaited = {signal.SIGCHLD, *(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
             self._supervisor = writing
-            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # OpenBLAS takes memory for each thread
+            os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # OpenBLAS allocates memory for each thread
             signal.pthread_sigmask(signal.SIG_UNBLOCK, awaited)
             return
-        # The signals stay blocked and are awaited: a signal just before a wait for the child would be handled only
-        # after it.
-        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler it may be dropped, although it is blocked
+        # Keep the signals blocked and use sigwait: if a handler ran just before a blocking wait for the child, the
+        # signal would not be forwarded until the child had exited.
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # without a handler, even a blocked SIGCHLD may be discarded
         while not (ended := os.waitpid(child, os.WNOHANG))[0]:
             if (number := signal.sigwait(awaited)) != signal.SIGCHLD:
                 os.kill(child, number)
@@ -88,20 +89,21 @@ class Interruption:
             os.kill(os.getpid(), signal.SIGPIPE)
         with suppress(OSError):
             os.write(2, f"{_STARVED}\n".encode())
-        os._exit(3)  # UNDECIDED, whose module is not imported here
+        os._exit(3)  # same as UNDECIDED, but its module is not imported here
 
     def expect(self) -> None:
-        """Handle the signals that end a command."""
+        """Install this object as the handler of the signals that end a command."""
         handled = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # nohup ignores SIGHUP
         for each in handled:
             signal.signal(each, self)
-        # Python resets handlers before it frees modules; a signal in these milliseconds would change the exit code.
+        # Python restores the default handlers before it frees modules. A signal in between would change the exit code.
         atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code, whatever signal follows, unless one came already: the verdict has been printed.
+        """Make *code* the exit code even if a signal follows.  Called when the verdict has been printed.
 
-        A signal within a second is ignored; a later one ends the process immediately, in case the clean-up hangs.
+        Do nothing if a signal has already arrived.  Afterwards, signals are ignored for a second.  A later one ends the
+        process immediately, in case the clean-up hangs.
         """
         if not self.came:
             self._asked = 0, time.monotonic()
@@ -111,10 +113,10 @@ class Interruption:
 
     @contextmanager
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
-        """Interrupt a command that computes for more than *seconds*, or takes more than *memory* bytes.
+        """Interrupt the command if it uses more than *seconds* of CPU time or *memory* bytes of memory.
 
-        Child processes do not count.  The system refuses a single allocation that far exceeds *memory*.  Its limit
-        cannot be lower, because Python may loop for ever if there is not even memory for handling an error.
+        Child processes are not counted.  ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
+        allocations.  It cannot be lower, because Python may loop forever if there is no memory to handle an error.
         """
         try:
             import resource  # noqa: PLC0415
@@ -136,9 +138,11 @@ class Interruption:
 
     @contextmanager
     def softly(self) -> Iterator[Callable[[], str]]:
-        """Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded, else "".
+        """Let the command react to an exceeded limit itself.
 
-        A command that then ends is not interrupted, unless it takes a tenth more memory, or some more seconds.
+        Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded, and an
+        empty string until then.  The command is interrupted only if it then exceeds the memory limit by 10 % or runs
+        for another :data:`_GRACE` seconds.
         """
         excess: list[str] = []
         self._excess = excess
@@ -149,9 +153,9 @@ class Interruption:
 
     @contextmanager
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
-        """Let a signal call *end*, for a command that does not end by itself; another signal interrupts the command.
+        """Call *end* on the first signal, for a command that runs until it is stopped.
 
-        The same signal within a second does not count as another one.
+        A second signal interrupts the command.  The same signal within a second is ignored.
         """
         self._end = end
         try:
@@ -161,7 +165,7 @@ class Interruption:
 
     @contextmanager
     def sets(self) -> Iterator[Event]:
-        """Yield an event of the running loop that a signal sets, like :meth:`ends`."""
+        """Yield an asyncio event that is set on the first signal; see :meth:`ends`."""
         from asyncio import Event, get_running_loop  # noqa: PLC0415  (other commands need no loop)
         from socket import socketpair  # noqa: PLC0415
 
@@ -170,7 +174,7 @@ class Interruption:
         with woken, waking, self.ends(lambda: loop.call_soon_threadsafe(over.set)):
             woken.setblocking(False)  # noqa: FBT003
             waking.setblocking(False)  # noqa: FBT003
-            # A signal just before the loop waits would be handled only when something else wakes it.
+            # Without a wakeup file descriptor, a signal just before the loop blocks would not wake the loop.
             loop.add_reader(woken, woken.recv, 64)
             before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
             try:
@@ -180,7 +184,7 @@ class Interruption:
                 loop.remove_reader(woken)
 
     def without_end(self) -> None:
-        """Remove the limit on computing time."""
+        """Remove the limit on CPU time."""
         self._ends = math.inf
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
@@ -200,18 +204,19 @@ class Interruption:
         if not self.came:
             self.came = True
             discard(sys.stdout)
-            # Messages about what is abandoned half-way are of no use.
+            # Suppress messages about abandoned work.
             sys.unraisablehook = lambda _: None
             threading.excepthook = lambda _: None
             warnings.simplefilter("ignore")
             if "logging" in sys.modules:
                 sys.modules["logging"].disable()
-        # An exception raised between two steps of a loop loses the next step, and whatever awaits it waits for ever.
+        # Raise from a callback: between two callbacks, the exception would make asyncio lose the next callback, and
+        # whatever awaits it would wait forever.
         running = getattr(sys.modules.get("asyncio.events"), "get_running_loop", None)
         if running is not None and not self._left_to_loop:
-            with suppress(RuntimeError):  # no loop runs
+            with suppress(RuntimeError):  # there is no running loop
                 running().call_soon_threadsafe(self._raise)
-                self._left_to_loop = True  # then another signal interrupts a step that never ends
+                self._left_to_loop = True  # if the current callback never returns, the next signal raises at once
                 return
         self._raise()
 
@@ -220,7 +225,7 @@ class Interruption:
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
     def _look(self, number: int, frame: FrameType | None) -> None:
-        """Interrupt a command that has exceeded a limit, again each second, unless a signal has interrupted it."""
+        """Interrupt the command, once a second, if it has exceeded a limit and no signal has interrupted it."""
         del number, frame
         over = ""
         if not self.came and (now := time.process_time()) >= self._ends:
@@ -237,18 +242,18 @@ class Interruption:
             self._interrupt()
 
     def end(self, error: BaseException) -> NoReturn:
-        """Print why the command ends, interrupted or by *error*, and exit."""
+        """Exit after *error* or an interruption, printing the reason."""
         if isinstance(error, SystemExit) and not self.came:
             self.settle(error.code if isinstance(error.code, int) else 0)
             raise error
-        code, why = INTERRUPTED, "interrupted"  # no import for these: another signal may come
+        code, why = INTERRUPTED, "interrupted"  # import nothing for these: another signal may arrive
         if self.over:
             from fsm.errors import UNDECIDED  # noqa: PLC0415
 
             code, why = UNDECIDED, self.over
         if not self.came and not isinstance(error, KeyboardInterrupt):
             code, why = INTERNAL_ERROR, internal(error)
-        if code == INTERRUPTED and not self.came:  # no signal: Python may do so if memory runs out
+        if code == INTERRUPTED and not self.came:  # not from a signal: Python may raise it if memory runs out
             self._supervisor = None
         self.came = False
         self.settle(code)
@@ -260,7 +265,7 @@ class Interruption:
 
 
 def internal(error: BaseException) -> str:
-    """Return the line that reports *error*, an error in fsm itself; with ``--debug``, below its traceback."""
+    """Return the line that reports *error* as a bug in fsm, preceded by the traceback if ``--debug`` is given."""
     import traceback  # noqa: PLC0415  (seldom needed, and every command would wait for it)
     from importlib.metadata import version  # noqa: PLC0415
 
@@ -273,13 +278,13 @@ def internal(error: BaseException) -> str:
 
 
 def discard(stream: TextIO | None) -> None:
-    """Discard what is still to be written to *stream*, so that no second message appears at exit."""
+    """Discard buffered and future output to *stream*, so that flushing it at exit cannot fail."""
     if stream is not None:  # None if the caller closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process uses; 0 if the system does not say."""
+    """Return the resident memory of this process in bytes, or 0 if it is unknown."""
     with suppress(OSError), open("/proc/self/statm", "rb") as file:  # noqa: PTH123  (text may import a codec now)
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return 0

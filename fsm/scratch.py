@@ -1,4 +1,4 @@
-"""Folders that last as long as their process; the next process deletes those that a killed one has left."""
+"""Temporary folders that last as long as their process.  If the process is killed, a later one deletes them."""
 
 import os
 import re
@@ -13,14 +13,14 @@ from typing import Final
 _PREFIX: Final = "container-fsm-scratch-"
 _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
 _YOUNG: Final = 60.0
-"""Seconds in which a new folder may not have been locked yet."""
+"""Age in seconds below which a folder is not deleted, because its owner may not have locked it yet."""
 
 
 class ScratchFolder:
-    """A new, empty folder at ``name``, in *where* or in the system's folder for such; :meth:`close` deletes it.
+    """A new temporary folder at ``name``, in *where* or the system's temporary folder; :meth:`close` deletes it.
 
-    A lock that lasts as long as the process distinguishes folders in use from those that a killed process has left.
-    Windows has no such lock, so nothing is deleted later there.
+    The process holds a lock on the folder, so that folders in use can be told from those that a killed process left
+    behind.  Windows has no such lock, so abandoned folders are never deleted there.
 
     >>> with ScratchFolder() as folder:
     ...     (Path(folder) / "state").touch()
@@ -42,7 +42,7 @@ class ScratchFolder:
         self.close()
 
     def close(self) -> None:
-        """Delete the folder with its contents; may be called again."""
+        """Delete the folder with its contents.  Calling this again has no effect."""
         self._folder.cleanup()
         if self._lock >= 0:
             os.close(self._lock)
@@ -51,7 +51,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete the folders in *where* that no process uses any longer; only once in a process."""
+    """Delete abandoned folders in *where*.  A process does this once per *where*."""
     with suppress(OSError), os.scandir(where) as entries:
         for each in entries:
             with suppress(OSError):
@@ -62,7 +62,7 @@ def sweep(where: str) -> None:
 def _delete_unused(folder: Path, found: os.stat_result) -> None:
     if found.st_uid != os.geteuid() or time.time() - found.st_mtime < _YOUNG:
         return
-    lock = _locked(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # OSError: it is in use
+    lock = _locked(str(folder), os.O_RDONLY | os.O_NOFOLLOW)  # raises OSError if the folder is in use
     try:
         shutil.rmtree(folder, ignore_errors=True)
     finally:
@@ -70,7 +70,7 @@ def _delete_unused(folder: Path, found: os.stat_result) -> None:
 
 
 def _locked(folder: str, how: int) -> int:
-    """Return a descriptor of *folder* that locks it; -1 on Windows."""
+    """Lock *folder* and return the file descriptor that holds the lock, or -1 on Windows."""
     try:
         from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415
     except ImportError:

@@ -1,8 +1,8 @@
-"""Protocols of an implementation that is tested against its machine.
+"""Protocols for implementations that are tested against a machine.
 
-A *system under test* is one entity: one container, one door.  :class:`SUT` is all that is required; the other protocols
-are optional, and are detected by :func:`isinstance`.  Without ``outputs``, outputs are not compared; without ``begin``
-and ``end``, states that are met only while a call is in progress are not tested.
+A *system under test* (SUT) is one entity, such as a container or a door.  Only :class:`SUT` is required.  The other
+protocols are optional and are detected with :func:`isinstance`.  Without ``outputs``, outputs are not compared.
+Without ``begin`` and ``end``, states that occur only while a call is in progress are not tested.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -10,13 +10,14 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""The part of an event that a test asks for: all of it, its beginning, its next stage, or a crash of the SUT in it."""
+"""What a test does with an event: all of it, its beginning, its next stage, or a crash of the SUT during it."""
 
 
 class Stimulus(NamedTuple):
-    """One action of a test on an event; ``expected`` are the outcomes that the event should have, by stage.
+    """One action of a test.  ``expected`` lists the outcome that the event should have at each stage.
 
-    Without a choice, ``expected`` is empty.  A crash is at effect ``point``; its last outcome is that of the restart.
+    ``expected`` is empty if there is only one possible outcome.  For a crash, ``point`` is the number of the effect
+    just before which the SUT crashes, and the last expected outcome is that of the restart.
     """
 
     event: str
@@ -25,7 +26,7 @@ class Stimulus(NamedTuple):
     point: int = 0
 
     def __str__(self) -> str:
-        """Return the stimulus as it is written after ``--replay``.
+        """Return the stimulus in the notation of ``--replay``.
 
         >>> str(Stimulus("start", "end", ("failed",))), str(Stimulus("stop"))
         ('end start=failed', 'stop')
@@ -38,9 +39,9 @@ class Stimulus(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Response:
-    """Response of a SUT to a stimulus: its reply, the state shown, and the outputs.
+    """A SUT's response to a stimulus: its reply, the state it shows, and its outputs.
 
-    ``reply`` is ``None`` while the call is in progress; ``outputs`` is ``None`` if they cannot be seen.
+    ``reply`` is ``None`` while the call is in progress.  ``outputs`` is ``None`` if outputs cannot be observed.
     """
 
     reply: str | None = ""
@@ -49,7 +50,7 @@ class Response:
 
 
 class SUT(Protocol):
-    """One entity of a machine, in an implementation.
+    """One entity in an implementation of a machine.
 
     >>> class Door:
     ...     def reset(self) -> None:
@@ -67,18 +68,18 @@ class SUT(Protocol):
     """
 
     def reset(self) -> None:
-        """Start again in the machine's initial state, whatever happened before."""
+        """Return to the machine's initial state, whatever happened before."""
 
     def do(self, event: str) -> str:
-        """Let *event*, by its name in the machine, happen from beginning to end.
+        """Perform *event*, a name from the machine, from beginning to end.
 
-        Returns the reply of a call, ``ok`` or an error code such as ``NOT_FOUND``, and the empty string for an event
-        without a reply.  Raises :class:`UnsupportedError` for an event that this implementation does not have or cannot
-        be made to take.
+        Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``.  Return an empty string for an event
+        without a reply.  Raise :class:`UnsupportedError` if this implementation does not have the event or cannot
+        trigger it.
         """
 
     def shows(self) -> str:
-        """Return what an observer reads now, among what the machine's states show; empty if that is not known."""
+        """Return what an observer sees now, as the machine's states show it, or an empty string if it is unknown."""
 
     def close(self) -> None:
         """Release all resources; no method is called after this."""
@@ -86,43 +87,46 @@ class SUT(Protocol):
 
 @runtime_checkable
 class Emitting(Protocol):
-    """A SUT whose outputs can be seen."""
+    """A SUT whose outputs can be observed."""
 
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call, in order; ``None`` if unseen.  Called after :meth:`SUT.shows`."""
+        """Return the outputs since the last call, or ``None`` if they are unknown.  Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields, which are checked against the machine's clauses on them."""
+    """A SUT whose status has fields.  They are checked against the machine's clauses on fields."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the fields that are shown now, by the machine's names; called after :meth:`SUT.shows`."""
+        """Return the current fields under the machine's names for them.  Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
 class Arranging(Protocol):
-    """A SUT whose surroundings can be arranged so that an event ends in a given way."""
+    """A SUT whose environment can be set up to produce a given outcome."""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Arrange that *event*, which is next, ends with the outcome that the machine calls *outcome*.
+        """Arrange for the next event, *event*, to have the outcome that the machine calls *outcome*.
 
-        Called before each ``do``, ``begin`` and ``end`` of an event with several outcomes; before ``do`` of a call that
-        takes time, once for each of its stages, in order.  Returning true is a promise: if the event ends differently,
-        the test fails.  An arrangement that did not affect the next event is dropped.
+        This is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes.  Before ``do`` of a
+        call that takes time, it is called once for each stage, in order.  If this returns True and the event has a
+        different outcome, the test fails.  An arrangement applies only to the next event.
         """
 
 
 @runtime_checkable
 class ArrangingStages(Protocol):
-    """A SUT that must be told the stage for which an outcome is arranged; used instead of :class:`Arranging`."""
+    """A SUT that has to know the stage for which an outcome is arranged.  Used instead of :class:`Arranging`."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
-        """Arrange *outcome* for the *stage* ``begin`` or ``end`` of a call that takes time; empty for other events."""
+        """Arrange for *event* to have *outcome* at *stage*, as :meth:`Arranging.arrange` does.
+
+        *stage* is ``begin`` or ``end`` for a call that takes time, and empty for other events.
+        """
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
-    """Return the function of *sut* that arranges an outcome for an event and its stage; ``None`` if it has none."""
+    """Return the function of *sut* that arranges an outcome for an event and stage, or ``None`` if it has none."""
     if isinstance(sut, ArrangingStages):
         return sut.arrange_stage
     if isinstance(sut, Arranging):
@@ -132,77 +136,78 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 
 @runtime_checkable
 class Limited(Protocol):
-    """A SUT in a world that no test controls: some outcomes are out of reach, and some signals come unasked.
+    """A SUT in an environment that tests do not fully control.
 
-    Its steps take long: a test of it continues where another has ended.
+    Some outcomes cannot be produced, and some signals occur spontaneously.  Its steps are slow, so each test continues
+    from where the previous one ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Return whether tests need not try for this *outcome* of *event*; it is judged if it occurs.
+        """Check whether tests can do without *outcome* of *event*.  It is still checked if it occurs.
 
         *outcome* is empty if the event has only one.
         """
 
     def unasked(self) -> Collection[str]:
-        """Return the signals that may also happen between the steps of a test."""
+        """Return the signals that may also occur spontaneously between the steps of a test."""
 
 
 @runtime_checkable
 class Overlapping(Protocol):
-    """A SUT that other events can reach while one of its calls is in progress."""
+    """A SUT that can handle other events while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
-        """Let the call *event* begin; return ``None`` if it is now in progress, else its reply."""
+        """Begin the call *event*.  Return ``None`` if it is now in progress, or its reply if it has ended."""
 
     def end(self, event: str) -> str | None:
-        """Let the call *event* in progress advance by one stage; return ``None`` if it still is, else its reply."""
+        """Advance the call *event* by one stage.  Return ``None`` if it is still in progress, otherwise its reply."""
 
 
 @runtime_checkable
 class Remembering(Protocol):
-    """A SUT that shows its record: what it remembers beside its state."""
+    """A SUT that exposes its record: the data it keeps in addition to its state."""
 
     def record(self) -> Any:  # noqa: ANN401  (it is only compared)
-        """Return a copy of everything remembered, as comparable data, except what need not survive a restart."""
+        """Return a copy of the record as comparable data, without anything that need not survive a restart."""
 
 
 @runtime_checkable
 class Crashing(SUT, Protocol):
-    """A SUT that can be made to crash in the middle of an event."""
+    """A SUT that can be made to crash partway through an event."""
 
     def crash(self, event: str, point: int) -> bool:
-        """Let *event* happen, crash just before its effect number *point* (from 0) on the world, and restart.
+        """Perform *event*, crash just before its external effect number *point* (starting at 0), and restart.
 
-        Returns false if the event has fewer effects and was completed without a crash; the SUT restarts in any case.
+        Return False if the event has fewer effects and therefore completes without a crash.  Restart in any case.
         """
 
 
 @runtime_checkable
 class Costly(Protocol):
-    """A SUT for which some events cost much more time than others; it shows its state."""
+    """A SUT for which some events take much longer than others.  It must show its state."""
 
     def costly(self, event: str) -> bool:
-        """Return whether *event* is costly.  Several costly events in a row cost as much as one, whichever they are."""
+        """Check whether *event* is costly.  Any run of consecutive costly events costs as much as one of them."""
 
 
 @runtime_checkable
 class Serial(Protocol):
-    """A SUT that threads cannot call concurrently: a process that takes one request at a time."""
+    """A SUT that cannot be called from several threads, such as a process that handles one request at a time."""
 
     def serial(self) -> str:
-        """Return its name in the message that refuses several threads."""
+        """Return the name of the SUT for the error message about using several threads."""
 
 
 class UnsupportedError(Exception):
-    """A SUT does not have this event, or cannot be made to take it."""
+    """The SUT does not have this event, or cannot trigger it."""
 
 
 class BrokenError(Exception):
-    """A SUT gave no answer that could be judged: it crashed, hung, or answered nonsense."""
+    """The SUT gave no usable answer: it crashed, hung, or returned something invalid."""
 
 
 def drained(outputs: list[str]) -> list[str]:
-    """Return the *outputs* kept since the last time, for :meth:`Emitting.outputs`, and clear the list.
+    """Return a copy of *outputs* and clear the list.  Use it to implement :meth:`Emitting.outputs`.
 
     >>> kept = ["Creak"]
     >>> drained(kept), drained(kept)

@@ -1,8 +1,8 @@
-"""A trace: observations of many entities, in order.
+"""Traces: ordered observations of one or more entities.
 
-An *observation* is a single thing that was observed: a request, a reply, a signal, a state that was shown, an output.
-:mod:`fsm.recordings` turns logs and other recordings into observations; :mod:`fsm.monitor` judges them.  The JSON
-form of an observation, field by field, is the trace format of ``docs/reference/trace-format.md``.
+An *observation* is a single thing that was observed, such as a request, a reply, a signal, a state or an output.
+:mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them.  As JSON,
+observations have the trace format described in ``docs/reference/trace-format.md``.
 """
 
 from __future__ import annotations
@@ -22,67 +22,68 @@ T = TypeVar("T")
 
 
 class Line(NamedTuple):
-    """A line of one of several files."""
+    """A line number together with its file, for a recording of several files."""
 
     file: str
     number: int
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
-        """Return *line* itself, or the line of *file* with the number *line*."""
+        """Convert a line number in *file* to a :class:`Line`.  Return a :class:`Line` unchanged."""
         return line if isinstance(line, Line) else cls(file, line)
 
 
 ABSENT: Final = "absent"
-"""Value of ``met`` in a reply saying that the entity does not exist, whatever the machine calls that state."""
+"""Value of ``met`` if the reply says that the entity does not exist, whatever the machine calls that state."""
 
 FRACTION: Final = re.compile(r"[.,](\d{1,9})\d*")
-"""The fraction of a second in a time."""
+"""The fractional seconds in a timestamp."""
 
 LATEST: Final = (1 << 63) - 1
-"""The latest time, and the longest duration, in columns and compiled code."""
+"""The latest time and the longest duration, in nanoseconds, that columns and compiled code can represent."""
 
 NEVER: Final = -LATEST - 1
-"""Value in a column for a time that is missing."""
+"""Value of a missing time in a column."""
 
 Nanoseconds: TypeAlias = Annotated[int, msgspec.Meta(ge=-LATEST, le=LATEST)]
-"""Nanoseconds since the epoch, in the range of every reader: the lowest 64-bit number is :data:`NEVER`."""
+"""Nanoseconds since the epoch, as a 64-bit integer other than :data:`NEVER`."""
 
 Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed", "maybe", "assumed", "gap"]
 """The part of an event that was observed.
 
 empty
-    All of it: a call with its reply, a signal, or only a state or an output.
+    The whole event: a call with its reply, or a signal.  Also used for a state or an output on its own.
 request, reply
-    The two ends of a call; it acts at some instant between them.
+    The start and end of a call.  The call takes effect at some instant in between.
 lost
-    The caller gave up: no reply will be observed, and the call may still act.
+    The caller gave up.  No reply will be observed, but the call may still take effect.
 answered
-    A reply to a call whose request was not recorded; the call acted at some instant before.
+    The reply to a call whose request was not recorded.  The call took effect at some earlier instant.
 noticed
-    A signal that may happen now, with or without its effect; the trace does not show whether it acts later.
+    A signal that may happen now, with or without its effect.  The trace does not show whether it takes effect later.
 maybe
     A signal that may have happened, or a call that may have been made.
 assumed
-    An event that nothing shows, but that may have happened since the last observation, once or repeatedly. If the trace
-    is legal only because it did, the judgement reports that assumption.
+    An event that was not observed but may have happened since the last observation, once or repeatedly.  If the trace
+    is legal only because it happened, the judgement reports that assumption.
 gap
-    Observations are missing: from here on nothing is known about the entity, or about any entity if none is named.
+    Observations are missing.  From here on, nothing is known about the entity, or about any entity if none is named.
 """
 
 
 class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True, forbid_unknown_fields=True):
     """A single thing that was observed.
 
-    A ``msgspec`` struct, not a dataclass: a trace has millions, and the decoder makes them straight from bytes.
+    This is a ``msgspec`` struct because a trace can have millions of observations, and ``msgspec`` decodes them
+    directly from bytes.
 
-    ``of`` is the kind of entity (``container``).  ``event`` is the model's name for the event or its name on the wire.
-    ``shows`` is the state that was shown just after; ``met`` the state in which the call was executed, if the reply
-    reports it; ``emits`` the outputs that came with the event; ``output`` an output observed on its own.  An empty
-    ``entity`` stands for every entity.  Times are nanoseconds since the epoch or RFC 3339; ``fields`` are shown beside
-    the state, under the machine's names for them.  ``start`` and ``end`` are the interval of a whole call.  ``process``
-    is the client that called, in a history of concurrent operations.  ``file`` and ``line`` are the place from which
-    the observation was taken, if that is not its place in the trace.
+    ``of`` is the kind of entity, such as ``container``.  An empty ``entity`` stands for every entity.  ``event`` is the
+    model's name for the event, or the RPC name.  ``shows`` is the state shown just after the event.  ``met`` is the
+    state in which the call was executed, if the reply reports it.  ``emits`` lists the outputs observed with the event,
+    and ``output`` is an output observed on its own.  ``fields`` maps the machine's field names to the values shown with
+    the state.  Times are RFC 3339 or nanoseconds since the epoch.  ``start`` and ``end`` are the interval of a whole
+    call.  In a history of concurrent operations, ``process`` is the calling client.  ``file`` and ``line`` say where
+    the observation comes from, if that is not its position in the trace.
     """
 
     entity: str = ""
@@ -107,13 +108,13 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
 class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
-    Observation ``i`` is of the kind ``kinds[kind[i]]``: an observation with everything that bears on legality
-    (:class:`Key`) and ``of``, and nothing else.  If ``kind[i]`` is -1, only the observation itself has its content: it
-    has fields, or a rare form.  ``kinds`` is one list for all batches of a recording, and only grows at its end.
+    Observation ``i`` has the kind ``kinds[kind[i]]``, an observation with only ``of`` and the fields that affect
+    legality (:class:`Key`).  If ``kind[i]`` is -1, the observation has fields or a rare form, and its content is not in
+    the arrays.  All batches of a recording share one ``kinds`` list, which only ever grows at the end.
 
-    If ``kind[i]`` is not -1, the entity's id, in UTF-8, is ``text[starts[e]:ends[e]]``, with ``e = entity[i]``;
-    entities are numbered separately in each batch, preferably once each.  ``at[i]`` is the time in nanoseconds since
-    the epoch, or less than 0 if there is none; times before the epoch are only in the observation itself.
+    If ``kind[i]`` is not -1, the entity's id is ``text[starts[e]:ends[e]]`` in UTF-8, with ``e = entity[i]``.  Each
+    batch numbers its entities separately, and should give each entity only one number.  ``at[i]`` is the time in
+    nanoseconds since the epoch, or negative if there is none.  Times before the epoch are not in the arrays.
     """
 
     kinds: Sequence[Observation]
@@ -126,7 +127,7 @@ class Columns(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observations in order, and the line of each; with ``columns``, both may be :class:`Made` one by one."""
+    """Observations in order, with the line of each.  If there are ``columns``, both may be :class:`Made` sequences."""
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
@@ -134,7 +135,7 @@ class Batch(NamedTuple):
 
 
 class Made(Sequence[T]):
-    """A sequence of *length* items, each created by *item* whenever it is accessed.
+    """A sequence of *length* items, each computed on access by calling *item* with its index.
 
     >>> squares = Made(4, lambda index: index * index)
     >>> squares[-1], squares[1:3], list(squares)
@@ -159,13 +160,13 @@ class Made(Sequence[T]):
 
 
 def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
-    """Return the observations *found*, each with its line, as a batch."""
+    """Return a batch of the (line, observation) pairs in *found*."""
     listed = list(found)
     return Batch([seen for _, seen in listed], [line for line, _ in listed])
 
 
 class Key(NamedTuple):
-    """The fields of an observation that bear on legality: not the entity, the time or the line."""
+    """The fields of an observation that affect legality.  The entity, the time and the line do not."""
 
     event: str = ""
     phase: Phase = ""
@@ -177,7 +178,7 @@ class Key(NamedTuple):
 
 
 def key(seen: Observation) -> Key:
-    """Return the part of *seen* that bears on legality.
+    """Return the fields of *seen* that affect legality.
 
     >>> key(Observation(entity="c1", event="stop", reply="ok")) == Key(event="stop", reply="ok")
     True
@@ -186,7 +187,7 @@ def key(seen: Observation) -> Key:
 
 
 def seen_at(seen: Observation) -> int | None:
-    """Return the time of *seen*, or the end of its interval, in nanoseconds since the epoch.
+    """Return the time of *seen*, or else the end of its interval, in nanoseconds since the epoch.
 
     >>> seen_at(Observation(start=1, end=2)), seen_at(Observation())
     (2, None)
@@ -195,7 +196,7 @@ def seen_at(seen: Observation) -> int | None:
 
 
 def nanoseconds(at: int | str | None) -> int | None:
-    """Return *at* in nanoseconds since the epoch; ``None`` if it is not a time, or not in :data:`Nanoseconds`.
+    """Return *at* in nanoseconds since the epoch, or ``None`` if it is missing, invalid or out of range.
 
     >>> nanoseconds("1970-01-01T00:00:01.000000002Z")
     1000000002

@@ -1,7 +1,7 @@
-"""Decide whether a property holds of a machine: proved, refuted by a shortest counterexample, or unknown.
+"""Decide whether a machine has a property.
 
-Every claim is decided by an exhaustive search of the states that the machine can reach.  If a search would exceed its
-limit, the conclusion is unknown.
+The verdict is proved, refuted with a shortest counterexample, or unknown.  Every claim is decided by an exhaustive
+search of the reachable states.  The verdict is unknown if a search would exceed its limit.
 """
 
 from collections.abc import Callable, Collection
@@ -38,12 +38,12 @@ M = TypeVar("M", bound=Machine | System)
 def check(
     machine: Machine | System, *names: str, profile: str | None = None, limit: int = LIMIT, overlap: int = 1
 ) -> Examined:
-    """Return the verdicts on the properties of *machine* that are called *names*, or on all of its properties.
+    """Check the properties of *machine* listed in *names*, or all of its properties if *names* is empty.
 
-    The properties are in the file named after the machine, in the folder ``properties`` next to the folder of its model
-    file.  If a search exceeds *limit* states, the verdict is unknown.  Up to *overlap* calls of each event may be in
-    progress in one entity.  Raises :class:`InputError` if there is no property file or it is not well formed, and
-    ``ValueError`` if no property has one of the *names*.
+    The properties are read from the file named after the machine in the ``properties`` folder, which is next to the
+    folder of the model file.  If a search exceeds *limit* states, the verdict is unknown.  Up to *overlap* calls of
+    each event may be in progress in one entity.  Raise :class:`InputError` if the property file is missing or
+    malformed, and ``ValueError`` if there is no property with one of these names.
 
     >>> from fsm.language.library import load
     >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
@@ -68,11 +68,11 @@ def decide(
     limit: int = LIMIT,
     ending: Ending = on,
 ) -> Checked:
-    """Return the conclusion on *stated* for *machine*, which is already under *profile*.
+    """Decide whether *machine*, to which *profile* has already been applied, has the property *stated*.
 
-    The conclusion is unknown if *ending* returns a reason to stop.  To check many properties of one machine, pass the
-    same :class:`StepCache` or :class:`Cones` each time instead of a table: it computes each step once.  Time is linear
-    in the states and transitions of the machine, multiplied by those of the claim's automaton.
+    The verdict is unknown if *ending* returns a reason to stop.  To check many properties of one machine, pass the same
+    :class:`StepCache` or :class:`Cones` each time instead of a table, so that each step is computed only once.  The
+    running time is linear in the product of the sizes of the machine and the claim's automaton.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
@@ -149,12 +149,13 @@ def examine(
     copies: Collection[claims.Specification[System]] = (),
     alike: Alike | None = None,
 ) -> Examined:
-    """Return the conclusions on *specification*, for its machine under *profile*, or for *machine* instead.
+    """Check the properties in *specification* for its machine, or for *machine* if given, under *profile*.
 
-    Only the properties called *only* are checked; *limit*, *overlap* and *ending* are as in :func:`check` and
-    :func:`decide`.  *advanced* is called after each property.  Properties stated about other *copies* are reported only
-    if their outcome differs.  Conclusions are reused for whatever behaves *alike* under several profiles.  The size
-    expected of a system is that of the largest cone of all its properties, so it is not compared if *only* is given.
+    If *only* is given, only the properties with these names are checked.  *limit*, *overlap* and *ending* are as in
+    :func:`check` and :func:`decide`.  *advanced* is called after each property.  Properties in *copies* are the same
+    properties stated about other copies, which are reported only if their outcome differs.  Conclusions in *alike* are
+    reused for profiles with the same behaviour.  A system's expected size is that of the largest cone of all its
+    properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
     specification = as_known(specification, profile, limit, ending)
@@ -200,10 +201,10 @@ def _outcome(checked: Checked) -> tuple[type[Conclusion], int]:
 def as_known(
     of: claims.Specification[M], profile: str | None, limit: int = LIMIT, ending: Ending = on
 ) -> claims.Specification[M]:
-    """Return *of* with the failures to expect under *profile*, if that is a version or several versions.
+    """Return *of* with the failures to expect under *profile*, if that is a version or a set of versions.
 
-    A property is expected to fail if it is a known failure of one of the profiles meant, and its verdict is ``Refuted``
-    or ``Undecided``.
+    A property is expected to fail if it is a known failure of a profile covered by *profile* and its verdict is
+    ``Refuted`` or ``Undecided``.
 
     >>> from fsm.language.library import specification
     >>> of = as_known(specification("container-status"), "containerd-1.7.24")
@@ -227,7 +228,7 @@ def as_known(
 
 
 def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: int = 1) -> StepCache | Cones:
-    """Return the steps of *machine* for deciding many properties; conclusions on others that are *alike* are reused."""
+    """Return a cache of the steps of *machine*.  With *alike*, conclusions are shared between equal behaviours."""
     if isinstance(machine, System):
         return Cones(system=machine, alike=alike, tables=tables_of(machine, overlap))
     table = in_progress(tabulate(machine), overlap)
@@ -248,7 +249,7 @@ def _known(
 def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """Search without unwritten ends of calls, then with them if they may change the conclusion."""
+    """Search without unspecified ends of calls, and again with them if they could change the conclusion."""
     conclusion, counts = _searched(claim, stepping, profile, limit)
     if _depends(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _searched(claim, stepping.beyond, profile, limit)
@@ -259,7 +260,7 @@ def _conclude(
 
 
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
-    """Verdict on a *claim* whose condition *unmet* is met only through an unwritten end of a call."""
+    """Return the verdict on a *claim* whose condition *unmet* is met only if a call ends in an unspecified way."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
     for part in parts:
         if part.text == unmet:
@@ -270,7 +271,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:
-    """Check whether further runs may change *conclusion*."""
+    """Check whether searching more runs could change *conclusion*."""
     if isinstance(claim, claims.Refines | claims.MatchesDiagram | claims.Requires):
         return False
     if isinstance(claim, claims.Reachable):

@@ -1,4 +1,4 @@
-"""Conclusions shared by tables that behave alike: profiles often differ in nothing that a claim depends on."""
+"""Share conclusions between tables with the same behaviour, such as those of similar profiles."""
 
 from collections import defaultdict
 from collections.abc import Hashable
@@ -18,12 +18,12 @@ from fsm.machine.traversal import Numbering
 T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
-"""Conclusions about tables that behave alike, by the key that :func:`asked` returns."""
+"""Maps keys from :func:`asked` to conclusions about tables that behave alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """A *table* that equals every table with the same behaviour; clauses and deviations are ignored."""
+    """The behaviour of a ``table``, comparable with that of other tables.  Clauses and deviations are ignored."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]
@@ -41,7 +41,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same(Generic[T]):
-    """A large object, compared by identity: profiles share whatever they do not change."""
+    """A large object compared by identity, which is enough because profiles share whatever they do not change."""
 
     of: T
 
@@ -53,7 +53,7 @@ class _Same(Generic[T]):
 
 
 class Alike:
-    """Conclusions found so far, about tables of machines and about cones of systems."""
+    """Conclusions found so far about tables of machines and cones of systems."""
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
@@ -70,7 +70,7 @@ class Alike:
         return self._numbers[Behaviour.of(table.of)]
 
     def _joint(self, table: SystemTable) -> Hashable:
-        """Key of a cone: its copies and joint events, where all copies begin, and how the parts inside behave."""
+        """Return a cone's key: its copies, its joint events, all initial states, and the behaviour of its parts."""
         system = table.system
         inside = {system.copies[digit].part for digit in table.cone}
         begin = tuple((part.copies, part.initial) for part in system.parts.values())
@@ -83,7 +83,7 @@ class Alike:
 
 
 def asked(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """Key of all that a conclusion on *claim* depends on besides the behaviour; ``None`` if it cannot be shared."""
+    """Return all that a conclusion on *claim* depends on besides behaviour, or ``None`` if it cannot be shared."""
     match claim:
         case Refines(other=other, overlap=overlap):
             return Behaviour.of(tabulate(other.partly_under(profile))), overlap, limit

@@ -1,6 +1,7 @@
-"""Prove claims for any number of copies of a part: for one copy, for two, and for a crowd that simulates more.
+"""Prove claims for any number of copies of a part.
 
-The crowd (:mod:`fsm.machine.product.crowd`) may do what no number of copies does, so its failure refutes nothing.
+A claim must hold for one copy, for two copies, and for a crowd (:mod:`fsm.machine.product.crowd`) that simulates any
+larger number.  The crowd can do more than any number of copies can, so its failure refutes nothing.
 """
 
 from collections.abc import Callable, Collection
@@ -23,7 +24,7 @@ from fsm.verdict import Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Deciding:
-    """Systems on which claims are decided: one copy, two, three, and the crowd or ``why`` there is no crowd."""
+    """The systems on which claims are decided.  If there is no ``crowd``, ``why`` gives the reason."""
 
     part: str
     profile: str | None
@@ -37,7 +38,7 @@ class _Deciding:
     why: str
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
-        """Conclude on one claim, given as it reads with one copy, with two, and with more."""
+        """Decide one claim, given as stated for one copy, for two copies, and for more."""
         found = self._decide(of_two, self.two)
         if isinstance(found.verdict, Refuted):
             return found
@@ -67,7 +68,7 @@ class _Deciding:
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
-        """Conclude on *claim*, the property *of* restated about the crowd, allowing for steps outside the cone."""
+        """Decide *claim*, which restates the property *of* for the crowd, allowing for steps outside the cone."""
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
         loose = relaxed(*in_order(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):
@@ -76,7 +77,7 @@ class _Deciding:
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
-        """Conclude on *of*, about *many* copies, from *found*, which is about any number, or else from a run of two."""
+        """Decide *of* for *many* copies from *found*, the result for any number, or failing that from a run of two."""
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
@@ -85,7 +86,7 @@ class _Deciding:
         return replace(found, of=of, verdict=verdict)
 
     def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
-        """Steps of the *crowd* for *claim*; they include every step in the cone of *of_three*."""
+        """Return the steps of *crowd* for *claim*, including every step in the cone of *of_three*."""
         table = system_table(self.three.stepping(of_three).table)
         events = frozenset(table.row) & frozenset(crowd.system.events)
         return more.stepping(claim, crowd.image(table.cone), events)
@@ -105,11 +106,12 @@ def examine_any(
     ending: Ending = on,
     advanced: Callable[[], None] = lambda: None,
 ) -> Examined:
-    """Return the conclusions on a system with any number of copies of *part*.
+    """Check the properties of a system with any number of copies of *part*.
 
-    ``numbered(n)`` states the properties for n copies.  With *count*, the conclusions are about that many copies, too
-    many to search: a claim is decided for any number of copies, or else by a run of two copies, taken again while all
-    other copies do nothing of their own.  The other arguments are those of :func:`fsm.checker.examine`.
+    ``numbered(n)`` returns the specification for n copies.  If *count* is given, the results are for that many copies,
+    which are too many to search.  Each claim is then decided for any number of copies.  If that fails, a run of two
+    copies is replayed while all other copies take no steps of their own.  The other arguments are those of
+    :func:`fsm.checker.examine`.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
     one, two, three = (each.machine.under(profile) for each in stated)
@@ -162,7 +164,7 @@ def _word(verdict: Conclusion) -> str:
 
 
 def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
-    """Conclude on *claim* from the runs of *small*, the conclusion on two copies; ``None`` if they do not decide it."""
+    """Decide *claim* from the runs in *small*, the conclusion on two copies.  Return ``None`` if that fails."""
     if isinstance(claim, Reachable) and isinstance(small, Proved):
         of = list(zip(small.witnesses, claim.sequences, strict=True))
         runs = [_run_of(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
@@ -177,7 +179,7 @@ def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | No
 
 
 def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
-    """Run through *sequence* by the events of *run*, a run of fewer copies; ``None`` if there is none."""
+    """Return a run through *sequence* with the events of *run*, a run of fewer copies, or ``None`` if there is none."""
     automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
     if automaton.start[1] == DONE:
         return Run(initial=table.states[table.initial])
@@ -194,7 +196,7 @@ def _unknown(found: Checked, why: str) -> Checked:
 
 
 def _claim(claim: Always | Never, crowd: Crowd) -> Always | Never:
-    """Restate *claim* about the *crowd*; raises :class:`NoCrowdError`."""
+    """Restate *claim* for *crowd*.  Raise :class:`NoCrowdError` if that is not possible."""
 
     def of(written: WrittenCondition) -> WrittenCondition:
         return replace(written, means=crowd.condition(written.means))

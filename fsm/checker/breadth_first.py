@@ -1,4 +1,4 @@
-"""Breadth-first search for a shortest path, with a limit and a way to stop it."""
+"""Breadth-first search for a shortest path, with a limit on its size and a way to stop it."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
@@ -15,16 +15,16 @@ from fsm.machine.table import UNSPECIFIED, Table, TransitionSystem
 from fsm.machine.traversal import BreadthFirst, Explored
 
 LIMIT = 2_000_000
-"""Largest number of nodes of one search; beyond it the answer is unknown."""
+"""Default maximum number of nodes in a search.  If a search exceeds it, the verdict is unknown."""
 
 UNLIMITED: Final = 1 << 62
-"""In place of a limit: more states than memory can hold, and still an integer of compiled code."""
+"""Limit that no search reaches: more states than fit in memory, but still a 64-bit integer."""
 
 N = TypeVar("N")
 
 
 class StoppedError(Exception):
-    """The search was told to stop; *why*, and how much it had *covered*."""
+    """The search was told to stop.  *why* is the reason, and *covered* is what had been searched until then."""
 
     def __init__(self, why: str, covered: Explored) -> None:
         super().__init__(why, covered)
@@ -32,7 +32,7 @@ class StoppedError(Exception):
 
 
 Ending: TypeAlias = Callable[[Explored], str]
-"""A function that returns why a search that has covered this much must stop; an empty string if it may continue."""
+"""Function that returns why a search that has covered this much must stop, or an empty string to continue."""
 
 
 def on(_covered: Explored) -> str:
@@ -42,7 +42,7 @@ def on(_covered: Explored) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """Most ``states`` of a search, and ``ending``, which is asked now and then whether it must stop earlier."""
+    """Maximum number of ``states`` in a search, and ``ending``, which is polled for a reason to stop earlier."""
 
     states: int
     ending: Ending = on
@@ -57,7 +57,7 @@ WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """A step of a search; ``found`` if it is the step searched for."""
+    """An edge in a search.  ``found`` is true if it is what is searched for."""
 
     taken: RunStep
     to: N
@@ -66,7 +66,7 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """The ``path`` searched for, or ``None`` if there is none; and every node visited, with its depth."""
+    """The ``path`` found, or ``None`` if there is none, and a map from each visited node to its depth."""
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]
@@ -74,7 +74,7 @@ class SearchResult(Generic[N]):
 
 
 def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit: Limit) -> SearchResult[N]:
-    """Find a shortest path from *start* to an edge that is ``found``; of several, the first in order."""
+    """Find a shortest path from *start* to a ``found`` edge.  If there are several, return the first in order."""
     walk: BreadthFirst[N, SearchEdge[N]] = BreadthFirst([start], following, limit=limit.states, watch=limit.watch)
     edges = 0
     path = None
@@ -89,15 +89,16 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
-    """Return the steps along *nodes*: first edges from node to node, then the first ``found`` edge of the last."""
+    """Return the steps along *nodes*: the first edge from each to the next, then a ``found`` edge of the last."""
     steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
 
 def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Return the number of states and transitions that *table* can reach, and their depth.
+    """Return the number of states and transitions reachable in *table*, and their depth.
 
-    Raises :class:`~fsm.machine.traversal.LimitError` beyond *limit* states, of representatives if there are orbits.
+    Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit* states.  With orbits, only representatives count
+    towards the limit.
     """
     table = in_progress(table) if isinstance(table, Table) else table
     if isinstance(table, InProgress):
@@ -117,7 +118,7 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
 
 def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Like :func:`reachable_size`, but count configurations of one state, and outcomes taken from them, once."""
+    """Like :func:`reachable_size`, but count the configurations of a state, and equal outcomes from them, once."""
     table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
     names = table.states
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)

@@ -1,4 +1,4 @@
-"""The part of a system on which a claim is decided: its cone of influence (:mod:`fsm.machine.product`)."""
+"""The cone of influence (:mod:`fsm.machine.product`): the part of a system that is enough to decide a claim."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -36,9 +36,10 @@ NOTHING: Final = Emits(output="")
 
 @dataclass(frozen=True, kw_only=True)
 class Cones:
-    """The cones of *system* on which claims were decided, each with its steps, which are computed once.
+    """The cones of *system* on which claims were decided, with a cache of the steps of each.
 
-    *tables* are the tables of its parts, if already built.  With *alike*, cones that behave alike share conclusions.
+    *tables* maps the names of parts to their tables if these have already been built.  If *alike* is given, cones with
+    the same behaviour share conclusions.
     """
 
     system: System
@@ -51,9 +52,9 @@ class Cones:
         object.__setattr__(self, "_influence", Influence(self.system, self.tables))
 
     def stepping(self, claim: Claim, besides: Collection[int] = (), events: Collection[str] = ()) -> StepCache:
-        """Return the steps of the cone of *claim* and the copies *besides*.
+        """Return the steps of the cone of *claim*, enlarged by the copies in *besides*.
 
-        The steps of *events* are included even if they touch none of these copies.
+        Steps of the joint events in *events* are included even if they touch no copy in the cone.
         """
         found, untouched = self._cone(claim, besides)
         untouched = untouched.union(events)
@@ -65,17 +66,17 @@ class Cones:
 
     @cached_property
     def whole(self) -> StepCache:
-        """The steps of all copies, by all events."""
+        """The steps of the whole system: all copies and all joint events."""
         table = SystemTable(self.system, mentioned=self.system.events, tables=self._influence.tables)
         return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
-        """Return the largest of the cones of *claims*, the first of several; all copies if there are no claims."""
+        """Return the first of the largest cones of *claims*, or all copies if there are no claims."""
         every = frozenset(range(len(self.system.copies)))
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
-        """Copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
+        """Return the copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
         conditions = [each.means for each in conditions_of(claim)]
         mentioned = {each for condition in conditions for each in events(condition)}
         digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
@@ -84,13 +85,13 @@ class Cones:
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
             outputs |= self._copies(claim.event)
-        if isinstance(claim, LeadsTo):  # a step of any other copy may make the source hold again
+        if isinstance(claim, LeadsTo):  # a step of any copy may make the source hold again
             mentioned.update(self.system.events)
             digits.update(range(len(self.system.copies)))
         if isinstance(claim, Follows):
             outputs |= set(self._observed(claim))
         found = self._influence.cone(digits, mentioned, outputs)
-        # Events that touch nothing in the cone are in its table only if the claim mentions them.
+        # The cone's table includes events that touch no copy in the cone only if the claim mentions them.
         return found, frozenset(name for name in mentioned if not self._copies(name) & found)
 
     def _copies(self, event: str) -> set[int]:
@@ -98,11 +99,11 @@ class Cones:
 
     @property
     def decided(self) -> bool:
-        """Whether a claim was decided on any cone."""
+        """Whether any claim was decided on a cone."""
         return bool(self._known)
 
     def counts(self, limit: Limit) -> Counts | None:
-        """Return the size of the largest cone on which a claim was decided; ``None`` if no claim was decided."""
+        """Return the size of the largest cone on which a claim was decided, or ``None`` if there is no such cone."""
         if not self._known:
             return None
         largest = max(self._known, key=lambda each: len(each[0]))
@@ -116,7 +117,7 @@ class Cones:
                     yield copy.digit
 
     def _silent(self, claim: Claim) -> set[int]:
-        """Copies that may emit in a step for which *claim* asks whether nothing is emitted."""
+        """Return the copies that may emit in a step that *claim* tests for emitting nothing."""
         found: set[int] = set()
         for condition in _at_once(claim):
             mentioned = events(condition)
@@ -125,7 +126,7 @@ class Cones:
         return {each for each in found if self.system.parts[self.system.copies[each].part].machine.outputs()}
 
     def _observed(self, claim: Follows) -> Iterator[int]:
-        """Copies in *claim* that have outputs or signals known to the other machine."""
+        """Yield the copies in *claim* that have outputs or signals known to the other machine."""
         known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
@@ -135,18 +136,18 @@ class Cones:
 
 
 def families(system: System, claim: Claim) -> frozenset[str]:
-    """The families of joint events of *system* that *claim* mentions."""
+    """Return the families of the joint events of *system* that *claim* mentions."""
     names = {each for condition in conditions_of(claim) for each in events(condition.means)}
     return frozenset(system.events[name].family for name in names)
 
 
 def events(condition: Condition) -> set[str]:
-    """The joint events that *condition* mentions."""
+    """Return the joint events that *condition* mentions."""
     return {part.event for part in atoms(condition) if isinstance(part, Happens | Replies)}
 
 
 def _at_once(claim: Claim) -> list[Condition]:
-    """Conditions on single instants that together decide whether *claim* holds and whether it is vacuous."""
+    """Return the single-instant conditions that decide whether *claim* holds and whether it is vacuous."""
     if isinstance(claim, Always):
         held = All(of=tuple(each.means for each in claim.conditions))
         return [Some(of=(Not(of=claim.when.means), held)), claim.when.means] if claim.when else [held]
@@ -171,7 +172,7 @@ def _outputs(condition: Condition) -> set[str]:
 
 
 class JointListener(OutputListener):
-    """An :class:`OutputListener` for systems: signals and outputs of the copies in *claim* are events of *other*."""
+    """An :class:`OutputListener` for systems.  It observes the signals and outputs of the copies in *claim*."""
 
     def __init__(self, system: System, claim: Follows, other: Machine) -> None:
         table = tabulate(other)
@@ -181,7 +182,7 @@ class JointListener(OutputListener):
         self._suffixes = {copy.digit: copy.suffix for copy in system.copies}
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """Return the signals and outputs of these copies in *step*, in order; the other machine need not know them."""
+        """Return the signals and outputs of these copies in *step*, in order, even those the other machine lacks."""
         found: list[str] = []
         for done in step.way.done:
             if done.digit in self._of:

@@ -1,8 +1,8 @@
-"""The first instant at which a condition holds, in all runs of a small machine.
+"""Find the first instant at which a condition holds in any run of a small machine.
 
-Most claims are about one instant, and a machine has few different instants.  They are numbered in breadth-first order,
-and the instants at which a condition holds are the bits of an integer: each atom is tested once for each different
-value that it depends on, and the lowest bit is the end of a shortest run.
+Most claims are about a single instant, and a machine has few distinct instants.  They are numbered in breadth-first
+order, and the instants at which a condition holds are stored as a bit mask.  Each atom is tested once per distinct
+value of the attribute it depends on.  The lowest bit set is the end of a shortest run.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import RunStep
 
 MOST: Final = 10_000
-"""Most instants for which numbering them pays off."""
+"""Maximum number of instants for which numbering them pays off."""
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """Return the instants that *asked* tells apart; ``None`` if too many, or *stepping* is packed or shares steps."""
+    """Return the instants *asked* distinguishes, or ``None`` if too many or if the steps are packed or shared."""
     if stepping.like is not None or stepping.packed is not None:
         return None
     told = codes([asked])
@@ -52,7 +52,7 @@ def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | Non
 
 
 class FirstInstants:
-    """All instants that *steps* reaches, in breadth-first order."""
+    """All instants reachable by *steps*, in breadth-first order."""
 
     def __init__(self, steps: Successors) -> None:
         self._instants = [steps.beginning]
@@ -65,7 +65,7 @@ class FirstInstants:
         self._bits = cache(self._bits_of)
 
     def first(self, condition: Condition, limit: Limit) -> tuple[tuple[RunStep, ...] | None, Counts]:
-        """Return a shortest run to an instant at which *condition* holds, or ``None``; and the size of the search."""
+        """Return a shortest run to an instant at which *condition* holds, or ``None``, and the size of the search."""
         bits = self.bits(condition)
         depth = self._search.depth
         if not bits:
@@ -83,7 +83,7 @@ class FirstInstants:
         return path, Counts(states=met, transitions=number + 1, depth=len(path))
 
     def bits(self, condition: Condition) -> int:
-        """Return the instants at which *condition* holds, as bits."""
+        """Return a bit mask of the instants at which *condition* holds."""
         match condition:
             case Not(of=inner):
                 return ~self.bits(inner) & ((1 << len(self._instants)) - 1)
@@ -123,7 +123,7 @@ class FirstInstants:
         return found
 
     def _groups(self, of: str) -> list[tuple[Instant, int]]:
-        """An instant of each value of the attribute *of*, and the bits of all; the first instant is its own group."""
+        """Return a sample instant and a bit mask for each value of the attribute *of*, and for the first instant."""
         size = len(self._instants) // 8 + 1
         groups = defaultdict[Hashable, list[int]](list)
         for number, value in enumerate(map(attrgetter(of), self._instants)):
@@ -138,11 +138,11 @@ class FirstInstants:
 
 
 _FIRST: Final = object()
-"""Group of the first instant, which is alone in it."""
+"""Key of the group that contains only the first instant."""
 
 
 def depends(atom: Atom) -> str:
-    """Return the name of the attribute of an instant that *atom* depends on."""
+    """Return the name of the :class:`Instant` attribute that *atom* depends on."""
     match atom:
         case In(before=before) | At(before=before):
             return "source" if before else "state"

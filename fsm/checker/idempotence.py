@@ -1,4 +1,4 @@
-"""Idempotence: a second call, right after one that succeeded, has no effect."""
+"""Idempotence: a second call right after a successful one has no effect."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class CallPair(NamedTuple):
-    """State, number of the two calls that have replied, whether the second is in progress, state between them."""
+    """The state, how many of the two calls replied, whether the second is in progress, and the state between them."""
 
     state: int
     calls: int = 0
@@ -25,7 +25,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that a call right after one that replied ok, with none in progress, replies ok and changes nothing."""
+    """Check that repeating a successful call at once, with no call in progress, succeeds and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -40,7 +40,7 @@ def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tu
 def _searched(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
-    """Run in which the second call has an effect, or ``None``; size of the search; whether a first call was met."""
+    """Return a run in which the second call has an effect, the search size, and whether a first call succeeded."""
     packed, once, table = stepping.packed, [claim.once.means] if claim.once else [], stepping.table
     if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
@@ -56,7 +56,7 @@ def _searched(
 
 
 class IdempotenceAutomaton:
-    """The machine of *stepping*, which at some point takes the two calls of *claim* with no other step between them."""
+    """Product of the machine of *stepping* with an automaton that makes the two calls of *claim* back to back."""
 
     def __init__(self, claim: Idempotent, stepping: StepCache) -> None:
         once, table = claim.once, stepping.table
@@ -67,7 +67,7 @@ class IdempotenceAutomaton:
         self.start = CallPair(table.initial)
 
     def following(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Yield every step from *node*, including a second call on which the specification is silent."""
+        """Yield every edge from *node*, including one for a second call on which the specification is silent."""
         table = self.steps.table
         if node.calls and table.step(node.state, self.due(node)) is None:
             taken = run_step(table, node.state, self.due(node), None, node.state)
@@ -76,11 +76,11 @@ class IdempotenceAutomaton:
             yield from self.taken(node, step, idle=table.idle(step.way.to))
 
     def first(self, node: CallPair) -> Iterator[SearchEdge[CallPair]]:
-        """Return every step from *node*; an edge is ``found`` if it is a first call."""
+        """Return every edge from *node*, with ``found`` set on the edges that complete a first call."""
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """Yield the edges of *step*; none if it comes between the calls.  If *idle*, no call is in progress after."""
+        """Yield the edges of *step*, or none if it separates the calls.  *idle* says if no call is then in progress."""
         way, reply = step.way, step.taken.reply
         if node.calls:
             if step.row == self.due(node):
@@ -92,7 +92,7 @@ class IdempotenceAutomaton:
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
 
     def due(self, node: CallPair) -> int:
-        """Return the row that must come next: the second call, or its end."""
+        """Return the row that must come next, which is that of the second call or of its end."""
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:

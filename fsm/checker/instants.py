@@ -1,4 +1,4 @@
-"""Steps of a machine as the instants that properties are about, and tests of conditions on instants."""
+"""Split the steps of a machine into instants, and test conditions on instants."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
 
 SequenceNode: TypeAlias = tuple[int, int]
-"""A state, and the number of conditions of a sequence that have held."""
+"""A state, and the number of conditions of a sequence that have held so far."""
 
 
 class Instant(Struct, gc=False, frozen=True, kw_only=True):
-    """The state after a step, and the step that led there; the first instant of a run has no step."""
+    """The state after a step, and the step that led to it.  The first instant of a run has no step."""
 
     state: int
     source: int = -1
@@ -47,7 +47,7 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
-    """One outcome with one of its replies, and the instants of the step."""
+    """A step by one outcome with one of its replies, and the instants of that step."""
 
     row: int
     way: Way
@@ -56,7 +56,7 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """Tests of a sequence, and the error codes they distinguish; ``edges`` is ``None`` if machines cannot share it."""
+    """Tests of a sequence and the error codes they distinguish.  ``edges`` is ``None`` if it cannot be shared."""
 
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]
@@ -65,10 +65,10 @@ class SequenceTests(Struct, frozen=True, kw_only=True):
 
 
 class StepCache:
-    """The steps of *table*, computed once for each set of error codes that a property distinguishes.
+    """The steps of *table*, cached for each set of error codes that a property distinguishes.
 
-    A machine that is *like* another except for the state *but*, as a mutant is, shares the other's steps from all other
-    states.  *concluded* are conclusions about tables that behave alike; they are not searched for again.
+    If the machine differs from that of *like* only in the state *but*, as a mutant does, it shares the steps from all
+    other states.  *concluded* holds conclusions about tables that behave alike, which are not searched for again.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class StepCache:
         self.witnesses: dict[Sequence, Run | None] = {}
         self.distinguishing = cache(self._distinguishing)
         self.known: dict[tuple[str, ...], object] = {}
-        """Data that searches derive from the steps, by the error codes that they distinguish."""
+        """Maps distinguished error codes to data that searches derive from the steps."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
         self._folded = cache(self._folded_by)
 
@@ -108,13 +108,13 @@ class StepCache:
 
     @property
     def overlap(self) -> int:
-        """Most calls of one event in progress; 0 if no call takes time."""
+        """Maximum number of calls of one event in progress at once, or 0 if no call takes time."""
         timed = self.table.timed.values() if isinstance(self.table, SystemTable) else [self.table]
         return max((each.overlap for each in timed if isinstance(each, InProgress)), default=0)
 
     @cached_property
     def left_out(self) -> tuple[bool, bool]:
-        """Whether the search cut off the beginning of a call, and whether it left out an unwritten end."""
+        """Whether the search left out the beginning of a call, and whether it left out an unspecified end of one."""
         if isinstance(table := self.table, InProgress):
             blocked = [way for state in self.reached for row in table.rows for way in table.blocked(state, row.index)]
             return any(way.index >= 0 for way in blocked), any(way.index < 0 for way in blocked)
@@ -133,7 +133,7 @@ class StepCache:
         return any(not part.idle(local) for digit, part in timed for local in self.locals_of(digit))
 
     def locals_of(self, digit: int) -> Collection[int]:
-        """Return the states that the copy numbered *digit* reaches."""
+        """Return the reachable states of copy number *digit*."""
         if (folded := self.folded()) is not None:
             return folded.locals_of(digit)
         if self.packed is not None:
@@ -143,13 +143,13 @@ class StepCache:
 
     @cached_property
     def beyond(self) -> StepCache:
-        """The steps including the ends of calls that are not written."""
+        """The steps, including ends of calls that the model leaves unspecified."""
         if not isinstance(self.table, InProgress | SystemTable):
             return self
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """Steps between representatives of states that *asked* does not distinguish; ``None`` if that does not pay."""
+        """Return steps between representatives of states *asked* cannot tell apart, or ``None`` if not worthwhile."""
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
 
@@ -157,7 +157,7 @@ class StepCache:
         return StepCache(system_table(self.table).folded(orbits))
 
     def size(self, limit: Limit) -> Counts:
-        """Return the number of reachable states and transitions; raises ``LimitError`` beyond the *limit*."""
+        """Return the number of reachable states and transitions.  Raise ``LimitError`` beyond *limit* states."""
         if (folded := self.folded()) is not None:
             found = folded.size(limit)
         else:
@@ -165,7 +165,7 @@ class StepCache:
         return size_of_states(self.table, limit) if self._busy or self.left_out[1] else found
 
     def steps(self, asked: Iterable[Condition] = ()) -> Successors:
-        """Return the steps as the conditions *asked* distinguish them."""
+        """Return the steps, which distinguish the error codes mentioned by the conditions *asked*."""
         return self.distinguishing(codes(asked))
 
     def _distinguishing(self, distinguished: tuple[str, ...]) -> Successors:
@@ -174,13 +174,13 @@ class StepCache:
         return Successors(self.table, distinguished, like=like, but=self.but, plain=plain)
 
     def tests(self, sequence: Sequence, until: WrittenCondition | None) -> SequenceTests:
-        """Return the tests of *sequence* and *until*, if possible shared with the machine that this one is like."""
+        """Return the tests of *sequence* and *until*.  If possible, share them with the machine this one is like."""
         if self.like is not None and (shared := self.like.tests(sequence, until)).edges is not None:
             return shared
         found = self._tests.get((sequence, until))
         if found is None:
             every = [each.means for each in (*sequence, *([until] if until else []))]
-            # `SilentOn` tests the state to which a step leads, so steps from unchanged states may differ, too.
+            # `SilentOn` tests the target state of a step, so steps from unchanged states may differ, too.
             silent = any(isinstance(part, conditions.SilentOn) for each in every for part in atoms(each))
             found = self._tests[sequence, until] = SequenceTests(
                 codes=codes(every),
@@ -194,8 +194,9 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    If ``error`` stands for every error code, each of *codes*, which a property distinguishes, is one more reply.  If
-    *plain* is given, its steps, for which no code is distinguished, are extended instead of computed again.
+    *codes* are the error codes that a property distinguishes.  Each of them is an additional reply wherever ``error``
+    stands for any error.  If *plain* is given, its steps, which distinguish no codes, are extended instead of being
+    recomputed.
     """
 
     def __init__(
@@ -234,7 +235,7 @@ class Successors:
         return tuple(found)
 
     def replies(self, way: Way) -> tuple[str, ...]:
-        """Return the possible replies of *way*; a single empty reply if it has none."""
+        """Return the possible replies of *way*, or a single empty reply if it has none."""
         if not way.reply:
             return ("",)
         if ANY_ERROR not in way.reply:
@@ -242,11 +243,11 @@ class Successors:
         return tuple(dict.fromkeys((*way.reply, *self.codes)))
 
     def step(self, state: int, row: int, way: Way, reply: str) -> InstantStep:
-        """Return the step from *state* by *way* of *row* with *reply*."""
+        """Return the step from *state* by the outcome *way* of *row*, with *reply*."""
         table = self.table
         event = table.rows[row].event.name
         taken = run_step(table, state, row, way, way.to, reply)
-        # The end of a call is not another occurrence of the event: it only replies.
+        # The end of a call only replies.  It is not another occurrence of the event.
         happens = "" if table.rows[row].ends else event
         moved = table.states[state] != table.states[way.to]
         instants = tuple(
@@ -265,7 +266,7 @@ class Successors:
 
 
 def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], bool]:
-    """Return a test of *condition* on an instant of *table*."""
+    """Return a function that tests whether *condition* holds at an instant of *table*."""
     return predicate(condition, partial(_simple, table))
 
 
@@ -305,14 +306,14 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """Return the *table* of a machine without calls in progress; raises ``TypeError`` for the table of a system."""
+    """Return the machine's *table* without calls in progress.  Raise ``TypeError`` if *table* is a system's."""
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
     return table.of if isinstance(table, InProgress) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:
-    """Return *table* if it is a system's; raises ``TypeError`` for the table of a machine."""
+    """Return *table* if it is a system's.  Raise ``TypeError`` if it is a machine's."""
     if not isinstance(table, SystemTable):
         raise TypeError("this is defined for a system, not for a machine")
     return table

@@ -1,8 +1,8 @@
-"""Known defects: properties that fail, and the change that makes them hold, both checked again.
+"""Known defects: properties that fail, and the profile in which they hold.
 
-A property fails in a system or machine as shipped and holds in the profile that fixes it, or it fails in a machine as
-upstream has it and holds in the machine as it should be.  A failure that no run shows is listed only if it is not
-:attr:`~KnownDefect.proved`.
+Both are verified.  Either the property fails in the model as shipped and holds in the profile that fixes it, or it
+fails in a profile that reproduces the upstream behaviour and holds in the model itself.  A defect without a
+counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
 """
 
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ from fsm.machine.property.claims import KnownFailure, Property, Specification
 from fsm.machine.property.evidence import Checked, Proved, Refuted, Run
 
 UPSTREAM: Final = "upstream"
-"""Profile of a machine with the defects of the code that it models."""
+"""Profile that reproduces the defects of the modelled code."""
 
 MENDED: Final = "mended"
-"""Profile of a system or machine in which the defects are fixed."""
+"""Profile in which the defects are fixed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownDefect:
-    """A property that fails under ``profile`` and should hold under ``mend``; ``None`` means no profile."""
+    """A property that fails under ``profile`` and should hold under ``mend``.  ``None`` means no profile."""
 
     of: Specification[Machine | System]
     stated: Property
@@ -37,7 +37,7 @@ class KnownDefect:
 
     @property
     def run(self) -> Run | None:
-        """Shortest run that shows the failure, if there is one."""
+        """Shortest run that shows the failure, or ``None`` if no run does."""
         return self.broken.verdict.run if isinstance(self.broken.verdict, Refuted) else None
 
     @property
@@ -47,7 +47,7 @@ class KnownDefect:
 
 
 def known_defects(*names: str) -> Iterator[KnownDefect]:
-    """Yield the known defects of the machines and systems called *names*; of all shipped ones if no names are given.
+    """Yield the known defects of the machines and systems in *names*, or of all bundled ones if *names* is empty.
 
     >>> [each.stated.name for each in known_defects("event-backoff")]
     ['nothing-is-lost']

@@ -1,9 +1,9 @@
 """Leads-to under fairness: in every fair run, each source is followed by a target.
 
-A run that does not reach the target either stops in a state in which the target is due, or ends in a strongly connected
-component of such states; it is a counterexample if it is fair (Emerson and Lei, 1987).  Whatever is weakly fair must be
-taken in the component, or be disabled somewhere in it.  Whatever is strongly fair must be taken, or be disabled
-everywhere in it: otherwise the states in which it is enabled are removed and the rest is searched again.
+A run that does not reach the target either stops in a state in which the target is due, or stays in a strongly
+connected component of such states.  It is a counterexample if it is fair (Emerson and Lei, 1987).  A weakly fair
+outcome must be taken in the component or be disabled somewhere in it.  A strongly fair outcome must be taken or be
+disabled everywhere in it.  Otherwise the states in which it is enabled are removed, and the rest is searched again.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class DueNode(NamedTuple):
-    """A state, and whether the target is due."""
+    """A state, and whether the target is due in it."""
 
     state: int
     due: bool
@@ -51,7 +51,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
 def _packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
-    """Like :func:`check_leads_to`, on packed states; ``None`` if impossible, not worthwhile, or if the claim fails."""
+    """Like :func:`check_leads_to`, but on packed states.  Return ``None`` if they cannot be used or the claim fails."""
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
@@ -63,7 +63,7 @@ def _packed(
 
 
 class LeadsToGraph:
-    """The product of the machine with one bit: whether the target is due."""
+    """Product of the machine with one bit, which says whether the target is due."""
 
     def __init__(self, claim: LeadsTo, stepping: StepCache) -> None:
         self.table = table = stepping.table
@@ -79,7 +79,7 @@ class LeadsToGraph:
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: Limit) -> None:
-        """Explore everything that can be reached, breadth first."""
+        """Explore all reachable nodes in breadth-first order."""
         self.search = BreadthFirst(
             [DueNode(self.table.initial, self.begins)], self._following, limit=limit.states, watch=limit.watch
         )
@@ -89,7 +89,7 @@ class LeadsToGraph:
         links = self.links[node] = []
         for step in self.steps.after(node.state):
             link = _Link(node, step, DueNode(step.way.to, self.due(due=node.due, instants=step.instants)))
-            # A step of several outputs may meet the target, and then the source again.
+            # A step with several outputs may meet the target and then meet the source again.
             if node.due and link.to.due and not any(self.target(at) for at in step.instants):
                 links.append(link)
             yield link
@@ -103,7 +103,7 @@ class LeadsToGraph:
         return due
 
     def possible(self, fair: Fair, state: int) -> bool:
-        """Check whether *fair* is enabled, counting steps that the search leaves out."""
+        """Check whether *fair* is enabled in *state*, even if only by steps that the search leaves out."""
         if any(self.takes(fair, step) for step in self.steps.after(state)):
             return True
         row = self.table.row[fair.event]
@@ -117,12 +117,12 @@ class LeadsToGraph:
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
-        """Return a run that stops while the target is due, in a state in which nothing fair is enabled."""
+        """Return a run that stops while the target is due, in a state in which no fair outcome is enabled."""
         over = (node for node in due if not any(self.possible(fair, node.state) for fair in self.fair))
         return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """Return the shortest fair lasso, of those found, on which the target stays due."""
+        """Of the fair lassos found on which the target stays due, return the shortest."""
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
         return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 
@@ -150,7 +150,7 @@ class LeadsToGraph:
             yield from self._fair_components([node for node in self.search.depth if node in those - starved])
 
     def _circle(self, start: DueNode, those: frozenset[DueNode]) -> Run:
-        """Shortest path to *start*, followed by a fair cycle in *those*."""
+        """Return a shortest path to *start*, followed by a fair cycle within *those*."""
         cycle: list[_Link] = []
         here = start
         for fair in self.fair:

@@ -8,9 +8,9 @@ from fsm.machine.property.evidence import Conclusion, DrawnItem, Misdrawn, Prove
 
 
 def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
-    """Return the conclusion on the drawing, and the number of states and moves that were compared.
+    """Compare *machine* with the drawing.  Return the conclusion and the number of states and moves compared.
 
-    Raises :class:`InputError` if the file has no drawing that can be read.
+    Raise :class:`InputError` if the file has no readable drawing.
     """
     found = choose(machine, find(claim.path))
     searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)

@@ -1,4 +1,4 @@
-"""Decide whether to search a system as packed states (:mod:`fsm.checker.packed`): if it is large, with the extra."""
+"""Choose packed states (:mod:`fsm.checker.packed`) for large systems if the ``fast`` extra is installed."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ if TYPE_CHECKING:
     from fsm.machine.table import TransitionSystem
 
 SMALL: Final = 500
-"""Up to this many states, a search is faster than loading the libraries."""
+"""Maximum number of states for which a search is faster than loading the libraries."""
 
 FEW_STEPS: Final = 5_000
-"""Up to this many steps, too, a search is faster than compiling or loading more code."""
+"""Maximum number of steps for which a search is faster than compiling or loading more code."""
 
 ENGINE: Final = "fsm.checker.packed.packed_graph"
 
 FEW: Final = 100_000
-"""Up to this many joint states of copies, folding interchangeable copies does not pay off."""
+"""Maximum number of joint states of copies for which folding interchangeable copies does not pay off."""
 
 
 def packed(table: TransitionSystem) -> PackedGraph | None:
-    """Return *table* as packed states; ``None`` if that is not possible or does not pay off."""
+    """Return *table* as a graph of packed states, or ``None`` if that is not possible or does not pay off."""
     if not isinstance(table, SystemTable) or _joint_states(table) <= SMALL:
         return None
     loaded = ENGINE in modules
@@ -36,7 +36,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
         return None
     try:
         graph: PackedGraph = import_module(ENGINE).PackedGraph(table)
-    except ImportError:  # the extra is not installed, or does not work
+    except ImportError:  # the extra is not installed or is broken
         return None
     except import_module("fsm.checker.packed.programs").TooWideError:
         return None
@@ -44,7 +44,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
 
 
 def foldable(table: TransitionSystem) -> TypeGuard[SystemTable]:
-    """Check whether *table* is not folded yet and so large that folding interchangeable copies may pay off."""
+    """Check whether *table* is not folded yet and is large enough for folding interchangeable copies to pay off."""
     return isinstance(table, SystemTable) and table.orbits is None and _joint_states(table) > FEW
 
 

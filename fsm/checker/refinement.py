@@ -1,11 +1,11 @@
-"""Refinement: one machine allows everything that can be observed of another (inclusion of traces).
+"""Refinement (trace inclusion): one machine allows everything that can be observed of another.
 
-The machine is explored together with a *belief* about the other: everything that may be true of it, given all that was
-observed so far.  Observations move beliefs as in :mod:`fsm.monitor`.  Calls are observed by their request and their
-reply and may overlap; signals are observed if both machines have them; the state is observed at any time by what it
-shows.  Everything else is unobservable.
+The observed machine is explored together with a *belief* about the other, which is everything that may be true of it
+given the observations so far.  Observations update beliefs as in :mod:`fsm.monitor`.  Requests and replies of calls are
+observed, and calls may overlap.  Signals are observed if both machines have them.  What the state shows is observable
+at any time.  Everything else is unobservable.
 
-If the machine is in the same situation with two beliefs, only the belief that allows less is explored (antichains: De
+If the machine reaches the same situation with two beliefs, only the belief that allows less is explored (antichains: De
 Wulf, Doyen, Henzinger and Raskin, 2006).
 """
 
@@ -31,7 +31,7 @@ from fsm.trace import Key
 
 
 class OpenCall(NamedTuple):
-    """A call in progress: its row, and its stage as in :mod:`fsm.machine.calls.rules`."""
+    """A call in progress: its row, and its stage as defined in :mod:`fsm.machine.calls.rules`."""
 
     row: int
     stage: int
@@ -57,7 +57,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that the machine *listening* to *table* can explain every output of *table* that is one of its events."""
+    """Check that the machine of *listening* can explain every output of *table* that is one of its own events."""
     steps = Successors(table)
 
     def following(node: Node) -> Iterator[SearchEdge[Node]]:
@@ -70,7 +70,7 @@ def check_follows(table: TransitionSystem, listening: OutputListener, limit: Lim
 
 
 class OutputListener:
-    """Listener that moves beliefs about *other* by outputs of *table*, and by signals that both machines have."""
+    """Updates beliefs about *other* from the outputs of *table* and from the signals that both machines have."""
 
     def __init__(self, table: Table, other: Table) -> None:
         self.belief_table = BeliefTable(table, other, whole=True)
@@ -79,14 +79,14 @@ class OutputListener:
         self._shared = {row.index: row.event.name for row in rows if row.event.name in signals}
 
     def after(self, belief: int, step: InstantStep) -> int:
-        """Return the belief after *step*; -1 if nothing explains the step."""
+        """Return the belief after *step*, or -1 if nothing explains the step."""
         for event in self.observed(step):
             if belief >= 0:
                 belief = self.belief_table.after(belief, Key(event=event))
         return belief
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
-        """Return the events that the other machine may observe in *step*; it need not have all of them."""
+        """Return the events in *step* that the other machine may observe, including those that it does not have."""
         return (*([self._shared[step.row]] if step.row in self._shared else []), *step.way.emits)
 
 
@@ -113,7 +113,7 @@ def _seen(machine: Machine) -> Iterator[Event]:
 
 
 class BeliefTable:
-    """Numbered beliefs about *other* after each observation: calls and shared signals, or all events if *whole*."""
+    """Numbered beliefs about *other*.  Its calls and the shared signals are observed, or all its events if *whole*."""
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
         known = {each for event in _seen(table.machine) for each in (event.name, event.rpc) if each}
@@ -138,19 +138,19 @@ class BeliefTable:
         return self._numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
-        """Return the name of *event* in the other machine: its name on the wire if known there, else its own."""
+        """Return the other machine's name for *event*: its RPC name if known there, otherwise its own name."""
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Key) -> int:
-        """Return the belief after *seen*; -1 if nothing explains it."""
+        """Return the belief after observing *seen*, or -1 if nothing explains it."""
         if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
         found = self._after.get((belief, seen))
         if found is None:
             left = self.dynamics.observed(self._numbers.listed[belief], seen).configurations
-            # Drop the deviations that a configuration rests on: they do not matter here, and
-            # would separate equal configurations.
+            # Drop the deviations that a configuration relies on.  They do not matter here and
+            # would keep otherwise equal configurations apart.
             left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
             found = self._after[belief, seen] = self._numbers[left] if left else -1
         if found < 0:
@@ -158,7 +158,7 @@ class BeliefTable:
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """Return *belief*, or one of *beside* that allows no more; *beside* keeps only beliefs that allow least."""
+        """Return *belief*, or a belief in *beside* that allows no more.  Keep only minimal beliefs in *beside*."""
         for known in beside:
             if known == belief or self._within(known, belief):
                 return known
@@ -179,12 +179,12 @@ class _Moves:
 
 @lru_cache(maxsize=8)
 def _moves(other: Behaviour, shown: frozenset[str] | None) -> _Moves:
-    """Shared by all machines and profiles that are checked against the same *other*."""
+    """Return the numbered beliefs about *other*, shared by all machines that are checked against it."""
     return _Moves(dynamics(other.table, shown=shown))
 
 
 class _Move(NamedTuple):
-    """A step that the machine may take, and what is *seen* of it, in order."""
+    """A step the machine may take, and the observations it produces, in order."""
 
     taken: RunStep
     state: int
@@ -202,7 +202,7 @@ class _Product:
     moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        """Yield every step from *node*; a belief met before that allows no more replaces the belief after the step."""
+        """Yield every edge from *node*.  An earlier belief that allows no more replaces the belief after the step."""
         state, calls, before = node
         moves = self.moves.get((state, calls))
         if moves is None:
@@ -218,7 +218,7 @@ class _Product:
             yield SearchEdge(taken, Node(to, left, belief), belief < 0)
 
     def _moves(self, state: int, calls: tuple[OpenCall, ...]) -> Iterator[_Move]:
-        """Moves of the machine in *state* with *calls* in progress; they do not depend on the belief."""
+        """Yield the moves in *state* with *calls* in progress.  They do not depend on the belief."""
         yield self._observed(state, calls, Key(shows=self.table.shows[state]))
         if self.overlap or not calls:
             yield from self._events(state, calls)
@@ -244,11 +244,12 @@ class _Product:
         return _Move(taken, state, calls, (seen,))
 
     def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
-        """Move by a signal or hidden event; an interrupting signal loses all calls, a hidden event those begun."""
+        """Return the move for a signal or hidden event.  Open calls may be lost if it interrupts."""
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
         if event.interrupts:
+            # A signal drops every open call, and a hidden event only those that have begun.
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
             seen += [Key(event=called(self.table.rows[call.row].event), phase="lost") for call in over]
             calls = tuple(call for call in calls if call not in over)
@@ -267,7 +268,7 @@ class _Product:
             yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """Replies of a call that has ended, and the error codes that the other machine mentions."""
+        """Return the possible replies of a call that has ended, including error codes the other machine mentions."""
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:

@@ -1,7 +1,7 @@
-"""Always, never and reachable: searches of the product of a machine with a small automaton.
+"""Decide always, never and reachable claims by searching the product of a machine with a small automaton.
 
-The automaton counts the conditions of a sequence that have held, one after the other; ``until`` resets it.  Taking each
-condition at the first instant at which it holds loses no run.
+The automaton counts the conditions of a sequence that have held one after the other, and ``until`` resets the count.
+It is enough to match each condition at the first instant at which it holds.
 """
 
 from __future__ import annotations
@@ -23,20 +23,21 @@ if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedScan, PackedSearch
 
 DONE = -1
-"""In place of the number of conditions that have held: all of them have."""
+"""Special count that means all conditions have held."""
 
 N = TypeVar("N", bound=tuple[int, ...])
 
 
 def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that no run goes through a sequence; the shortest run that does is the counterexample."""
+    """Check that no run goes through any of the sequences.  The counterexample is a shortest run that does."""
     return _check_none(claim.sequences, claim.until, stepping, limit, needed(claim))
 
 
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that there is a run through each sequence; the shortest runs are the witnesses.
+    """Check that there is a run through each sequence.  The witnesses are shortest runs.
 
-    A witness of a machine that this one is like serves, too, unless it steps from the state in which they differ.
+    A witness for the machine that this one is like is reused unless it takes a step from the state in which they
+    differ.
     """
     total = _total(())
     witnesses = []
@@ -66,7 +67,7 @@ def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conc
 
 
 def needed(claim: Always | Never) -> list[WrittenCondition]:
-    """Return the conditions that must each hold at some instant; otherwise *claim* is vacuous."""
+    """Return the conditions that must each hold at some instant for *claim* not to be vacuous."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _parts(sequence)]
@@ -86,14 +87,14 @@ def _check_none(
 
 
 def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
-    """Return the sequences that *claim* is about, and the condition that resets them."""
+    """Return the sequences that *claim* is about, and the condition that resets them, if any."""
     if isinstance(claim, Always):
         return breaches(claim), None
     return claim.sequences, claim.until if isinstance(claim, Never) else None
 
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
-    """Return a sequence for each condition of *claim*; the claim holds if none of them can occur."""
+    """Return one sequence per condition of *claim*.  The claim holds if none of the sequences can occur."""
     found: list[Sequence] = []
     for part in claim.conditions:
         breach: Condition = Not(of=part.means)
@@ -112,7 +113,7 @@ def _run_through(
         automaton = SequenceAutomaton(sequence, until, stepping)
         again = run and retaken(run, automaton.start, automaton.following, same_states(stepping, folded))
         if again is None and run is not None:
-            raise AssertionError(run)  # never: exchanging copies turns steps into steps
+            raise AssertionError(run)  # cannot happen: exchanging copies maps steps to steps
         return again, counts
     table = stepping.table
     initial = table.states[table.initial]
@@ -142,9 +143,10 @@ def retaken(
     alike: Callable[[RunStep, RunStep, int], bool],
     most: int = UNLIMITED,
 ) -> Run | None:
-    """Return a run from *start* to a ``found`` edge whose steps are *alike* to the steps of *run*, or ``None``.
+    """Return a run from *start* to a ``found`` edge whose steps match those of *run*, or ``None`` if there is none.
 
-    ``alike(step, taken, to)`` compares a step of *run* with a step that leads to *to*.  At most *most* nodes are tried.
+    ``alike(step, taken, to)`` checks whether *taken*, which leads to *to*, matches *step*, a step of *run*.  At most
+    *most* nodes are tried.
     """
     going: list[tuple[N, tuple[RunStep, ...]]] = [(start, ())]
     seen: set[tuple[N, int]] = set()
@@ -168,9 +170,9 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken`: do two steps lead to states that *of* does not distinguish?
+    """Return a test for :func:`retaken` of whether two steps lead to states that *of* does not distinguish.
 
-    The first step is a step of *of*, the second of *stepping*.
+    The first step is one of *of*, and the second one of *stepping*.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)
@@ -182,7 +184,7 @@ def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunSte
 def packed_search(
     sequence: Sequence, until: WrittenCondition | None, start: int, stepping: StepCache, successors: Successors
 ) -> PackedScan | PackedSearch | None:
-    """Return the search for *sequence* on packed states; ``None`` if that is not possible or does not pay off."""
+    """Return a search for *sequence* on packed states, or ``None`` if that is impossible or does not pay off."""
     packed = stepping.packed
     if packed is None:
         return None
@@ -196,7 +198,7 @@ def packed_search(
 
 
 class SequenceAutomaton:
-    """The product of the machine of *stepping* with one *sequence*, which *until* resets."""
+    """Product of the machine of *stepping* with the automaton of *sequence*, which *until* resets."""
 
     def __init__(self, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> None:
         tests = stepping.tests(sequence, until)
@@ -210,7 +212,7 @@ class SequenceAutomaton:
         return self.steps.table.initial, self.advance(0, [self.steps.beginning])
 
     def following(self, node: SequenceNode) -> Iterable[SearchEdge[SequenceNode]]:
-        """Return every step from *node*; an edge is ``found`` if all conditions have held."""
+        """Return every edge from *node*.  Edges after which all conditions have held are ``found``."""
         if self._shared is None or self.steps.table.bare(node[0]) == self.steps.but:
             return self._edges(node)
         found = self._shared.get(node)
@@ -225,7 +227,7 @@ class SequenceAutomaton:
             yield SearchEdge(taken=step.taken, to=(step.way.to, now), found=now == DONE)
 
     def advance(self, held: int, instants: Iterable[Instant]) -> int:
-        """Return the number of conditions that have held after *instants*, given *held* before; :data:`DONE` if all."""
+        """Return how many conditions have held after *instants*, given *held* before, or :data:`DONE` if all have."""
         last = len(self.conditions) - 1
         for at in instants:
             if held == last and self.conditions[last](at):
@@ -238,7 +240,7 @@ class SequenceAutomaton:
 
 
 def _parts(sequence: Sequence) -> list[WrittenCondition]:
-    """Conditions that must hold somewhere, or *sequence* is vacuous."""
+    """Return the conditions that must hold somewhere for *sequence* not to be vacuous."""
     if len(sequence) > 1:
         *before, last = sequence
         return [*before, WrittenCondition(text=last.text, means=_asked(last.means))]
@@ -249,7 +251,7 @@ def _parts(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _asked(condition: Condition) -> Condition:
-    """*condition* without its negated parts: they are put to the test whenever the rest holds."""
+    """Return *condition* without its negated parts, which are put to the test whenever the rest holds."""
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -262,7 +264,7 @@ def _unless_vacuous(stepping: StepCache, limit: Limit, needed: Iterable[WrittenC
 
 
 def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
-    """Check whether *condition* holds at any reachable instant, however many states there are."""
+    """Check whether *condition* holds at any reachable instant, regardless of the limit on states."""
     if (folded := stepping.folded([condition])) is not None:
         return met(condition, folded, limit)
     if (instants := first_instants(stepping, condition)) is not None:

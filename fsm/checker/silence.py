@@ -1,6 +1,7 @@
-"""Silent cells that may be met after steps that no trace shows.
+"""Silent cells that can be reached by unobserved steps.
 
-Where a machine is silent, anything may follow: after such steps an observer knows nothing, although nothing was seen.
+Anything may follow where a machine is silent.  After such steps an observer therefore knows nothing, although nothing
+was observed.
 """
 
 from collections.abc import Collection
@@ -9,11 +10,11 @@ from fsm.machine import Machine, Silent
 
 
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
-    """Return the silent cells that *unobserved* events lead to, as event, state and unobserved event.
+    """Return the silent cells that *unobserved* events lead to, as triples of event, state and unobserved event.
 
-    The unobserved event leads there from a state in which the machine has a rule for the event.  Without *unobserved*,
-    these are the hidden events.  An unobserved event that is itself silent is paired with itself.  A cell whose clause
-    is of level MAY is omitted, because it is left open on purpose.
+    The unobserved event leads there from a state in which the machine has a rule for the event.  *unobserved* defaults
+    to the hidden events.  An unobserved event that is itself silent is paired with itself.  Cells whose clause has
+    level MAY are omitted, because they are left open on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])

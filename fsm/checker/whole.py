@@ -1,10 +1,11 @@
-"""From a claim's cone to the whole system: does the conclusion carry over?
+"""Check whether a conclusion on a claim's cone carries over to the whole system.
 
-Without the steps of copies outside the cone, a run of the whole system is a run of the cone with no more steps; only
-the instants at which those copies take a step or emit something are missing.  So the claim is relaxed: a condition that
-holds at such an instant counts as holding at the instant of the cone before it.  What no run of the cone does under the
-relaxed claim, no run of the whole system does in as few steps.  A run of the cone that the whole system can take is a
-run of the whole system; if it is as short as the relaxed claim allows, no run is shorter.
+A run of the whole system becomes a run of the cone if the steps of copies outside the cone are removed.  The only
+instants lost are those at which these copies take a step or emit something.  The claim is therefore relaxed, so that a
+condition that holds at such an instant may hold at the preceding instant of the cone instead.  If no run of the cone
+goes through the relaxed sequences in a given number of steps, no run of the whole system goes through the original ones
+in as few steps.  If a run of the cone can be replayed on the whole system and is as short as the relaxed claim allows,
+it is a shortest one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from fsm.machine.property.claims import Always, Claim, Follows, Idempotent, Neve
 from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Unwritten, Vacuous
 
 TRIED: Final = 100_000
-"""Most nodes of the whole system that are tried to take a run of the cone again."""
+"""Maximum number of nodes of the whole system to try when replaying a run of the cone."""
 
 
 def of_whole(
@@ -38,10 +39,10 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """Return the conclusion on the whole system, if *found* carries over; ``None`` if it may not.
+    """Return the conclusion on the whole system, or ``None`` if *found* may not carry over.
 
-    *found* is the conclusion on the cone of *claim*, *stepping* has the steps of the cone, and ``known(claim)`` decides
-    a claim on the cone.  Runs are returned as the whole system takes them.
+    *found* is the conclusion on the cone of *claim*.  *stepping* has the steps of the cone, and ``known(claim)``
+    decides another claim on it.  Runs in the result are runs of the whole system.
     """
     table = system_table(stepping.table)
     if len(table.cone) == len(cones.system.copies) and len(table.joint) == len(cones.system.events):
@@ -52,19 +53,19 @@ def of_whole(
     match claim:
         case Always() | Never() | Reachable():
             return _compared(found, _Both(claim, stepping, whole, known))
-        case Idempotent():  # nothing happens between the two calls
+        case Idempotent():  # no other step comes between the two calls
             pairs = IdempotenceAutomaton(claim, whole)
-            if isinstance(found, Proved):  # when the first call replies, a call may be in progress outside
+            if isinstance(found, Proved):  # a call outside the cone may be in progress when the first call replies
                 path = search(pairs.start, IdempotenceAutomaton(claim, stepping).first, limit=limit).path
                 first = _again(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
                 return None if first is None else found
             return _shown(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
-        case _:  # all copies are in the cone, or steps outside make no difference
+        case _:  # the cone has all copies, or steps outside it make no difference
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
 
 def _shown(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
-    """*found* with its run as taken *again*; ``None`` if the run cannot be."""
+    """Return *found* with its run replayed by *again*, or ``None`` if the run cannot be replayed."""
     run = found.run if isinstance(found, Refuted | Unwritten) else None
     if run is None or (taken := again(run)) is None:
         return None if run else found
@@ -72,7 +73,7 @@ def _shown(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion 
 
 
 def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
-    """Like :func:`of_whole`, for a claim about runs through sequences."""
+    """Like :func:`of_whole`, but for claims about runs through sequences."""
     sequences, claim = both.sequences, both.claim
     match found:
         case Proved(witnesses=(_, *_) as witnesses):
@@ -95,7 +96,7 @@ def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
 def _again(
     run: Run, start: N, following: Callable[[N], Iterable[SearchEdge[N]]], whole: StepCache, stepping: StepCache
 ) -> Run | None:
-    """*run* with the replies that the *whole* gives, without what other copies do; ``None`` if impossible."""
+    """Replay *run* on *whole* and return it with the replies given there, or ``None`` if that is impossible."""
     there = same_states(whole, stepping)
 
     def alike(step: RunStep, taken: RunStep, to: int) -> bool:
@@ -125,7 +126,10 @@ class _Both:
         return next(filter(None, runs), None)
 
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
-        """Fewest steps of a run of the whole; ``None`` if there is none, -1 if unknown, *inside* if none is outside."""
+        """Return a lower bound on the number of steps in which the whole system can go through one of *sequences*.
+
+        Return ``None`` if it never can, -1 if this is unknown, and *inside* if nothing happens outside the cone.
+        """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
         if isinstance(found, Refuted):
@@ -138,9 +142,9 @@ class _Both:
 
 
 def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table: SystemTable) -> Never | None:
-    """Return the claim that no run goes through one of *sequences*, relaxed for what happens outside the cone.
+    """Return the claim that no run goes through any of *sequences*, relaxed to allow for steps outside the cone.
 
-    *table* is the table of the cone.  ``None`` if nothing happens outside.
+    *table* is the table of the cone.  Return ``None`` if nothing happens outside the cone.
     """
     elsewhere = _Elsewhere(table)
     if not (elsewhere.steps or elsewhere.outputs):
@@ -149,7 +153,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 
 
 class _Elsewhere:
-    """Behaviour outside the cone of *table*: more ``steps``, and joint events with more ``outputs``."""
+    """Whether there are ``steps`` outside the cone of *table*, and which joint events have ``outputs`` there."""
 
     def __init__(self, table: SystemTable) -> None:
         emitting = {name for name, part in table.system.parts.items() if part.machine.outputs()}
@@ -162,18 +166,18 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield sequences such that if the whole system goes through *sequence*, the cone goes through one of them."""
+        """Yield sequences of which the cone goes through at least one if the whole system goes through *sequence*."""
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
             those = tuple(Some(of=(each.means, *self._left(each.means))) for each in sequence[:count])
             if count > 1 and len(those[-2].of) == len(those[-1].of) == 1:
-                return  # both hold only at instants of the cone, each at its own
+                return  # neither can hold outside the cone, so they cannot share an instant of the cone
             means = All(of=those) if count > 1 else those[0]
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield what must hold in the cone so that *condition* can hold at the next instant outside, if it can."""
+        """Yield the conditions on the cone under which *condition* may hold at the next instant outside it."""
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}
@@ -184,12 +188,12 @@ class _Elsewhere:
 
 
 def _at_step(atom: Atom) -> Condition | bool:
-    """Part of *atom* that is still open at a step that changes nothing in the cone."""
+    """Return what remains to be tested of *atom* at a step that changes nothing in the cone."""
     match atom:
         case conditions.At():
             return replace(atom, before=False)
         case conditions.Emits(output=output):
-            return not output  # copies that may emit where nothing should be emitted are in the cone
+            return not output  # the cone has every copy that may emit where nothing should be emitted
         case conditions.EmitsOnly(outputs=outputs):
             return not outputs
         case _:

@@ -1,6 +1,6 @@
-"""The command ``fsm``: the command line, and nothing that a library could do.
+"""The ``fsm`` command-line interface. It contains nothing that belongs in a library.
 
-Each command is a module of its own, loaded when it is needed, so that ``fsm --help`` does not load the engines.
+Each command is a separate module that is loaded on demand, so that ``fsm --help`` does not load the engines.
 """
 
 import errno
@@ -57,15 +57,15 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "help": "Show the help of a command.",
     },
 }
-"""The commands in the order of ``--help``, each with its line there."""
+"""Maps each command, in the order of ``--help``, to its description there."""
 
 COMMANDS: Final[Mapping[str, str]] = {name: line for those in GROUPS.values() for name, line in those.items()}
 
 CANNOT_WRITE: Final = 74
-"""The exit code of ``sysexits.h`` for an I/O error, such as a full disk; there is no verdict."""
+"""Exit code for an I/O error, such as a full disk, as in ``sysexits.h``. There is no verdict."""
 
 SECONDS: Final = 300
-"""Seconds of computing after which a command gives up."""
+"""Maximum computing time of a command in seconds."""
 LONG: Final[Mapping[str, int]] = {
     "judge": 86_400,
     "convert": 86_400,
@@ -74,18 +74,18 @@ LONG: Final[Mapping[str, int]] = {
     "test": 3_600,
     "mutate": 3_600,
 }
-"""The same for commands that may take long."""
+"""Maximum computing time in seconds of commands that may take longer."""
 ENDLESS: Final = ("proxy", "record", "serve")
-"""Commands that run until they are interrupted, however much they compute."""
+"""Commands that run until they are interrupted, without a limit on their computing time."""
 MEMORY: Final = 4_096
-"""Mebibytes of memory that a command may use."""
+"""Maximum memory of a command in MiB."""
 
 RARELY: Final = 100_000
-"""New objects between two runs of the garbage collector: there are few cycles, and most objects are kept."""
+"""Number of new objects between garbage collections. It is high because there are few cycles to collect."""
 
 
 _PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
-"""A page of the guide in the help of a command, which shows its address instead."""
+"""Matches the path of a page of the guide in the help of a command. It is replaced by the URL of the page."""
 
 
 class _Commands(click.Group):
@@ -170,14 +170,14 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 
 
 def main() -> None:
-    """Run the command; its result is the exit code."""
-    # If the reader has gone, as with "| head", end like any filter.
+    """Run the command, and exit with its result as the exit code."""
+    # If the reader is gone, as with "| head", SIGPIPE should end this process like any filter.
     with suppress(AttributeError):  # Windows has no SIGPIPE
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     gc.set_threshold(RARELY)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = _written_whole(sys.stdout)
-        sys.stdout.reconfigure(errors="replace")  # neither file names nor terminals need be UTF-8
+        sys.stdout.reconfigure(errors="replace")  # a file name or a terminal may not be UTF-8
     try:
         answer = group.main(standalone_mode=False)
         if sys.stdout is not None:  # None if the caller has closed it
@@ -185,13 +185,13 @@ def main() -> None:
         INTERRUPTION.settle(answer if isinstance(answer, int) else 0)
     except click.Abort as error:  # click's exception for an interrupt
         raise KeyboardInterrupt from error
-    except Exception as error:  # noqa: BLE001  (any error of fsm is no verdict)
+    except Exception as error:  # noqa: BLE001  (an error in fsm must not look like a verdict)
         _failed(error)
     sys.exit(answer if isinstance(answer, int) else 0)
 
 
 def _written_whole(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """Return *stream*, or a buffered one under PYTHONUNBUFFERED: a raw file drops what a full disk did not take."""
+    """Return *stream*, buffered even under PYTHONUNBUFFERED, because a raw file loses data when the disk is full."""
     if not isinstance(stream.buffer, io.RawIOBase):
         return stream
     whole = open(stream.fileno(), "wb", closefd=False)  # noqa: SIM115  (it stays open to the end)
@@ -211,7 +211,7 @@ def _linked(error: InputError) -> str:
 
 
 def _failed(error: Exception) -> NoReturn:
-    for each in (error, error.__cause__):  # reading too may fail for lack of memory
+    for each in (error, error.__cause__):  # a read may also fail because memory has run out
         if isinstance(each, MemoryError) or getattr(each, "errno", None) == errno.ENOMEM:
             _fail(OUT_OF_MEMORY, UNDECIDED)
     match error:
@@ -219,9 +219,9 @@ def _failed(error: Exception) -> NoReturn:
             _report(_linked(error) if _on_terminal() else str(error))
             sys.exit(WRONG_INPUT)
         case click.ClickException():
-            # The message of NoArgsIsHelpError is the help; older versions of click lack it.
+            # The message of NoArgsIsHelpError is the help. Older versions of click do not have this exception.
             if type(error).__name__ != "NoArgsIsHelpError":
-                vars(error).update(message=printable(error.message))  # it contains what was typed
+                vars(error).update(message=printable(error.message))  # it may quote what the user typed
             _report(error.show)
             sys.exit(WRONG_INPUT)
         case OSError(errno=int()):  # other OSErrors come from libraries that cannot be loaded
@@ -237,7 +237,7 @@ def _fail(message: str, code: int) -> NoReturn:
 
 
 def _report(message: str | Callable[[], None]) -> None:
-    """Write *message* to standard error; a failure to write it does not change the exit code."""
+    """Write *message* to standard error. Failing to write it does not change the exit code."""
     try:
         if isinstance(message, str):
             click.echo(message, err=True)

@@ -1,4 +1,4 @@
-"""``fsm check``: properties of the models, proved or refuted."""
+"""``fsm check``: prove or refute properties of the models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 PAIR: Final = 2
 FEW: Final = 9
-"""The most copies of a part that are searched directly; for more, first check what holds for any number."""
+"""Maximum number of copies of a part to search directly. For more, first check what holds for any number."""
 
 WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 

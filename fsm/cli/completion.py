@@ -1,4 +1,4 @@
-"""Shell completion of the word that is being typed: names that fit the rest of the line, or files."""
+"""Shell completion of the word being typed: names that fit the rest of the command line, or files."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ Offered: TypeAlias = list[str | CompletionItem]
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
 
 SUTS: Final = ("reference", "python:", "exec:", "model:", "cri:unix:///")
-"""The beginning of each kind of system under test."""
+"""Prefixes of the names of systems under test, one for each kind."""
 
 
 def _offer(found: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
-    """Return a completer that offers the names *found* with the word's beginning, or with *files*, else file names."""
+    """Return a completer for the names *found*. If none of them matches and *files* is true, it offers file names."""
 
     def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offered:
         del param
@@ -35,7 +35,7 @@ def _offer(found: Callable[[click.Context], Iterable[str]], *, files: bool = Fal
 
 
 def _named(ctx: click.Context) -> Iterator[Machine | System]:
-    # click stops at an option without its value: the arguments before it are in ctx.args.
+    # click stops parsing at an option without a value, and leaves the arguments before it in ctx.args.
     for each in (*ctx.params.values(), *ctx.args):
         for name in each if isinstance(each, tuple) else (each,):
             if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):
@@ -47,21 +47,21 @@ def _named(ctx: click.Context) -> Iterator[Machine | System]:
 
 @_offer
 def profiles(ctx: click.Context) -> Iterator[str]:
-    """Yield the profiles of the models in the line, or of all shipped models."""
+    """Yield the profiles of the models on the command line, or of all bundled models if there are none."""
     for each in tuple(_named(ctx)) or map(load, names()):
         yield from each.profiles
 
 
 @_offer
 def events(ctx: click.Context) -> Iterator[str]:
-    """Yield the events of the models in the line; for a system, the families of its joint events."""
+    """Yield the events of the models on the command line. For systems, yield the families of joint events."""
     for each in _named(ctx):
         yield from (joint.family for joint in each.events.values()) if isinstance(each, System) else each.events
 
 
 @_offer
 def states(ctx: click.Context) -> Iterator[str]:
-    """Yield the states of the models in the line, except for systems."""
+    """Yield the states of the models on the command line, except for systems."""
     for each in _named(ctx):
         if not isinstance(each, System):
             yield from each.states
@@ -69,7 +69,7 @@ def states(ctx: click.Context) -> Iterator[str]:
 
 @_offer
 def properties(ctx: click.Context) -> Iterator[str]:
-    """Yield the properties of the models in the line, or of all shipped models."""
+    """Yield the properties of the models on the command line, or of all bundled models if there are none."""
     for each in tuple(_named(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(each.path).properties)

@@ -1,4 +1,4 @@
-"""``fsm convert``: a recording in, a table of its observations out."""
+"""``fsm convert``: convert a recording to a table of its observations."""
 
 from __future__ import annotations
 

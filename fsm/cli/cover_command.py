@@ -1,4 +1,4 @@
-"""``fsm cover``: many recordings in, one table of their coverage out."""
+"""``fsm cover``: report what many recordings together cover of the models."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "json": "cover_report",
     "sh": "cover_report",
 }
-"""The module of each format, with a function of the format's name."""
+"""Maps each format to the module of its writer, which is a function named after the format."""
 
 
 @click.command("cover", epilog="Exit codes: 0 coverage was written, 2 wrong input.")

@@ -1,4 +1,4 @@
-"""``fsm diff``: the differences of two lifecycles, models or drawings."""
+"""``fsm diff``: show the differences between two lifecycles, which are models or drawings."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fsm.report import diff_report, equivalence_report
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
-"""The formats, each with the suffix of its files."""
+"""Maps each format to the suffix of its files."""
 _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
@@ -145,7 +145,7 @@ def _side(name: str, profile: str) -> _Side:
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:
-    """Return the comparison, and remarks on the drawing chosen from a file with several."""
+    """Return the comparison, and a remark for each drawing that was chosen from a file with several drawings."""
     found = choose(sides[0].of, sides[1].of, complete=complete)
     pairs = list(zip(sides, (found.first, found.second), strict=True))
     first, second = (side.name if isinstance(side.of, Machine) else place for side, place in pairs)

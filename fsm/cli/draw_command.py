@@ -1,4 +1,4 @@
-"""``fsm draw``: models as pictures and tables."""
+"""``fsm draw``: draw models as pictures, or write them as tables."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,7 +34,7 @@ SUFFIXES: Final[Mapping[str, str]] = {
     "markdown": "md",
     "ascii": "txt",
 }
-"""The formats, each with the suffix of its files."""
+"""Maps each format to the suffix of its files."""
 
 PARTS: Final[Mapping[Extra, str]] = {
     "outcomes": "every outcome, including errors and short cuts if another outcome leads to the same state",

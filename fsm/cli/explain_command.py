@@ -1,4 +1,4 @@
-"""``fsm explain``: the meaning of an error code."""
+"""``fsm explain``: explain an error code."""
 
 import difflib
 

@@ -1,4 +1,4 @@
-"""``fsm explore``: a model or a recording as a page to look at."""
+"""``fsm explore``: make an HTML page of a model or a recording."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
 
 
 def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    """Return the page and the exit code: 3 if the properties were not all tried for want of time or memory."""
+    """Return the page and the exit code, which is 3 if time or memory ran out before all properties were checked."""
     if name in names() or name in systems() or name.endswith(".toml"):
         return _model(name, profile, properties=properties)
     if name == STDIN or Path(name).exists() or "/" in name or "." in name:
@@ -104,7 +104,7 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
 
 
 def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    """Check the properties of *model* without a profile and under each; return no result if it has no properties."""
+    """Check the properties of *model* without a profile and under each. Return no results if it has no properties."""
     try:
         stated = claims(model.path)
     except InputError as error:

@@ -1,4 +1,4 @@
-"""``fsm export``: a model and its properties in the languages of other tools."""
+"""``fsm export``: write a model and its properties in the language of another tool."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""``fsm findings``: properties known to fail, and their fixes."""
+"""``fsm findings``: list the properties known to fail, and their fixes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``fsm help``: the help of one command, or of all."""
+"""``fsm help``: show the help of fsm or of one command."""
 
 import click
 

@@ -1,4 +1,4 @@
-"""``fsm import``: a machine of another tool as a model."""
+"""``fsm import``: convert a machine of another tool to a model."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""``fsm init``: a model, its properties and a test to begin with."""
+"""``fsm init``: create a model, its properties and a test to start with."""
 
 from __future__ import annotations
 

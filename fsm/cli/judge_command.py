@@ -1,4 +1,4 @@
-"""``fsm judge``: recordings in, verdicts out."""
+"""``fsm judge``: judge recordings."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ FORMATS: Final[Mapping[str, str]] = {
     "summary": "fsm.fleet.summary",
     "html": "fsm.report.page.recording_page",
 }
-"""The module of each format, loaded when the format is asked for, because an XML library loads slowly."""
+"""Maps each format to its module, which is loaded on demand because an XML library loads slowly."""
 
 
 @click.command("judge", epilog="Exit codes: 0 every recording holds, 1 a recording fails, 2 wrong input, 3 unknown.")
@@ -237,7 +237,7 @@ def command(
             except InputError as error:
                 problems[trace] = error.problems
         for trace in traces:
-            # Its machines lack the property, which machines of another recording have.
+            # The property is not one of this recording's machines but of another's, so judge this one without it.
             if judged and trace != "-" and {each.code for each in problems.get(trace, ())} == {"FSM211"}:
                 del problems[trace]
                 again()
@@ -251,7 +251,7 @@ def command(
     if form == "text" and output is None:
         click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
     else:
-        # UTF-8 whatever the terminal's encoding, like files and the other formats.
+        # Use UTF-8 regardless of the terminal's encoding, as in files.
         put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
     if mistakes:
         click.echo(str(InputError(mistakes)), err=True)
@@ -259,7 +259,7 @@ def command(
 
 
 def _code(report: Report, at_least: float) -> int:
-    """Return the exit code; a machine that is not covered at all counts for *at_least* only if none is covered."""
+    """Return the exit code. Machines that are not covered at all count for *at_least* only if none is covered."""
     covers = merged(report.judged) if at_least else ()
     below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
     for each in below:
@@ -271,7 +271,7 @@ def _code(report: Report, at_least: float) -> int:
 def _told(
     form: str, judged: dict[str, Judged], how: Callable[..., Judged], again: Callable[[], None]
 ) -> dict[str, Judged]:
-    """Return *judged*; for a page, judge each recording *again* and return the verdicts with stories."""
+    """Return *judged*. For a page, judge each recording a second time to add the stories to the verdicts."""
     if form != "html":
         return judged
 
@@ -291,7 +291,7 @@ def _written(report: Report, form: str, *, coverage: bool) -> str:
 
 
 def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:
-    """Refuse options that contradict each other; *metrics* is true if they are asked for without --follow."""
+    """Raise an error if options contradict each other. *metrics* is true for --metrics without --follow."""
     if part.since is not None and part.until is not None and part.until < part.since:
         raise click.BadParameter("it is before --since", param_hint="--until")
     if metrics:

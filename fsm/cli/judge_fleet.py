@@ -1,4 +1,4 @@
-"""``fsm judge --engine spark``: each recording judged by a task of a cluster, and the combined result."""
+"""``fsm judge --engine spark``: judge each recording in a task of a cluster, and combine the results."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _WHOLE: Final = (
 
 
 def on_cluster(given: Mapping[str, Any], master: str) -> int:
-    """Judge the recordings *given* to ``fsm judge`` on the cluster *master*, and print the combined result."""
+    """Judge recordings on the cluster *master* and print the combined result. *given* maps parameters to values."""
     for option in _WHOLE:
         if given[option]:
             flag = {"calls": "with", "only": "property", "every": "all"}.get(option, option)

@@ -1,4 +1,4 @@
-"""``fsm judge --follow``: one recording, judged while it is written."""
+"""``fsm judge --follow``: judge a recording while it is being written."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""Batches between two removals of what need not be remembered."""
+"""Number of batches between removals of data that is no longer needed."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Printed:
-    """Prints violations, each cause in full the first time; with *json*, one line of JSON for each violation."""
+    """Prints violations, in full for the first of each cause. If ``json`` is true, each is one line of JSON."""
 
     fail_on: Level
     json: bool
@@ -47,7 +47,7 @@ class Printed:
     _causes: set[tuple[object, ...]] = field(default_factory=set)
 
     def violation(self, violation: Violation) -> None:
-        """Print a *violation* that was just found."""
+        """Print a newly found *violation*."""
         report = Report(judged=(), fail_on=self.fail_on)
         if self.json:
             self._print(json_report.told(report, violation))
@@ -58,7 +58,7 @@ class Printed:
         self._causes.add(cause)
 
     def summary(self, judging: Judging, *, over: bool) -> ExitCode:
-        """Print all findings so far, and return the exit code."""
+        """Print all findings so far. Return the exit code."""
         report = Report(judged=(judging.judged(over=over),), fail_on=self.fail_on)
         self._print(json_report.summary(report) if self.json else text(report, layout(), coverage=self.coverage))
         return report.total()
@@ -69,7 +69,7 @@ class Printed:
 
 @dataclass(slots=True, kw_only=True)
 class _Following:
-    """The recording that is followed; under profile ``auto``, another version of the runtime begins a new judgement."""
+    """The recording being followed. With profile ``auto``, a new runtime version begins a new judgement."""
 
     begin: Callable[..., Judging]
     auto: bool
@@ -88,7 +88,7 @@ class _Following:
         judging.tell(self.printed.violation, *([self.counted.violation] if self.counted else []))
 
     def take(self, batch: Batch) -> None:
-        """Judge *batch*, the last one read; if the runtime's version has changed, begin a new judgement with it."""
+        """Judge *batch*, the last one read. If the runtime's version has changed, first begin a new judgement."""
         if self.auto and name_of(self.judging.recording.version()) != name_of(self.judging.shown):
             self.before.append(self.printed.summary(self.judging, over=True))
             self.start(fresh=False)
@@ -97,7 +97,7 @@ class _Following:
             self.counted.taken(self.judging, batch)
 
     def end(self) -> int:
-        """Print the last summary, and return the exit code, which a signal no longer changes."""
+        """Print the last summary and return the exit code. A signal no longer changes that code."""
         code = worst([*self.before, self.printed.summary(self.judging, over=True)]).value
         INTERRUPTION.settle(code)
         return code
@@ -116,9 +116,9 @@ def follow(
     metrics: tuple[str, int] | None = None,
     part: Part,
 ) -> int:
-    """Judge the recording *name* until a signal or the end of the pipe, and return the exit code of the verdict.
+    """Judge the recording *name* until a signal or the end of the pipe. Return the exit code of the verdict.
 
-    A recorded call is judged *settle* nanoseconds after it began: by then all calls before it must have been recorded.
+    A recorded call is judged *settle* nanoseconds after it began. All earlier calls must have been recorded by then.
     """
     asked: set[str] = set()
     absent = False

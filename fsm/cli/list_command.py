@@ -1,4 +1,4 @@
-"""``fsm list``: the shipped models and systems."""
+"""``fsm list``: list the bundled models and systems."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -18,7 +18,7 @@ ABOUT: Final[Mapping[Role, str]] = {
     "system": "Systems of machines",
     "part": "Parts of systems",
 }
-"""The headings of the roles of models, most wanted first."""
+"""Maps the roles of models to their headings, most useful roles first."""
 
 
 @click.command("list")

@@ -1,4 +1,4 @@
-"""``fsm merge``: summaries of many judgements in, their total out."""
+"""``fsm merge``: add up the summaries of many judgements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fsm mutate``: errors in a model that its properties would notice, or in a recording that its judge would."""
+"""``fsm mutate``: find out which errors properties detect in a model, or the judge detects in a recording."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -39,7 +39,7 @@ from fsm.report import mutation_report as report
 from fsm.report import power_report, suggestion_report
 
 FEW: Final = 8
-"""The most copies of parts in a system that is mutated directly, without trying one copy of each part first."""
+"""Maximum number of copies in a system that is mutated directly, without first trying one copy of each part."""
 
 
 @click.command("mutate")

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 WIDEST = 100
 
 REPORTING: Final = 10.0
-"""Seconds between two reports of progress."""
+"""Number of seconds between progress reports."""
 
 _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
@@ -47,7 +47,7 @@ format_option = click.option(
 )
 
 CASE_FORMATS: Final = ("junit", "sarif", "github")
-"""Formats of other tools for cases; each is a module of that name in :mod:`fsm.report`."""
+"""Formats of other tools for cases. Each is the name of a module in :mod:`fsm.report`."""
 
 cases_format_option = click.option(
     "--format",
@@ -59,7 +59,7 @@ cases_format_option = click.option(
 
 
 def told(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
-    """Print a report in the format *form*; only the function for that format is called."""
+    """Print a report in the format *form*. Only the function for that format is called."""
     if form in CASE_FORMATS:
         writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{form}"), f"{form}_cases")
         click.echo(writer(cases()), nl=False)
@@ -86,7 +86,7 @@ at_least_option = click.option(
 
 
 def listening(_context: click.Context, _option: click.Parameter, value: str | None) -> tuple[str, int] | None:
-    """Parse an address and a port; the default address is 127.0.0.1."""
+    """Parse an address and a port. The default address is 127.0.0.1."""
     if value is None:
         return None
     address, colon, port = value.rpartition(":")
@@ -100,7 +100,7 @@ _AGO: Final = re.compile(r"(?=\d)(?:(\d{1,5})d)?(?:(\d{1,5})h)?(?:(\d{1,5})m)?(?
 
 
 def moment(_context: click.Context, _option: click.Parameter, value: str | None) -> int | None:
-    """Return the time in *value*, or how long ago, in nanoseconds since the epoch; local time without an offset."""
+    """Parse a time (local if it has no offset) or a duration before now. Return nanoseconds since the epoch."""
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
@@ -116,7 +116,7 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
-    """Return the Spark master that *value* names; empty for this process.
+    """Return the Spark master that *value* names, or an empty string for this process.
 
     >>> engine(None, None, "spark"), engine(None, None, "spark[2]"), engine(None, None, "spark://head:7077")
     ('local[*]', 'local[2]', 'spark://head:7077')
@@ -144,13 +144,13 @@ output_option = click.option(
 def name_option(
     option: str, letter: str, about: str, complete: completion.Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
-    """Return the *option* that takes a name as the parameter *to*, repeatedly if *several*; *about* is its help."""
+    """Return *option*, which takes a name and passes it as the parameter *to*. *several* makes it repeatable."""
     flags = (f"--{option}", f"-{letter}", to or option)
     return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
 def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
-    """Return the option ``--profile`` with the help *about*: combined names, or a list ``profiles`` with *several*."""
+    """Return the option ``--profile``. Repeated names are combined, or passed as ``profiles`` if *several* is true."""
     if several:
         return name_option("profile", "p", about, completion.profiles, to="profiles", several=True)
     about = f"{about} Repeat to combine profiles that do not conflict."
@@ -165,7 +165,7 @@ def _combined(_context: click.Context, _option: click.Parameter, names: tuple[st
 
 
 def model_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--model``, which may be repeated, as ``models``, with the help *about*."""
+    """Return the repeatable option ``--model``, which is passed as ``models`` and has the help text *about*."""
     complete = completion.models_and_systems
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
@@ -173,11 +173,11 @@ def model_option(about: str) -> Callable[[FC], FC]:
 
 
 ANY_NUMBER: Final = -1
-"""The number of copies that stands for any number."""
+"""Value that stands for any number of copies."""
 
 
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
-    """Return the option ``--parts``: numbers of copies by part; with *any_number*, one of them may be ``any``."""
+    """Return the option ``--parts``, the number of copies of each part. *any_number* allows one to be ``any``."""
     counts = partial(_counts, any_number=any_number)
     return click.option(
         "--parts", callback=counts, metavar="PART=COUNT,...", default="", show_default=False, help=about
@@ -201,12 +201,12 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--property``, which may be repeated, with the help *about*."""
+    """Return the repeatable option ``--property`` with the help text *about*."""
     return name_option("property", "P", about, completion.properties, to="only", several=True)
 
 
 def restart_options(command: FC) -> FC:
-    """Add ``--restarts`` and ``--shortest-restart``, in milliseconds, to *command*."""
+    """Add ``--restarts`` and ``--shortest-restart`` (in milliseconds) to *command*."""
     assumed = click.option(
         "--restarts",
         type=click.Choice(["none", "seen", "maybe"]),
@@ -225,7 +225,7 @@ def restart_options(command: FC) -> FC:
 
 
 def layout(*, coloured: bool = True) -> Layout:
-    """Return a layout as wide as the terminal, at most :data:`WIDEST` columns."""
+    """Return a layout as wide as the terminal, but at most :data:`WIDEST` columns wide."""
     columns = min(shutil.get_terminal_size((WIDEST, 24)).columns, WIDEST)
     return Layout(width=columns, style=_style if coloured else plain)
 
@@ -235,18 +235,18 @@ def _style(value: str, how: str) -> str:
 
 
 def sizes(names: Iterable[str]) -> int:
-    """Return the total size of the files in bytes; 0 if it is too small for a progress bar."""
+    """Return the total size of the files in bytes, or 0 if it is too small for a progress bar."""
     size = sum(os.path.getsize(name) for name in names if is_file(name))  # noqa: PTH202
     return size if size >= 1 << 22 else 0
 
 
 @contextmanager
 def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
-    """Show progress over *size* pieces of work: a bar on a terminal, else a line every ten seconds; no work, no output.
+    """Show progress through *size* units of work: a bar on a terminal, otherwise a line every ten seconds.
 
-    If the command runs out of time or memory, a line says how much was done.
+    Print nothing if *size* is 0. If the command runs out of time or memory, report how much was done.
     """
-    shown = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # it may be closed
+    shown = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # stderr may be closed
     bar = click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
     over, began = Event(), time.monotonic()
 
@@ -257,7 +257,7 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
                 bar.label = f"{label} {spent}"
                 bar.render_progress()
             else:
-                with suppress(OSError, ValueError):  # nobody reads it, or it is closed
+                with suppress(OSError, ValueError):  # the reader is gone, or stderr is closed
                     click.echo(f"{label}: {bar.pos:,} of {bar.length or 0:,} after {spent}", err=True)
 
     try:
@@ -267,7 +267,7 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
                     Thread(target=report, daemon=True).start()
             yield bar
     except (KeyboardInterrupt, MemoryError) as error:
-        if size and (error.args or isinstance(error, MemoryError)):  # not if the user interrupts it
+        if size and (error.args or isinstance(error, MemoryError)):  # not if the user interrupted it
             click.echo(f"{label} came as far as {bar.pos:,} of {size:,}", err=True)
         raise
     finally:
@@ -276,7 +276,7 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
 
 @contextmanager
 def shims_told() -> Iterator[None]:
-    """Report at the end the shims that containerd has started meanwhile and left running."""
+    """On exit, report the shims that containerd started in the meantime and left running."""
     from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (needed only for runtimes)
 
     before = shims()
@@ -286,7 +286,7 @@ def shims_told() -> Iterator[None]:
 
 
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
-    """Refuse the first of *words* that is not among the *known* names, naming the option *hint*."""
+    """Raise an error for the first of *words* that is not in *known*. The error names the option *hint*."""
     names = dict.fromkeys(known)
     for word in words:
         if word not in names:
@@ -294,18 +294,18 @@ def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -
 
 
 def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.BadParameter:
-    """Return the error that *word* is not among the *known* names, with the nearest of them and the option *hint*."""
+    """Return an error for *word*, which is not in *known*. It suggests the nearest name and names the option *hint*."""
     return click.BadParameter(f"'{word}': {nearest(word, known, of=of)}", param_hint=hint)
 
 
 def under(model: _Model, profile: str | None) -> _Model:
-    """Return *model* under *profile*, if one is given."""
+    """Return *model* with *profile* applied, if one is given."""
     of_one([profile], [model.profiles])
     return model.under(profile)
 
 
 def of_one(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
-    """Refuse the first of *profiles* that none of the *groups*, one for each model, has, itself or as a version."""
+    """Raise an error for the first of *profiles* that is neither a profile nor a version of one in any of *groups*."""
     for profile in profiles:
         if wrong := unknown_profile(profile, groups):
             name, advice = wrong
@@ -313,5 +313,5 @@ def of_one(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded
 
 
 def asked(found: Iterable[Specification[Machine | System]], only: Iterable[str]) -> None:
-    """Refuse names in *only* that are no property of the specifications *found*."""
+    """Raise an error for the first name in *only* that is not a property of any specification in *found*."""
     require(only, (each.name for of in found for each in of.properties), of="properties", hint="--property")

@@ -1,4 +1,4 @@
-"""Output files of commands: written completely or not at all."""
+"""Write the output files of commands completely or not at all."""
 
 import errno
 import os
@@ -15,12 +15,15 @@ import click
 from fsm.errors import reason
 
 ORDINARY = 0o666
-"""The permissions of a new file, before the umask."""
+"""Permissions of a new file before the umask is applied."""
 
 
 @contextmanager
 def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
-    """Remove all new files and folders if the block fails; it calls the yielded function before writing to a path."""
+    """Remove all new files and folders if the block fails.
+
+    The block must call the yielded function with each path before writing to it.
+    """
     made: list[Path] = []
 
     def begin(path: Path) -> None:
@@ -40,7 +43,7 @@ def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
 
 
 def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] = lambda _: None) -> None:
-    """Call *begin* and write to the file at *path*, or to standard output without a path."""
+    """Call *begin* and write to the file at *path*. If *path* is ``None``, just write to standard output."""
     if path is None:
         if isinstance(written, bytes) and written.startswith(b"\x89PNG") and sys.stdout and sys.stdout.isatty():
             raise click.UsageError("a terminal cannot show PNG: use --output FILE.png, or > FILE.png")
@@ -59,31 +62,31 @@ def same(name: str, path: Path | None) -> bool:
 
 
 def failed(path: Path, error: OSError) -> Exception:
-    """Return the exception to raise for the *error* of writing to *path*: itself if the disk is to blame."""
+    """Return the exception to raise for an *error* in writing to *path*: *error* itself if the disk is at fault."""
     full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
     return error if full else click.FileError(str(path), reason(error))
 
 
 def write(path: Path, content: str | bytes) -> None:
-    """Write *content* to the file at *path*, like :func:`replacing`.  Raises ``OSError``."""
+    """Write *content* to the file at *path* with :func:`replacing`. Raise ``OSError`` if that fails."""
     with replacing(path) as file:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """Open the file at *path* for new content; a reader sees the old content or the new, never a part.
+    """Open the file at *path* for new content. Readers see either the old content or the new, never a part of it.
 
-    The new file has no name, or a temporary one, until it is complete, so that nothing is left if the command is
-    interrupted.  If it is killed, a file is left only if the file system does not support files without a name, or in
-    the moment before the rename.  Anything that is no ordinary file, such as a pipe, is written to directly.  Raises
-    ``OSError``.
+    Until it is complete, the new file has no name or a temporary one, so that nothing is left behind if the command is
+    interrupted. If the command is killed, a file is left behind only if the file system does not support unnamed files
+    or if it happens just before the rename. Anything that is not a regular file, such as a pipe, is written directly.
+    Raise ``OSError`` if writing fails.
     """
     if path.exists() and not path.is_file():
         with path.open("wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # only now: the real path of a pipe such as /dev/stdout is no file
+    path = Path(os.path.realpath(path))  # not earlier, as the real path of a pipe such as /dev/stdout is no file
     beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle, here = _new(beside)
@@ -93,7 +96,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             if here != beside:
-                os.link(here, beside, src_dir_fd=handle)  # any value: without one, the link would not be followed
+                os.link(here, beside, src_dir_fd=handle)  # giving any src_dir_fd makes it follow the link
             beside.replace(path)
     except BaseException:
         beside.unlink(missing_ok=True)
@@ -101,7 +104,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
 
 
 def _new(beside: Path) -> tuple[int, Path]:
-    """Open a new file, without a name if the file system can do that, else *beside*; return it with a path to it."""
+    """Open a new file, unnamed if the file system supports that, otherwise at *beside*. Return it and its path."""
     with suppress(AttributeError, OSError):
         handle = os.open(beside.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
         here = Path(f"/proc/self/fd/{handle}")

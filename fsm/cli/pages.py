@@ -1,4 +1,4 @@
-"""Helpers of commands that make pages: reading standard input twice, and a missing Graphviz."""
+"""Helpers for commands that make pages: reading standard input twice, and reporting a missing Graphviz."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsm.recordings.line_reader import STDIN
 
 @contextmanager
 def drawing() -> Iterator[None]:
-    """Turn a missing or failing Graphviz into the command's error."""
+    """Convert errors about a missing or failing Graphviz to command-line errors."""
     from fsm.diagrams.draw.image import (  # noqa: PLC0415  (slow to import, and only for pages)
         HOW_TO_GET_DOT,
         DotFailedError,
@@ -36,7 +36,7 @@ def drawing() -> Iterator[None]:
 
 @contextmanager
 def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
-    """Yield a function that rewinds standard input, if it is among *names*."""
+    """Yield a function that rewinds standard input if that is among *names*, and otherwise does nothing."""
     before = sys.stdin
     if STDIN not in names or before is None:
         yield lambda: None
@@ -44,7 +44,7 @@ def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
     with tempfile.TemporaryFile() as kept:
         try:
             shutil.copyfileobj(stdin(), kept)
-        except OSError:  # reading it reports the error
+        except OSError:  # the error is reported when standard input is read
             yield lambda: None
             return
 

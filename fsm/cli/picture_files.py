@@ -1,4 +1,4 @@
-"""The files and formats of pictures."""
+"""Choose the files and formats of pictures."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,7 +11,7 @@ from fsm.errors import nearest
 def formats(
     forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
 ) -> tuple[str, ...]:
-    """Return the formats of *pictures* pictures: *forms*, or those implied by *output*; *suffixes* are by format."""
+    """Return the formats of *pictures* pictures: *forms* or, if it is empty, the formats that *output* implies."""
     if output is None:
         if pictures > 1 or len(forms) > 1:
             raise click.UsageError("several pictures need --output FOLDER")
@@ -28,7 +28,7 @@ def formats(
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the file of the picture *name*, in *output* if that is a folder; ``None`` is standard output."""
+    """Return the file for the picture *name*: *output*, or one in it if it is a folder; ``None`` is standard output."""
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
 

@@ -1,4 +1,4 @@
-"""``fsm proxy``: a proxy that records and judges the calls between clients and a runtime."""
+"""``fsm proxy``: run a proxy that records and judges the calls between clients and a runtime."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fsm.runtimes.live.proxy import Proxy
 
 _LAST: Final = 30.0
-"""Seconds in which the recording must be complete once the proxy has ended."""
+"""Number of seconds within which the recording must be completed once the proxy has ended."""
 
 
 @click.command(
@@ -140,19 +140,19 @@ async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) ->
 
 
 class _Judge:
-    """``fsm judge --follow`` in a process of its own, so that its computing does not slow the proxy."""
+    """Runs ``fsm judge --follow`` in a separate process, so that it does not slow down the proxy."""
 
     def __init__(self, profile: str | None, settle: float, fail_on: Level) -> None:
         options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
         command = [sys.executable, "-m", "fsm", "judge", "--follow", *options, "-"]
-        # At Ctrl-C a terminal signals all of its processes, but the judge must not end before the proxy has ended.
+        # On Ctrl-C, a terminal signals all of its foreground processes, but the judge must outlive the proxy.
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)  # noqa: S603
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        if kind is not None:  # at the end of its input the judge would print a verdict
+        if kind is not None:  # otherwise, the judge would print a verdict at the end of its input
             self._process.kill()
         self.close()
 
@@ -162,11 +162,11 @@ class _Judge:
             self._process.stdin.flush()
 
     def sum_up(self, *_: object) -> None:
-        """Have the judge print a summary so far."""
+        """Make the judge print a summary of what it has judged so far."""
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> int:
-        """Have the judge print its verdict, and return its exit code; an interrupt counts only without a verdict."""
+        """Make the judge print its verdict, and return its exit code. Ignore an interrupt if there is a verdict."""
         try:
             if self._process.stdin is not None:
                 with suppress(OSError):
@@ -183,7 +183,7 @@ class _Judge:
 
 
 class _Recorder:
-    """Writes calls to a file and to a judge, in threads that the proxy does not wait for."""
+    """Writes calls to a file and to a judge in background threads, so that the proxy does not wait for them."""
 
     def __init__(self, path: Path | None, judge: _Judge | None) -> None:
         self._file: CallRecording | None = None
@@ -195,7 +195,7 @@ class _Recorder:
         outboxes = _live("outbox")
         self._lines = _live("call_lines").recorded
         self._unread = 0
-        # Each may fall behind, or fail, without the other.
+        # There are two, so that either can fall behind or fail without affecting the other.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
             what: outboxes.Outbox(take, failed=partial(_say_lost, what))
             for what, take in (("recorded", self._file and self._file.write), ("judged", judge and judge.take))
@@ -224,7 +224,7 @@ class _Recorder:
             each.put(lines)
 
     def close(self) -> str:
-        """Complete the file; return what was not recorded or judged, or an empty string."""
+        """Complete the file. Return what was not recorded or judged, or an empty string."""
         found = []
         self._calls.close(_LAST)
         for what, outbox in self._outboxes.items():

@@ -1,4 +1,4 @@
-"""``fsm record``: the events that a runtime relays to NRI plugins, as a recording."""
+"""``fsm record``: record the events that a runtime relays to NRI plugins."""
 
 from __future__ import annotations
 

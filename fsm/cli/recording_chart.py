@@ -1,4 +1,4 @@
-"""``fsm draw --sequence``: a recording as a sequence chart."""
+"""``fsm draw --sequence``: draw a recording as a sequence chart."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -22,7 +22,7 @@ _WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {"svg": 
 
 
 class ChosenLines(NamedTuple):
-    """The first and last line to draw, if given."""
+    """The first and the last line to draw, if given."""
 
     first: int | None
     last: int | None
@@ -39,7 +39,7 @@ def draw(
     entity: str,
     lines: ChosenLines,
 ) -> int:
-    """Draw the recording *name*, with the *calls* of its run, in each of the *forms*; *models* judge it."""
+    """Draw the recording *name* in each of *forms*, with the *calls* of its run and the verdicts of *models*."""
     if wrong := [form for form in forms if form not in SUFFIXES]:
         raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
     if lines.first and lines.last and lines.last < lines.first:
@@ -59,7 +59,7 @@ def draw(
 
 
 def _judged(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording and *calls*; one must know *profile*. Return ``None`` if the recording names no machine."""
+    """Judge the recording and *calls*. One must know *profile*. Return ``None`` if no recording names a machine."""
     found, problems = [], []
     for file, beside in ((name, calls), (calls, "")) if calls else ((name, ""),):
         try:

@@ -23,7 +23,7 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
             message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
-        # The last outcome of a crash is that of the restart.
+        # The last expected outcome of a crash is that of the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found

@@ -1,4 +1,4 @@
-"""``fsm schema``: the language of our files, for editors."""
+"""``fsm schema``: print the JSON Schemas of fsm's files, for editors."""
 
 from collections.abc import Mapping
 from typing import Final

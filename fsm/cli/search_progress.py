@@ -1,4 +1,4 @@
-"""Progress of a search on a terminal, and whether it has to stop."""
+"""Show the progress of a search on a terminal, and find out whether it has to stop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from fsm.machine.traversal import Explored
 
 PAUSE: Final = 0.2
-"""Seconds between two updates of the bar."""
+"""Number of seconds between updates of the progress bar."""
 
 
 class SearchProgress:
-    """Shows on *bar* the states that a search has covered, their rate, and the memory; *over* returns why to stop."""
+    """Shows on *bar* the number of states covered, their rate, and the memory used. *over* returns why to stop."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class SearchProgress:
         self._began = self._shown = clock()
 
     def __call__(self, covered: Explored) -> str:
-        """Show *covered*; return why the search has to stop, or an empty string."""
+        """Show *covered*. Return why the search has to stop, or an empty string."""
         now = self._clock()
         if not covered.nodes:
             self._began = now

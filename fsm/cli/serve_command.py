@@ -1,4 +1,4 @@
-"""``fsm serve``: the reference implementation as a container runtime, for clients and for plugins."""
+"""``fsm serve``: serve the reference implementation as a container runtime for clients and plugins."""
 
 import asyncio
 from contextlib import AsyncExitStack
@@ -16,7 +16,7 @@ from fsm.runtimes.live.sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
-"""The machines whose profiles may be used."""
+"""The machines whose profiles can be used."""
 
 MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
 

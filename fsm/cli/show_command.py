@@ -1,4 +1,4 @@
-"""``fsm show``: a model in readable form."""
+"""``fsm show``: print a model in readable form."""
 
 import click
 

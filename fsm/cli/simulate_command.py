@@ -1,4 +1,4 @@
-"""``fsm simulate``: a trace that a model could have made."""
+"""``fsm simulate``: write a trace that a model could have produced."""
 
 from itertools import chain, islice
 from typing import Final
@@ -12,7 +12,7 @@ from fsm.language.library import load
 from fsm.machine.simulation import simulate
 
 _TOGETHER: Final = 1_000
-"""Lines in one write: a system call for each line would dominate the time of a long trace."""
+"""Number of lines per write. With one system call per line, these calls would take most of the time."""
 
 
 @click.command("simulate")

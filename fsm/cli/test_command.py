@@ -1,4 +1,4 @@
-"""``fsm test``: an implementation tested against a machine."""
+"""``fsm test``: test an implementation against a machine."""
 
 import shlex
 from collections.abc import Callable, Iterator
@@ -48,10 +48,10 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import SUT
 
 if TYPE_CHECKING:
-    from fsm.conformance.tested import Tested  # pytest would collect it as a test of this module
+    from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
 
 _DELAY: Final = 0.05
-"""The longest random delay of a thread before a call of a runtime, in seconds; most calls take as long."""
+"""Maximum random delay, in seconds, of a thread before it calls a runtime. Most calls take about as long."""
 
 
 _text_option = partial(click.option, default="", show_default=False)
@@ -279,7 +279,7 @@ def _written(
     record: str | None,
     script: str | None,
 ) -> "Tested":
-    """Repeat the failures of the runtime at *address*, and count how often each recurs; write *record* and *script*."""
+    """Repeat the failures of the runtime at *address* to count how often each recurs. Write *record* and *script*."""
     live = import_module("fsm.runtimes.live.runtime_sut")
     plan, machine = tested.oracle.plan, tested.oracle.plan.table.machine
     if script is not None:
@@ -301,7 +301,7 @@ def _written(
 
 
 def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> "Tested":
-    """Repeat each race in *tested*, and count how often it recurs; write races to *record*, or to files beside it."""
+    """Repeat each race in *tested* to count how often it recurs. Write races to *record*, or to files next to it."""
     if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
@@ -353,7 +353,7 @@ def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
 
 
 def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, None]:
-    """Check the judging model *name* and its *profile*; return the system that plans a test with a plugin."""
+    """Check *name*, the model that judges, and *profile*. Return the machine that plans the test with a plugin."""
     if name != NODE and name not in RELAYED:
         raise click.UsageError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
     if parts and ONE_POD | parts != ONE_POD:

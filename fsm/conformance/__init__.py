@@ -1,1 +1,1 @@
-"""The conformance kit: the machine of a lifecycle tests any implementation of it."""
+"""The conformance kit, which tests any implementation of a lifecycle against the machine of that lifecycle."""

@@ -1,7 +1,7 @@
-"""The shortest steps by which a client can exercise each cell of a machine, and its needs for that beside calls.
+"""Find the shortest steps by which a client can exercise each cell of a machine.
 
-They are found from the machine's table: a client makes calls, one at a time, and lets a container's process end.
-Anything else that it needs is named, and the steps need as little of that as possible.
+A client makes calls one at a time and lets a container's process exit. Anything else that a path requires is listed as
+one of its needs. Paths with milder needs are preferred.
 """
 
 from __future__ import annotations
@@ -20,46 +20,49 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
 ARRANGED: Final = frozenset({"StartContainer"})
-"""Calls that a client can make fail after they have begun, with a command that does not exist."""
+"""Calls that a client can make fail after they have begun, by naming a command that does not exist."""
 _EXIT: Final = "exit"
 
 
 class Need(IntEnum):
-    """A client's need beside calls and processes that end, the least first."""
+    """What a path needs besides calls and process exits, from the mildest need to the most severe."""
 
     FAILURE = 1
     """A call fails in a way that a client can arrange."""
     OVERLAP = 2
-    """Calls overlap: one arrives while another is in progress."""
+    """A call arrives while another is in progress."""
     SAME_ID = 3
-    """An entity is made again under an id that is in use; a runtime refuses the name and returns no id."""
+    """An entity is created with an id already in use.
+
+    A client cannot arrange this, because a runtime rejects a duplicate name without returning an id.
+    """
     RESTART = 4
-    """The runtime is interrupted: restarted or killed."""
+    """The runtime is restarted or killed."""
     FAULT = 5
-    """An event happens, or ends, in an unusual way that no call causes."""
+    """A signal occurs, or a call has an unusual outcome, and the client cannot cause that by making calls."""
     HIDDEN = 6
-    """Something happens that nobody observes."""
+    """A hidden event happens."""
     NEVER = 7
-    """No event leads to this state."""
+    """No run reaches this state."""
     CANNOT = 8
-    """The model says that the event does not happen in this state."""
+    """The model says that the event cannot happen in this state."""
 
 
 CALLS: Final = frozenset({Need.FAILURE})
-"""The needs that a single client can satisfy by its calls alone."""
+"""The needs that a single client can satisfy with its own calls."""
 
 _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
     key=lambda some: (max(some, default=0), len(some), sorted(some)),
 )
-"""The sets of needs that paths may have, the least first."""
+"""Sets of needs that a path may have, mildest first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
     """The shortest ``steps`` from the initial state whose last step exercises a cell, and their ``needs``.
 
-    There are no steps if the cell cannot be exercised.
+    ``steps`` is empty if the cell cannot be exercised.
     """
 
     steps: tuple[Stimulus, ...]
@@ -67,14 +70,14 @@ class ClientPath:
 
     @property
     def alone(self) -> bool:
-        """True if one client can do it, by calls that do not overlap."""
+        """True if a single client can take these steps with calls that do not overlap."""
         return CALLS.issuperset(self.needs)
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Return the path to every cell of *machine*, by event and state, in the order of the model.
+    """Map each (event, state) pair of *machine*, in model order, to the path that exercises it.
 
-    The names of events have ``…`` before them for the ends of calls.
+    In the keys, the end of a call is the name of its event prefixed with ``…``.
 
     >>> from fsm.language.library import load
     >>> paths = client_paths(load("cri-container"))
@@ -104,7 +107,7 @@ class _Search:
         self._leaving = cache(lambda point: tuple((edge, needs(plan.table, edge)) for edge in plan.leaving(point)))
 
     def within(self, allowed: frozenset[Need]) -> None:
-        """Add the shortest path to each cell that has none yet, by edges whose needs are all *allowed*."""
+        """Find the shortest path to each cell that has none yet, using only edges whose needs are in *allowed*."""
 
         def taken(point: Point) -> Iterator[Edge]:
             return (edge for edge, needed in self._leaving(point) if needed <= allowed)
@@ -125,7 +128,7 @@ class _Search:
 
 
 def needs(table: Table, edge: Edge) -> frozenset[Need]:
-    """Return the needs of a client that takes *edge*, beside calls and processes that end."""
+    """Return what a client needs in order to take *edge*, besides calls and process exits."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -137,7 +140,7 @@ def needs(table: Table, edge: Edge) -> frozenset[Need]:
     elif event.rpc == maker(table.machine) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
-        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # the last cell may be unspecified
+        for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # an unspecified last cell has no way
             if way is not usual(table.step(state, row) or ()):
                 fails = event.rpc in ARRANGED and way.deviation is None and not way.replies("ok")
                 found.add(Need.FAILURE if fails else Need.FAULT)
@@ -145,7 +148,7 @@ def needs(table: Table, edge: Edge) -> frozenset[Need]:
 
 
 def usual(ways: Sequence[Way]) -> Way | None:
-    """Return the usual way of a call: the first one, in the order of the model, that is no deviation."""
+    """Return the usual outcome of a call: the first one in model order that is not a deviation."""
     return next((way for way in ways if way.deviation is None), None)
 
 
@@ -156,5 +159,5 @@ def _ends(table: Table, edge: Edge) -> bool:
 
 
 def maker(machine: Machine) -> str:
-    """Return the call that makes an entity of *machine*; for a pod, not the call that makes containers in it."""
+    """Return the call that creates an entity of *machine*. For a pod, this is not the call that creates containers."""
     return "RunPodSandbox" if machine.entity == "pod" else "CreateContainer"

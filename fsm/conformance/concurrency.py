@@ -1,13 +1,13 @@
-"""Races: several threads call one SUT concurrently, and the history must be linearizable.
+"""Search for races: several threads call one SUT concurrently, and the history must be linearizable.
 
-Hypothesis draws a *programme*: the events before, those of each thread, and those after. Because the outcome depends on
-the schedule, a programme runs several times on real threads. In two runs of three the threads take turns at lines of
-the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is far away. :mod:`fsm.linearizability` decides each
-history. Outcomes are not arranged. For a SUT that judges itself, programmes are drawn at random, each runs once, and
-the search continues after a race, because other kinds may follow.
+Hypothesis draws a *programme*: the events to do first, the events of each thread, and the events to do last. The
+outcome depends on scheduling, so each programme runs several times on real threads. In two of three runs the threads
+take turns at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote.
+:mod:`fsm.linearizability` checks each history. Outcomes are not arranged. If the SUT judges itself, programmes are
+drawn at random and each runs once. The search then continues after a race, because other kinds may follow.
 
-Hypothesis does not shrink flaky failures, and races are flaky. So this module removes parts of the programme while the
-rest is *seen* to fail, and reports the history of that failure.
+Hypothesis does not shrink flaky failures, and races are flaky. So this module removes parts of the programme as long as
+the rest can still be *seen* to fail, and reports the history of that failure.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""Shortest runs of events to each state, with the events that can change the state or emit an output there."""
+"""Maps the shortest run of events to each state to the events that can change the state or emit an output there."""
 
 TRIES: Final = 5
-"""Factor by which pairs of events, and smaller programmes during shrinking, run more often than others."""
+"""Factor by which pairs of events and candidates for shrinking are run more often than other programmes."""
 
 _LONG: Final = 4
-"""The most events of a thread in programmes for a SUT that judges itself."""
+"""Maximum number of events per thread in programmes for a SUT that judges itself."""
 
 MOST: Final = 25
-"""The most kinds of races to look for in a SUT that can tell them apart."""
+"""Maximum number of kinds of races to look for in a SUT that judges itself."""
 
 AGAIN: Final = 20
-"""How many times the programme of a race is run again."""
+"""Number of times to run the programme of a race again."""
 
 
 def concurrently(
@@ -65,17 +65,18 @@ def concurrently(
     known: Collection[RaceKind] = (),
     most: int = MOST,
 ) -> RaceSearch:
-    """Search for races in the SUT that *factory* makes, and shrink each.
+    """Search for races in the SUT that *factory* makes, and shrink each one found.
 
-    Two to *threads* threads call ``do`` of the SUT concurrently, each up to *each* times; everything else is called by
-    one thread. A programme first goes to one of the states that can be reached by *events*. The default for *events* is
-    all calls and, because a thread cannot know in which state it will find the SUT, the signals that can happen in
-    every state and do not interrupt. Events that the SUT does not support are left out. If the SUT judges itself, the
-    search is for up to *most* races whose kinds are not in *known*; otherwise it ends at the first race.
+    Between two and *threads* threads call the SUT's ``do`` concurrently, each up to *each* times. Everything else is
+    called by a single thread. A programme first brings the SUT to one of the states that *events* can reach. By
+    default, *events* are all calls, plus the signals that can happen in every state and do not interrupt. Other signals
+    are excluded because a thread cannot know the state in which it will find the SUT. Events that the SUT does not
+    support are skipped. If the SUT judges itself, only calls are used by default, and the search continues until it has
+    found *most* races whose kinds are not in *known*. Otherwise it ends at the first race.
 
-    There are *examples* programmes, each run *repeats* times, from the seed *chance*. Up to half of these runs are of
-    pairs: two concurrent events that can both change the state or emit an output. Threads that have not returned after
-    *patience* seconds count as hanging. *pace* is for a SUT that is far away.
+    There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs are
+    of pairs: two concurrent events that can both change the state or emit an output. Threads that have not returned
+    after *patience* seconds count as hanging. *pace* is for a remote SUT.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.simulated import Simulated
@@ -124,7 +125,7 @@ class _Search:
     found: list[Race] = field(default_factory=list)
 
     def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
-        """Run pairs of concurrent events that can both move or emit; return the runs planned, at most half of all."""
+        """Run pairs of concurrent events that can both move or emit. Return the number of runs planned."""
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
@@ -132,14 +133,14 @@ class _Search:
         ]
         often = min(repeats * TRIES, examples * repeats // 2 // max(1, len(pairs)))
         tries = ((pair, number) for pair in pairs for number in range(often))
-        if self.runs.pace is not None:  # if time runs out, every pair has had its share
+        if self.runs.pace is not None:  # interleave, so that each pair gets its share even if time runs out
             tries = ((pair, number) for number in range(often) for pair in pairs)
         self.runs.allow(0.5)
         any(self.runs.race_in(pair, number) and self._enough() for pair, number in tries)
         return often * len(pairs)
 
     def once(self, programmes: Iterable[Programme]) -> None:
-        """Run each of *programmes* once until time runs out."""
+        """Run each of *programmes* once, stopping early if time runs out."""
         self.runs.allow(1)
         any(
             self.runs.late or (self.runs.race_in(each, number) and self._enough())
@@ -147,7 +148,7 @@ class _Search:
         )
 
     def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
-        """Run *examples* drawn from *programmes*, each *repeats* times."""
+        """Run *examples* programmes drawn from *programmes*, each *repeats* times."""
 
         @seed(chance)
         @settings(SETTINGS, max_examples=examples, phases=(Phase.generate,))
@@ -161,7 +162,7 @@ class _Search:
             test()
 
     def _enough(self) -> bool:
-        """Record the last race if it needs threads; return whether the search is over."""
+        """Record the last race if it needs threads. Return whether the search is over."""
         race, self.runs.race = self.runs.race, None
         if race is None:
             return False
@@ -172,7 +173,10 @@ class _Search:
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Return *race* with the number of new runs that race again; *machine* already has its profile applied."""
+    """Run the programme of *race* again, and return *race* with the number of runs that raced again.
+
+    *machine* must already have its profile applied.
+    """
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
@@ -182,7 +186,7 @@ def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pac
 
 
 def refuse_serial(sut: SUT) -> None:
-    """Raise :class:`InputError`, after closing *sut*, if several threads cannot call it concurrently."""
+    """Close *sut* and raise :class:`InputError` if several threads cannot call it concurrently."""
     if isinstance(sut, Serial):
         sut.close()
         what = "takes one request at a time, so that several threads would only wait for each other"
@@ -191,7 +195,7 @@ def refuse_serial(sut: SUT) -> None:
 
 
 def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
-    """Yield the events that a thread may try in any state: calls and, if *signals* is true, signals."""
+    """Yield the events that a thread may try in any state: all calls and, if *signals* is true, some signals."""
     for event in machine.events.values():
         everywhere = not any(isinstance(cell, Cannot) for cell in event.cells.values())
         if event.kind == "call" or (signals and event.kind == "signal" and not event.interrupts and everywhere):
@@ -199,7 +203,7 @@ def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
 
 
 def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Draw programmes that begin with one of *ways*, small ones first; half of their events can move the entity."""
+    """Return a strategy for programmes that start with one of *ways*. About half of their events can move or emit."""
     moving = sorted(set().union(*ways.values()))
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
@@ -212,7 +216,7 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield long programmes, which may show several causes; half of their events can act in the first state."""
+    """Yield long programmes, which may reveal several causes. About half of their events can act at the start."""
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
         before = chance.choice(list(ways))
@@ -227,10 +231,10 @@ def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """Return a shortest run of *events* to each state that they can reach with the right outcomes, short runs first."""
+    """Return a shortest run of *events* to each state that they can reach, shorter runs first."""
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
-    judging = isinstance(sut, RaceJudging)  # then all calls must succeed: nobody tells it which outcome is wanted
+    judging = isinstance(sut, RaceJudging)  # if so, calls must succeed: it is not told which outcome is wanted
 
     def succeeds(edge: Edge) -> bool:
         return all(not way.reply or way.replies("ok") for way in edge.ways)
@@ -253,4 +257,4 @@ def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
 
 
 class _EnoughError(Exception):
-    """Enough races were found, or the time is over."""
+    """Raised to end the search because enough races were found or time has run out."""

@@ -1,4 +1,4 @@
-"""Coverage of the tests of one system under test."""
+"""Test coverage of one system under test."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -12,13 +12,14 @@ from fsm.sut import Stimulus, StimulusStage
 class Cover:
     """The (row, state) pairs that tests have exercised, and the outcomes that have occurred.
 
-    ``cells`` counts how often an event was applied while only that state was possible, ``ambiguous`` while other states
-    were possible too, and ``compared`` how often the outputs were seen. ``shown`` is true once the SUT has shown
-    something, and ``heard`` once it has returned outputs. ``arranged`` are the steps whose outcome the SUT has
-    promised, ``unarranged`` the outcomes that it cannot arrange. ``unsupported`` maps places to the reason why the SUT
-    does not have an event or cannot be made to take it; ``supported`` are the events that it takes somewhere, by name
-    and stage. ``hopeless`` are steps that did not occur although they were tried again and again. ``whole`` is what the
-    SUT showed and remembered after the whole last event of a test that ends in a crash.
+    ``cells`` counts, for each pair, how often the event was applied while the state was the only possible one.
+    ``ambiguous`` counts how often other states were possible too, and ``compared`` counts how often the outputs were
+    seen. ``shown`` is true once the SUT has shown a state, and ``heard`` is true once it has returned outputs.
+    ``arranged`` holds the steps whose outcome the SUT has promised, and ``unarranged`` holds the outcomes that it
+    cannot arrange. ``unsupported`` maps an event at a point to the reason why the SUT cannot take it there.
+    ``supported`` holds the events and stages that the SUT takes somewhere. ``hopeless`` holds the steps that never
+    occurred despite repeated attempts. ``whole`` maps a test that ends in a crash to the state and record that the SUT
+    has if the last event is completed before the restart.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -39,12 +40,12 @@ class Cover:
     _came: set[tuple[Point, Stimulus]] = field(default_factory=set)
 
     def give_up(self, edge: Edge) -> None:
-        """Stop counting on *edge*, which repeated attempts did not take, unless it was taken before."""
+        """Mark *edge* as hopeless after repeated failed attempts, unless a test has taken it before."""
         if (edge.source, edge.step) not in self._came:
             self.hopeless.add((edge.source, edge.step))
 
     def took(self, edge: Edge) -> bool:
-        """Check whether a test took *edge*."""
+        """Check whether any test has taken *edge*."""
         return (edge.source, edge.step) in self._came
 
     def avoided(self, edge: Edge) -> bool:

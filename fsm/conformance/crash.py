@@ -1,7 +1,7 @@
-"""Checks of a SUT that has crashed in the middle of an event.
+"""Check a SUT after a crash partway through an event.
 
-The event has then happened or not. The SUT may show any state that a restart of the machine may show from a state on
-the way. Its record must be the one from before the event, or the one from after all of it.
+Such an event may or may not have taken effect. After the restart, the SUT may show any state to which a restart can
+lead from a state passed during the event. Its record must be the one from before the event or the one from after it.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,11 +14,11 @@ from fsm.machine.table import Table
 from fsm.sut import SUT, Crashing, Remembering, Stimulus, arranger
 
 WHOLE: Final = 1_000_000
-"""A crash point after the last effect of every event."""
+"""A crash point that lies after the last effect of any event."""
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
-    """Yield every edge in the middle of which a SUT may crash, with each outcome that the restart may have."""
+    """Yield each edge that the SUT may crash partway through, paired with each possible outcome of the restart."""
     rows = _interrupting(plan.table)
     for edge in plan.edges:
         if edge.step.stage != "do" or edge.source.call != IDLE or edge.cells[0][0] in rows:
@@ -29,13 +29,13 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
 
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
-    """Return the edge among *edges* in the middle of which *step* crashes."""
+    """Return the edge among *edges* that *step* crashes partway through, or ``None`` if there is none."""
     known = [each for each in edges if each.step.event == step.event and each.step.stage == "do"]
     return next((each for each in known if tuple(way.name for way in each.ways) == step.expected[:-1]), None)
 
 
 class Ended(NamedTuple):
-    """What a SUT shows after an event and a restart, and its record then."""
+    """The state that a SUT shows after an event and a restart, and its record at that time."""
 
     shows: str
     record: Any
@@ -44,15 +44,15 @@ class Ended(NamedTuple):
 def crashed(
     plan: Plan, sut: Crashing, edge: Edge, step: Stimulus, again: Callable[[], None], whole: Ended | None
 ) -> tuple[bool, str, str, Ended]:
-    """Make *sut*, which is at the source of *edge*, crash in the middle of *edge*, and check the result.
+    """Crash *sut*, which is at the source of *edge*, partway through *edge*, and check the result.
 
-    Returns whether it crashed, what it then shows, the fault (empty if there is none), and how the whole event ends.
-    *step* has the crash point and the expected outcomes, the last that of the restart. *again* brings the SUT back to
-    the source of *edge*. *whole* is how the whole event and a restart end, if that is known.
+    *step* holds the crash point and the expected outcomes. The last outcome is that of the restart. *again* brings the
+    SUT back to the source of *edge*. *whole* is the result of the complete event and a restart, if known. Return
+    whether the SUT crashed, the state it then shows, the fault (empty if there is none), and *whole*.
     """
     if whole is None:
         by_itself, whole, *_ = _once(plan, sut, edge, step._replace(point=WHOLE))
-        if by_itself:  # the event itself ends the process: a crash that the test does not cause
+        if by_itself:  # the event itself ends the process, so there is no crash to test
             return False, whole.shows, "", whole
         again()
     before, source = _record(sut), edge.source.state
@@ -74,9 +74,9 @@ def crashed(
 
 
 def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
-    """Crash *sut* in *edge* at the point of *step*, if the event has that many effects.
+    """Crash *sut* during *edge* at the crash point of *step*, if the event has that many effects.
 
-    Returns whether it crashed, its state and record, and whether it arranged the event's and the restart's outcomes.
+    Return whether it crashed, its state and record, and whether it arranged the outcomes of the event and the restart.
     """
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
@@ -90,7 +90,7 @@ def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, 
 
 
 def _after(table: Table, way: set[int], outcome: str) -> set[int]:
-    """Return the states to which a restart may lead from *way*, only by *outcome* if that was arranged."""
+    """Return the states that a restart can reach from those in *way*, only by *outcome* where that is possible."""
     found: set[int] = set()
     for row in _interrupting(table):
         for state in way:
@@ -102,7 +102,7 @@ def _after(table: Table, way: set[int], outcome: str) -> set[int]:
 
 
 def through(edge: Edge) -> list[int]:
-    """Return the states through which *edge* leads."""
+    """Return the states that *edge* passes through."""
     return list(dict.fromkeys([*(state for _, state in edge.cells), *(way.to for way in edge.ways)]))
 
 

@@ -1,8 +1,8 @@
 """Distinguishing sequences: short runs that show whether a SUT is in the right state.
 
-Two states may show the same. So after each step of a test come a few short runs that only the right state answers
-correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978); outcomes
-that can be arranged count as inputs. A SUT that passes, and has no more states than the machine, is correct.
+Different states may look the same. So each step of a test is followed by a few short runs that only the right state
+answers correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978).
+Outcomes that can be arranged count as inputs. A SUT that passes and has no more states than the machine is correct.
 """
 
 from dataclasses import dataclass, field
@@ -17,11 +17,11 @@ from fsm.machine.traversal import BreadthFirst
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and the point after it of a SUT that was elsewhere; ``None`` if its answer is wrong."""
+"""An edge, and where it takes a SUT that is at the other point, or ``None`` if that SUT answers wrongly."""
 
 
 class _Predecessor(NamedTuple):
-    """A pair of points, and the edge that leads from it to a pair that can be distinguished."""
+    """A pair of points, and an edge that leads from it to a pair that can be distinguished."""
 
     to: _Pair
     edge: Edge
@@ -29,7 +29,7 @@ class _Predecessor(NamedTuple):
 
 @dataclass(kw_only=True)
 class DistinguishingSequences:
-    """Runs that distinguish the points of *oracle*'s plan by replies, and by state if *shown*, outputs if *emitted*."""
+    """Runs that distinguish the points of a plan by replies, states (if ``shown``) and outputs (if ``emitted``)."""
 
     oracle: Oracle
     shown: bool = True
@@ -66,7 +66,7 @@ class DistinguishingSequences:
         return False
 
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
-        """Return the points of a SUT after the step of *edge*, taken correctly at *other*, that fit *edge*."""
+        """Return the points to which the step of *edge* takes a SUT at *other* that responds as *edge* predicts."""
         alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage)
         named = [each for each in alternatives if each.step.expected == edge.step.expected]
         found = set()
@@ -79,7 +79,7 @@ class DistinguishingSequences:
 
     @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
-        """The first step of a shortest run for each pair of points that can be distinguished by runs."""
+        """Maps each pair of points that runs can distinguish to the first step of a shortest such run."""
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.table.shows
@@ -92,7 +92,7 @@ class DistinguishingSequences:
         return apart
 
     def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
-        """Record a step that distinguishes *pair* in *apart*, and the pairs that other steps lead to in *leads*."""
+        """Add to *apart* a step that distinguishes *pair*. Add to *leads* the pairs that other steps lead to."""
         one, other = pair
         for edge in self.oracle.plan.leaving(one):
             if edge.to is None or not self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage):

@@ -1,7 +1,7 @@
-"""Steps after which a recording proves that a cell was exercised.
+"""Find steps whose recording proves that a cell was exercised.
 
-A call on a running container may have come after an exit that nobody saw, and a call on a new id may concern anything.
-The monitor decides what is proved, from what a client would record of a machine that plays the runtime.
+A container may have exited unseen before a call on it, and a call on a new id may concern any entity. The monitor
+decides what is proved, by judging what a client would record of a simulated machine that plays the runtime.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from fsm.sut import Stimulus
 from fsm.trace import Observation
 
 LOOKS: Final = frozenset({"ContainerStatus", "PodSandboxStatus"})
-"""Calls that show the state."""
+"""Calls that return the state."""
 _REMOVES: Final = frozenset({"RemoveContainer", "RemovePodSandbox"})
 _ENTITY: Final = "it"
 
 
 class EvidentPaths:
-    """Steps whose recording proves that they exercised a cell of *machine*.
+    """Finds steps whose recording proves that they exercised a cell of *machine*.
 
-    *seen* are the signals that happen only when a recording shows them, ``None`` for all signals. *unseen* are the
-    signals that a recording never shows.
+    *seen* holds the signals that happen only when a recording shows them. ``None`` stands for all signals. *unseen*
+    holds the signals that a recording never shows.
 
     >>> from fsm.conformance.client_paths import client_paths
     >>> from fsm.language.library import load
@@ -45,9 +45,9 @@ class EvidentPaths:
         self._runtime = Simulated(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
-        """Return *steps*, the last of which exercises *cell*, with more steps if a recording needs them as proof.
+        """Return *steps*, whose last step exercises *cell*, with steps added if a recording needs them as proof.
 
-        Returns nothing if no recording proves it.
+        Return an empty tuple if no recording proves it.
         """
         for tried in self._longer(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
@@ -58,7 +58,7 @@ class EvidentPaths:
         return ()
 
     def _longer(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield *steps*, then variants that may prove more: after an earlier life, or with a look before the last."""
+        """Yield *steps*, then variants that begin after another lifecycle or query the state before the last step."""
         yield steps
         names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
         makes, removes, looks = (

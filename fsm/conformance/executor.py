@@ -1,4 +1,4 @@
-"""Execution of a test: steps taken on a SUT, judged one by one, and the coverage that they add."""
+"""Execute tests: take steps on a SUT, judge each of them, and record the coverage."""
 
 import difflib
 from collections import Counter
@@ -32,14 +32,14 @@ from fsm.sut import (
 )
 
 LISTED: Final = 20
-"""The most values that an error message lists in full when the SUT shows one that no state shows."""
+"""Maximum number of known values that an error message lists when the SUT shows an unknown one."""
 
 PATIENCE: Final = 3
-"""Attempts at a step whose outcome cannot be arranged."""
+"""Number of attempts at a step whose outcome cannot be arranged."""
 
 
 class Execution:
-    """Steps taken on one SUT, judged by *oracle*, or with *watch* only by the watched property.
+    """Takes steps on one SUT and judges them by *oracle*. If *watch* is given, only its property is judged.
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
@@ -58,7 +58,7 @@ class Execution:
         self.trace: list[Taken] = []
         self._missed: Counter[tuple[Point, Stimulus]] = Counter()
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
-        # isinstance() with these protocols takes longer than a step, so it is called only once.
+        # An isinstance() check against a protocol takes longer than a step, so each is done only once.
         self._emitting = sut if isinstance(sut, Emitting) else None
         self._detailed = sut if isinstance(sut, Detailed) else None
         self._arrange = arranger(sut)
@@ -75,7 +75,7 @@ class Execution:
             self.watch.reset()
 
     def restart(self) -> None:
-        """Begin another test, and forget which outcomes did not occur in earlier tests."""
+        """Begin another test, and forget which outcomes earlier tests failed to produce."""
         self._missed.clear()
         self.reset()
 
@@ -97,10 +97,10 @@ class Execution:
             raise FailedError(Failure(broken=broken))
 
     def take(self, step: Stimulus) -> None:
-        """Take *step* and judge it; raise :class:`FailedError` if the SUT's response is not legal.
+        """Take *step* and judge it. Raise :class:`FailedError` if the SUT's response is not legal.
 
-        Does nothing if the SUT does not have the event, or if the step does not apply, such as the end of a call that
-        cannot be in progress.
+        Do nothing if the SUT does not support the event or if the step does not apply. For example, the end of a call
+        does not apply if the call cannot be in progress.
         """
         if step.stage == "crash":
             self._crash(step)
@@ -166,7 +166,7 @@ class Execution:
         return self._failed(Failure(trace=(unseen,), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
-        """Count the pairs that *step* exercised whichever of the edges that *fit* it took."""
+        """Count the pairs that *step* exercised no matter which of the edges in *fit* it took."""
         table, here = self.oracle.plan.table, {point(each) for each in self.belief}
         row = table.row[step.event]
         states = {each.state for each in here}
@@ -183,10 +183,10 @@ class Execution:
     def _note(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
-        """Update belief and point after a legal step: expected was *wanted*, taken was probably the first of *fit*."""
+        """Update belief and point after a legal step that was to take *wanted* and probably took ``fit[0]``."""
         went = fit[0] if fit else None
         if arranged and went is wanted and self.watch is None and not self.oracle.dynamics.unseen:
-            # The SUT promised this outcome, so configurations that other outcomes lead to are ruled out.
+            # The SUT promised this outcome, so rule out the configurations that other outcomes lead to.
             after = frozenset(each for each in after if wanted is not None and point(each) == wanted.to) or after
         self.belief = after
         if wanted is not None and went is not wanted:
@@ -200,7 +200,7 @@ class Execution:
             self._missed[wanted.source, wanted.step] += 1
             if len({edge.step for edge in fit}) == 1:
                 self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
-            # Tests of a property keep trying: behaviour that contradicts the model may be what breaks the property.
+            # Property tests keep trying, because behaviour that contradicts the model may break the property.
             often = self._missed[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
             if self.watch is None and often:
                 self.cover.give_up(wanted)
@@ -218,7 +218,7 @@ class Execution:
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """End the test after taking the steps that fairness requires, and judge what the property owes by then."""
+        """End the test: take the steps that fairness requires, then check what the property requires by the end."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):
@@ -227,12 +227,12 @@ class Execution:
                 break
             self.take(due)
             if len(self.trace) == before:
-                return  # the SUT does not have the fair event
+                return  # the SUT does not support the fair event
         if (violated := self.watch.finish()) is not None:
             raise self._failed(Failure(breaks=violated))
 
     def _crash(self, step: Stimulus) -> None:
-        """Make the SUT crash in the middle of an event; the test ends there."""
+        """Crash the SUT partway through an event, and end the test there."""
         edge = crashed_edge(self.oracle.plan.leaving(self.point), step) if self.point else None
         if edge is None or not isinstance(self.sut, Crashing):
             return
@@ -308,7 +308,7 @@ class Execution:
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
     def aim(self, edge: Edge) -> bool:
-        """Take *edge* after a shortest supported path to its source; return whether it went as expected."""
+        """Take a shortest supported path to *edge*, and then *edge*. Return whether it was taken as expected."""
         unsupported = self.cover.unsupported
         astray: Counter[tuple[Point | None, Stimulus]] = Counter()
         for _ in range(PATIENCE * len(self.oracle.plan.table.states)):
@@ -330,7 +330,7 @@ class Execution:
                 return self._missed[here, edge.step] == 0
             elif following.to not in {None, self.point}:
                 astray[here, following.step] += 1
-                if astray[here, following.step] > PATIENCE:  # it seems to have worked before, so it was not given up
+                if astray[here, following.step] > PATIENCE:  # it worked before, so give_up() does not apply
                     return False
         return False
 
@@ -340,7 +340,7 @@ class Execution:
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
     def _guessed(self, edge: Edge) -> bool:
-        """Check whether the SUT itself chose *edge*, and observation cannot confirm that it was taken."""
+        """Check whether the SUT itself chose to take *edge* and its response cannot confirm that."""
         if self.oracle.dynamics.unseen or not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged:
             return False
         seen = self.oracle.foreseen(edge, shown=self.cover.shown, emitted=self.cover.heard)
@@ -362,5 +362,5 @@ def _listed(shows: str, oracle: Oracle) -> str:
 
 def _described(error: BaseException) -> str:
     if isinstance(error, MemoryError):
-        raise error  # this process hit the limit of ``fsm --memory``; it is not an answer of the SUT
+        raise error  # this process hit the limit of ``fsm --memory``, so the SUT is not at fault
     return str(error) if isinstance(error, BrokenError) else f"it {raised(error)}"

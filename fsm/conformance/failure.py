@@ -1,4 +1,4 @@
-"""A test that failed: its steps, the response to each, and the reason."""
+"""Failed tests: their steps, the response to each step, and the reason for the failure."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -11,12 +11,15 @@ from fsm.monitor.property_watch import Violated
 from fsm.sut import Response, Stimulus
 
 WITHOUT_STATES: Final = 4
-"""Length of the prefix of :attr:`Failure.kind` that is independent of the states before the failing step."""
+"""Length of the prefix of :attr:`Failure.kind` that does not depend on the states before the failing step."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step, the response, and the ``point``, if known; ``came`` is the step with the outcome that came instead."""
+    """A step, the response to it, and the point before it, if known.
+
+    If another outcome occurred than the one that ``step`` names, ``came`` is the step with that outcome.
+    """
 
     step: Stimulus
     seen: Response | None
@@ -28,9 +31,9 @@ class Taken:
 class Failure:
     """A test that failed at its last step, and the reason.
 
-    If the failure does not always recur, ``repeated`` is how many repetitions failed, and how many there were. If the
-    SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned. ``hint`` suggests a fix if
-    the adapter is probably at fault. ``also`` lists the states, as far as they were known, from which other tests
+    If the failure does not always recur, ``repeated`` is the number of repetitions that failed and the number of all
+    repetitions. If the SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned. ``hint``
+    suggests a fix if the adapter is probably at fault. ``also`` lists the states, where known, from which other tests
     failed with the same cause.
     """
 
@@ -49,12 +52,12 @@ class Failure:
 
     @property
     def began(self) -> tuple[tuple[str, ...], ...]:
-        """The states that were possible before the last step, as the only element; empty if they are not known."""
+        """A tuple with one element, the states possible before the last step; empty if they are not known."""
         return () if self.violation is None else (self.violation.before,)
 
     @property
     def kind(self) -> tuple[object, ...]:
-        """A key that failures with the same cause share."""
+        """A key shared by failures that have the same cause."""
         where = self.trace[-1].step[:2] if self.trace else ()  # the event and its stage
         if self.breaks is not None:
             return ("breaks", self.breaks.of.name)
@@ -65,14 +68,14 @@ class Failure:
 
 @dataclass(slots=True, kw_only=True)
 class Causes:
-    """The shortest failure of each cause, as returned by *shrunk*; the test ends after *most* causes."""
+    """Collects the shortest failure of each cause. ``shrunk`` shrinks a failure. Testing ends after ``most`` causes."""
 
     most: int
     shrunk: Callable[[Failure], Failure] = lambda failure: failure
     found: dict[tuple[object, ...], Failure] = field(default_factory=dict)
 
     def add(self, failure: Failure) -> bool:
-        """Add *failure*, and return whether the test is to end."""
+        """Add *failure*. Return whether testing should end."""
         cause = failure.kind[:WITHOUT_STATES]
         known = self.found.get(cause)
         shortest = self.shrunk(failure) if known is None or len(failure.steps) < len(known.steps) else known
@@ -86,7 +89,7 @@ class Causes:
 
 
 class FailedError(Exception):
-    """A step was not legal; ``failure`` has the details."""
+    """A step was not legal. ``failure`` has the details."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__()

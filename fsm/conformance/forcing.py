@@ -1,8 +1,8 @@
-"""The (event, state) pairs that a plan can force on its SUT, and the obstacles to the others.
+"""Find the (event, state) pairs that a plan can force on its SUT, and the obstacles to forcing the others.
 
-A test *forces* a pair if every step to it has one result (its only outcome, or one that the SUT promised to arrange)
-and nothing unobserved may happen on the way. A pair that can be forced is owed: until it is exercised, the verdict
-cannot be *holds*.
+A test *forces* a pair if the outcome of every step to it is certain and nothing unobserved can happen on the way. An
+outcome is certain if it is the only one or if the SUT promised to arrange it. The verdict cannot be *holds* until every
+pair that can be forced has been exercised.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,18 +16,18 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Obstacle(IntEnum):
-    """A reason why a plan cannot force a pair; smaller ones are easier to remove."""
+    """A reason why a plan cannot force a pair. Smaller obstacles are easier to remove."""
 
     NONE = 0
     CHOICE = 1  # the environment chooses the outcome
-    AMBIGUITY = 2  # observation leaves open which state the entity is in
+    AMBIGUITY = 2  # observations do not determine the entity's state
     SUPPORT = 3  # the SUT does not support an event
-    OVERLAP = 4  # a call is in progress, and the SUT has no begin and end
+    OVERLAP = 4  # a call is in progress, and the SUT has no begin() and end()
     CALLS = 5  # several calls are in progress
 
 
 def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle]:
-    """Return the smallest obstacle to each (row, state) pair, without those that need several calls in progress."""
+    """Map each (row, state) pair to its smallest obstacle. Omit pairs that need several calls in progress."""
     plan = oracle.plan
     full = plan if plan.overlaps and not plan.never else Plan(plan.table)
     ways = cache(lambda point: [(edge, [*_before(edge, oracle, cover)]) for edge in full.leaving(point)])
@@ -46,7 +46,7 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
 
 
 def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
-    """Yield the obstacle to each pair of *edge*, and finally the obstacle to its target."""
+    """Yield the obstacle to each pair of *edge*, and finally the obstacle to reaching its target."""
     first = _support(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):
         first = Obstacle.AMBIGUITY
@@ -62,7 +62,7 @@ def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
 
 
 def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
-    """Return the reason why a test cannot make the event of *edge* happen, or ``NONE``."""
+    """Return the obstacle that keeps a test from making the event of *edge* happen, or ``NONE``."""
     if edge.step.stage != "do" and not plan.overlaps:
         return Obstacle.OVERLAP
     if edge.doing in cover.unsupported:

@@ -1,8 +1,8 @@
 """An order of tests that takes few costly steps.
 
 A tour that reaches every edge by a shortest path from the start repeats the same costly steps again and again. Here,
-the next test begins where the last one ended, or at the start, whichever allows more by cheap steps; costly steps are
-taken only when no cheap ones are left. The SUT must show its state, because there are no distinguishing runs.
+the next test continues where the last one ended if it can, and otherwise begins at the start. Costly steps are taken
+only if cheap steps lead to no untested edge. The SUT must show its state, because there are no distinguishing runs.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
 PATIENCE: Final = 3
-"""Failures of a kind after which their event is no longer aimed at."""
+"""Number of failures of one kind after which their event is no longer tested."""
 
 
 class Route(NamedTuple):
-    """Edges to take one after the other from the current point or, if ``anew`` is true, from the start."""
+    """Edges to take in order, from the start if ``anew`` is true and otherwise from the current point."""
 
     anew: bool
     edges: tuple[Edge, ...]
 
 
 class FrugalTour:
-    """Routes that together take all *edges* of *plan*: *costly* events rarely, *avoided* edges never.
+    """Finds routes that together take all *edges* of *plan*, with few costly events and no avoided edges.
 
-    One outcome of a costly event is enough at each point, provided its other outcomes occur at other points.
+    One outcome of a costly event is enough at each point, provided that its other outcomes occur at other points.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -65,11 +65,11 @@ class FrugalTour:
 
     @property
     def done(self) -> int:
-        """Number of edges that were taken or tried."""
+        """Number of edges that have been taken or tried."""
         return self._all - len(self._left)
 
     def took(self, edge: Edge) -> None:
-        """Note that *edge* was taken, or cannot be taken."""
+        """Record that *edge* was taken or cannot be taken."""
         self._left.discard((edge.source, edge.step))
         self._due = self._costly(edge.step.event)
         if not self._due:
@@ -94,7 +94,7 @@ class FrugalTour:
             self._dear[point] = tuple(each for each in edges if self._costly(each.step.event))
 
     def failed(self, edge: Edge, failure: Failure) -> None:
-        """Note that *edge* led to *failure*: avoid it and, after repeated failures of this kind, its event."""
+        """Record that *edge* led to *failure*. Avoid it and, after repeated failures of this kind, its event."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
         if self._failures[failure.kind] >= PATIENCE:
@@ -102,7 +102,7 @@ class FrugalTour:
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
-        """Return the next route from *here*, or from the start if that is no point; ``None`` if nothing is left."""
+        """Return the next route, from *here* if possible and otherwise from the start; ``None`` if nothing is left."""
         starts = tuple(dict.fromkeys(each for each in (here, self.plan.start) if each in self._cheap))
         cheap = any(self._is_left(each) for edges in self._cheap.values() for each in edges)
         for find in (
@@ -123,7 +123,7 @@ class FrugalTour:
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
-        """Map points to the most edges left on one path of cheap steps from there, and that path's first edge."""
+        """Map each point to the most untested edges on any path of cheap steps from it, and that path's first edge."""
         worth: dict[Point, tuple[int, Edge | None]] = {}
         for point in self._last_first(starts):
             best, onward, loops = 0, None, 0
@@ -137,7 +137,7 @@ class FrugalTour:
         return worth
 
     def _last_first(self, starts: Iterable[Point]) -> list[Point]:
-        """Return the points that cheap steps reach from *starts*, in depth-first postorder."""
+        """Return the points reachable from *starts* by cheap steps, in depth-first postorder."""
         seen, order = set(starts), []
         stack = [(each, iter(self._cheap[each])) for each in seen]
         while stack:
@@ -164,9 +164,9 @@ class FrugalTour:
         return tuple(path)
 
     def _at_some_cost(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path from *start* over a costly step to the point with the most edges left, and on from there.
+        """Return a path by costly steps to the point with the most untested edges ahead, and on along those edges.
 
-        The costly step is the nearest that leads there, preferably one that is left.
+        The first costly step is the nearest one that leads there, preferably an untested one.
         """
         worth = self._worth(self._points)
         leads = self._leads(sorted((each for each in worth if worth[each][0]), key=lambda each: -worth[each][0]))
@@ -182,7 +182,7 @@ class FrugalTour:
         return (*before.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
     def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
-        """Map each point from which costly steps reach some of *best_first* to the first of them that they reach."""
+        """Map each point to the first point in *best_first* that costly steps reach from it, if there is one."""
         into: dict[Point, list[Point]] = {}
         for point in self._points:
             for each in self._dear[point]:
@@ -199,9 +199,9 @@ class FrugalTour:
         return leads
 
     def _without_more(self, start: Point) -> tuple[Edge, ...]:
-        """Return the shortest path of cheap steps from *start* to a costly step that is left, and that step.
+        """Return the shortest path of cheap steps from *start* to an untested costly step, including that step.
 
-        Returns nothing right after a costly step, except at the start of the plan.
+        Return an empty path right after a costly step, unless *start* is the start of the plan.
         """
         if self._due and start != self.plan.start:
             return ()
@@ -213,7 +213,7 @@ class FrugalTour:
         return ()
 
     def _nearest(self, kinds: Iterable[Mapping[Point, tuple[Edge, ...]]], start: Point) -> tuple[Edge, ...]:
-        """Return the shortest path from *start*, by steps of *kinds*, that ends with an edge that is left."""
+        """Return the shortest path from *start*, using the edges in *kinds*, that ends with an untested edge."""
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda point: (each for edges in kinds for each in edges[point] if each.to is not None)
         )

@@ -1,4 +1,4 @@
-"""The system under test that a user names: the reference, a Python function, a command, a runtime or another model."""
+"""Find the system under test that a user names: the reference, Python code, a command, a runtime or another model."""
 
 import signal
 import sys
@@ -46,29 +46,29 @@ REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
     "sandbox-controller": ("fsm.runtimes.reference.sandbox.sut", "PodSandboxSUT"),
     "service-construction": ("fsm.runtimes.reference.criservice.parts_sut", "ConstructionSUT"),
 }
-"""The module and class of the SUT that adapts the reference implementation, by machine."""
+"""Maps each machine to the module and class of the SUT that adapts the reference implementation."""
 
 
 NODE: Final = "node"
-"""The system against which a runtime is tested together with the events that it sends to plugins."""
+"""The system that a runtime is tested against if the events that it sends to plugins are tested too."""
 
 RELAYED: Final = ("nri-container", "nri-pod", "plugin-container", "plugin-pod", "nri-plugin-contract")
-"""The models of the events that plugins receive; they can judge tests that :data:`NODE` plans."""
+"""The models of the events that plugins receive. They can judge tests planned with :data:`NODE`."""
 
 ONE_POD: Final = {"pod": 1, "container": 1}
-"""Copies of the parts of :data:`NODE` for the test of a runtime; a client can read the states of these parts."""
+"""Number of copies of each part of :data:`NODE` in the test of a runtime. A client can read their states."""
 
 
 DAMAGED: Final = "{container}"
-"""Placeholder in a damage command for the id of the container whose checkpoint it damages."""
+"""Placeholder in a damage command for the id of the container whose checkpoint is to be damaged."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeOptions:
-    """Options for the test of a real runtime beside its address; commands are run by the shell.
+    """Options, besides its address, for testing a real runtime. Commands are run by the shell.
 
-    With ``nri``, the socket for plugins, the runtime is tested against :data:`NODE`. ``judge`` is the model that
-    judges: :data:`NODE` or one of :data:`RELAYED`, under ``profile``.
+    If ``nri``, the socket for plugins, is given, the runtime is tested against :data:`NODE`. ``judge`` names the model
+    that judges the tests under ``profile``: :data:`NODE` or one of :data:`RELAYED`.
     """
 
     image: str = ""
@@ -95,12 +95,13 @@ def find(
     counts: Mapping[str, int] | None = None,
     answers: str = "",
 ) -> Callable[[], SUT]:
-    """Return a factory of the SUT called *name*, in one of the forms of :data:`KINDS`, for a test against *machine*.
+    """Return a factory for the SUT called *name*, to be tested against *machine*.
 
-    A reference or model is used under *profile*; a system has as many copies of its parts as *counts* says. Each answer
-    of a process or runtime must come within *timeout* seconds, and so must each call of a Python SUT's method by the
-    main thread. *runtime* has options for a runtime. A plugin's answers are checked against the property that *answers*
-    makes, as ``python:MODULE:FACTORY``. Raises :class:`InputError` if *name* has none of these forms.
+    *name* has one of the forms in :data:`KINDS`. A reference or model is used under *profile*. *counts* is the number
+    of copies of each part of a system. A process or runtime must send each answer within *timeout* seconds. Each method
+    that the main thread calls on a Python SUT must return within the same time. *runtime* has options for a runtime.
+    *answers* names, as ``python:MODULE:FACTORY``, the property that a plugin's answers are checked against. Raise
+    :class:`InputError` if *name* has none of these forms.
 
     >>> from fsm.language.library import load
     >>> pod = load("cri-pod")
@@ -145,9 +146,9 @@ def _limited(sut: SUT, timeout: float) -> SUT:
 
 
 def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*; :class:`BrokenError` is raised in it every *timeout* seconds, and again here if it caught that."""
+    """Call *method*, raising :class:`BrokenError` in it every *timeout* seconds. Raise it again if it was caught."""
     if current_thread() is not main_thread():
-        return method(*arguments)  # the search for races abandons hanging threads itself
+        return method(*arguments)  # the search for races deals with hanging threads itself
     alarms = count()
     late = BrokenError(f"{method.__name__} did not return within {timeout:g} s")
 

@@ -1,4 +1,4 @@
-"""The optional methods of a system under test: missing ones that a machine needs, and misspelled ones."""
+"""Find the optional methods that a machine needs and a system under test lacks, and those that are misspelled."""
 
 import difflib
 import inspect
@@ -13,16 +13,16 @@ METHODS: Final = (
     *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
     *("never", "unasked", "costly"),
 )
-"""The methods of a SUT, including those of the optional protocols."""
+"""Names of all SUT methods, including those of the optional protocols."""
 
 _NEAR: Final = 0.75
-"""Similarity, from 0 to 1, at which a name counts as a misspelled method."""
+"""Minimum similarity, from 0 to 1, at which a name counts as a misspelled method."""
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """Return the methods that are missing for a full comparison with *table*.
+    """Return the missing methods that a full comparison with *table* needs.
 
-    *sut* lacks them, or they returned nothing in the tests.
+    *sut* lacks these methods, or they returned nothing in the tests.
     """
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
@@ -35,7 +35,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Return the methods of *sut* that nothing calls, each with the missing method whose name is similar.
+    """Map public methods of *sut* that no protocol defines to the missing methods with similar names.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))

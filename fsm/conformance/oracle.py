@@ -1,4 +1,4 @@
-"""The legality of a SUT's behaviour, step by step: the belief after each step, and the violation if none is left."""
+"""Judge a SUT's behaviour step by step: update the belief after each step, and explain a step that leaves none."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -24,17 +24,17 @@ WAITING: Final = "(nothing yet)"
 """Placeholder for the reply of a call that is still in progress."""
 
 KNOWN: Final = 50_000
-"""Number of steps whose effect is cached."""
+"""Maximum number of steps whose effect is cached."""
 
 
 def point(here: Configuration) -> Point:
-    """Return the point of a test that has brought an entity to the configuration *here*."""
+    """Return the point of a test whose entity is in the configuration *here*."""
     return Point(here.state, next((call.row for call in here.pending if call.stage == HELD), IDLE))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Oracle:
-    """Judge of steps by *plan*'s machine; ``others`` are its profiles, whose deviations may explain a violation."""
+    """Judges steps by the machine of ``plan``. Deviations of its profiles in ``others`` may explain a violation."""
 
     plan: Plan
     others: tuple[Table, ...]
@@ -44,15 +44,15 @@ class Oracle:
 
     @property
     def start(self) -> Configurations:
-        """The belief at the beginning of a test."""
+        """The belief at the start of a test."""
         return replace(self.dynamics, coming=()).beginning()
 
     def legal(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after *step*; empty if the step is a violation."""
+        """Return the belief after *step*. It is empty if the step is a violation."""
         return self.stepped(before, Stimulus(step.event, step.stage), seen)
 
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-        """Return the belief after a step that is not legal: every state that fits *seen*."""
+        """Return the belief after an illegal step, which includes every state consistent with *seen*."""
         row = self.plan.table.row[step.event]
         calls = (
             {row} if seen.reply is None else {IDLE} if step.stage == "end" else {point(each).call for each in before}
@@ -63,16 +63,16 @@ class Oracle:
         return shown(replace(self.dynamics, coming=seen.outputs), anywhere, seen)
 
     def at(self, here: Point) -> Configurations:
-        """Return the configurations that are possible when a test is at the point *here*."""
+        """Return the configurations that are possible when a test is at *here*."""
         pending = () if here.call == IDLE else (Pending(here.call, HELD, 0),)
         return replace(self.dynamics, coming=()).closed([Configuration(here.state, pending)])
 
     def sure(self, here: Point) -> bool:
-        """Check whether an entity at the point *here* stays there until the test acts."""
+        """Check whether an entity at *here* stays there until the test acts."""
         return {point(each) for each in self.at(here)} == {here}
 
     def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
-        """Return a correct SUT's response to *edge*, with its state if *shown*, and its outputs if *emitted*."""
+        """Return a correct response to *edge*. *shown* and *emitted* say whether it has the state and the outputs."""
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),
@@ -81,7 +81,7 @@ class Oracle:
         )
 
     def certain(self, edge: Edge, seen: Response) -> frozenset[tuple[int, int]]:
-        """Return the pairs that the event of *edge* exercised, whichever of its outcomes led to *seen*."""
+        """Return the pairs that the event of *edge* must have exercised if the response was *seen*."""
         alternatives = self.plan.alternatives(edge.source, edge.step.event, edge.step.stage)
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
@@ -95,7 +95,7 @@ class Oracle:
         return any(self.plan.table.step(edge.source.state, row) for row in rows)
 
     def fits(self, edge: Edge, seen: Response) -> bool:
-        """Check whether *seen* is the response to *edge*, provided that nothing else happened."""
+        """Check whether *seen* is a correct response to *edge*, assuming that nothing else happened."""
         if edge.to is None:
             return True
         emits = tuple(output for way in edge.ways for output in way.emits)
@@ -106,7 +106,7 @@ class Oracle:
         return replied and fits and seen.outputs in {None, emits} and seen.shows in {"", shows}
 
     def violation(self, before: Configurations, step: Stimulus, seen: Response, *, number: int) -> Violation:
-        """Explain why *step*, the *number*-th of its test, is not legal."""
+        """Explain why *step*, which is step *number* of its test, is not legal."""
         table = self.plan.table
         row = table.row[step.event]
         observation = Observation(
@@ -121,7 +121,7 @@ class Oracle:
         here = before
         begun = self.legal(before, step, replace(seen, shows="")) if seen.reply is None else None
         if begun:
-            # The call may be in progress, but the SUT may not show this state meanwhile.
+            # The call may be in progress, so what is illegal is that the SUT shows this state in the meantime.
             here, observation = begun, Observation(entity=table.machine.entity, shows=seen.shows, line=number)
         elif step.stage == "end":
             here = frozenset(each._replace(pending=released(each.pending, row)) for each in here)
@@ -130,7 +130,7 @@ class Oracle:
         return explained.violation(table.machine, observation, (edit for edit, _ in explained.edits), Line("", number))
 
     def forgotten(self, step: Stimulus, seen: Response) -> str:
-        """Return a hint for an adapter that returned no reply to a call that never takes time; else an empty text."""
+        """Return a hint if the adapter returned no reply to a call that takes no time; otherwise, an empty string."""
         if seen.reply is not None or step.stage != "do" or self.plan.table.row[step.event] in self.plan.table.end:
             return ""
         return f"do({step.event!r}) returned None; return its reply, such as 'ok'"
@@ -144,7 +144,7 @@ class Oracle:
         after: Configurations,
         number: int,
     ) -> tuple[Violation, ...]:
-        """Return violations by the *fields* shown after *step*, the *number*-th of its test."""
+        """Return the violations in the *fields* shown after *step*, which is step *number* of its test."""
         if fields is None:
             return ()
         entity = self.plan.table.machine.entity
@@ -154,10 +154,10 @@ class Oracle:
 
 
 def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = True, sut: SUT | None = None) -> Oracle:
-    """Return the oracle for *machine*, under *profile* if one is named.
+    """Return the oracle for *machine*, with *profile* applied if it is given.
 
     Calls are left in progress only if *overlaps* is true. If *sut* is limited, the plan skips the outcomes that never
-    occur, and the oracle expects the signals that may occur unasked.
+    occur there, and the oracle expects the signals that may occur unprompted.
     """
     table = tabulate(machine.under(profile))
     if isinstance(sut, Limited):

@@ -1,4 +1,4 @@
-"""Systems under test that are not only judged by the machine that plans the tests."""
+"""Protocols for systems under test that are not only judged by the machine that plans the tests."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,10 +14,10 @@ class SelfJudging(Protocol):
     model: str
 
     def violation(self) -> Violation | None:
-        """Return a violation since the reset, or ``None``; called after each step."""
+        """Return a violation that occurred since the reset, or ``None``. This is called after each step."""
 
     def covered(self) -> Sequence[Covered]:
-        """Return the coverage of the machines of that model by all tests."""
+        """Return how all tests together covered the machines of ``model``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class ToldEvents:
 
 @runtime_checkable
 class Telling(Protocol):
-    """A SUT that sends events about its actions; the events are checked against the steps of the tests."""
+    """A SUT that sends events about its actions. These events are checked against the steps of the tests."""
 
     def events(self) -> ToldEvents:
-        """Return the events sent in all tests; called once, after the last one."""
+        """Return the events sent in all tests. This is called once, after the last test."""

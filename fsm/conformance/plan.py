@@ -1,8 +1,8 @@
-"""The next steps that a test can take, and the shortest path to each.
+"""The steps that a test can take at each point, and the shortest path to each step.
 
-A *point* is the position of an entity in a test: its state, and the call that was left in progress, if any. A *step* is
-one action there, together with the outcomes that are expected: a whole event, or the beginning or next stage of a call
-that takes time.
+A *point* is the position of an entity in a test: its state and the call left in progress, if any. A *step* is one
+action at a point, together with the expected outcomes. The action is a whole event, or one stage of a call that takes
+time.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ _STEP: Final = re.compile(
 )
 
 IDLE: Final = -1
-"""The call of a point at which no call is in progress."""
+"""Value of :attr:`Point.call` if no call is in progress."""
 
 
 class Point(NamedTuple):
-    """A state by number, and the row of the call in progress there."""
+    """The index of a state, and the row of the call in progress there."""
 
     state: int
     call: int = IDLE
 
 
 def steps(text: str) -> tuple[Stimulus, ...]:
-    """Parse steps as they are printed, separated by ``;``; raise :class:`ValueError` if *text* contains anything else.
+    """Parse printed steps, separated by ``;``. Raise :class:`ValueError` if *text* contains anything else.
 
     >>> [each.stage for each in steps("create; begin start=begins; crash@2 stop=stopped,kept")]
     ['do', 'begin', 'crash']
@@ -50,14 +50,14 @@ def steps(text: str) -> tuple[Stimulus, ...]:
 
 
 Doing: TypeAlias = tuple[Point, str, StimulusStage]
-"""An event, or a stage of it, at a point."""
+"""An event, or one stage of it, at a point."""
 
 
 class Edge(NamedTuple):
-    """A step from ``source`` to another point, by ``ways`` of the table; ``to`` is ``None`` if it is unspecified.
+    """A step from ``source`` to the point ``to`` by ``ways`` of the table. ``to`` is ``None`` if it is unspecified.
 
-    ``cells`` are the (row, state) pairs that the step exercises, stage by stage. ``choice`` is true for each stage that
-    has several outcomes.
+    ``cells`` holds the (row, state) pair that each stage of the step exercises. ``choice`` says for each stage whether
+    it has several outcomes.
     """
 
     source: Point
@@ -75,8 +75,8 @@ class Edge(NamedTuple):
 class Plan:
     """All steps that a test of *table* can take.
 
-    Calls are left in progress only if *overlaps* is true. An outcome for which ``never(event, outcome)`` is true is not
-    tried.
+    Calls are left in progress only if *overlaps* is true. Outcomes for which ``never(event, outcome)`` is true are
+    skipped.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -100,7 +100,7 @@ class Plan:
         self._from = cache(self._search)
 
     def stage(self, step: Stimulus, number: int) -> str:
-        """Return the stage, ``begin`` or ``end``, of outcome *number* of *step*; empty if its event has no stages."""
+        """Return the stage of outcome *number* of *step*: ``begin``, ``end``, or empty if the event has no stages."""
         if self.table.row[step.event] not in self.table.end:
             return ""
         return "end" if number or step.stage == "end" else "begin"
@@ -112,25 +112,25 @@ class Plan:
 
     @property
     def never(self) -> tuple[tuple[str, str], ...]:
-        """The outcomes that were left out so far, each with its event."""
+        """The outcomes that have been skipped so far, each with its event."""
         return tuple(self._left_out)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
-        """Every reachable edge, nearest to the start first."""
+        """All reachable edges, those nearest to the start first."""
         return tuple(edge for point in self._from(self.start).depth for edge in self.leaving(point))
 
     def wanted(self, point: Point, step: Stimulus) -> Edge | None:
-        """Return the edge that *step* names at *point*; its outcomes are ignored if there is no choice."""
+        """Return the edge that *step* names at *point*. Its outcomes are ignored if there is no choice."""
         edges = self.by_step(point)
         return edges.get(step) or edges.get(Stimulus(*step[:2]))
 
     def onward(self, point: Point) -> Iterator[Edge]:
-        """Yield the edges from *point* that lead to a known point."""
+        """Yield the edges from *point* whose target is specified."""
         return (edge for edge in self.leaving(point) if edge.to is not None)
 
     def _alternatives(self, point: Point, event: str, stage: StimulusStage) -> tuple[Edge, ...]:
-        """Return the edges of *event* at *point*; a call that begins or continues may also return immediately."""
+        """Return the edges of *event* at *point*. A call that begins or continues may also return immediately."""
         row = self.table.row[event]
         first = self.table.end[row] if stage == "end" else row
         left = IDLE if stage == "end" or self.table.rows[row].event.interrupts else point.call
@@ -143,7 +143,7 @@ class Plan:
     def path(
         self, source: Point, target: Point, *, without: Callable[[Edge], bool] = lambda _: False
     ) -> tuple[Edge, ...] | None:
-        """Return a shortest path without edges for which *without* is true, or ``None`` if there is no path."""
+        """Return a shortest path that avoids edges for which *without* is true, or ``None`` if there is none."""
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)
@@ -184,7 +184,7 @@ class Plan:
         )
 
     def _whole(self, row: int, state: int) -> Iterator[tuple[_Stage, ...]]:
-        """Yield every way of an event from beginning to end, stage by stage; no way repeats a stage."""
+        """Yield every sequence of stages that completes an event. No sequence repeats a stage."""
         todo: list[tuple[tuple[_Stage, ...], int, int]] = [((), row, state)]
         while todo:
             before, row, state = todo.pop(0)
@@ -201,4 +201,4 @@ class Plan:
 
 
 _Stage: TypeAlias = "tuple[int, int, Way | None]"
-"""A row, the state in which it acts, and the way that it takes there; ``None`` if that is unspecified."""
+"""A row, the state in which it acts, and the way that it takes there, or ``None`` if that is unspecified."""

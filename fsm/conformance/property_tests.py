@@ -1,6 +1,6 @@
-"""Tests of one property of an implementation; nothing else is judged.
+"""Test one property of an implementation, and judge nothing else.
 
-The shortest runs of the machine that exercise the property come first, then tests in random order.
+The machine's shortest runs that exercise the property come first, followed by random tests.
 """
 
 from collections.abc import Callable, Iterator
@@ -27,11 +27,11 @@ from fsm.sut import SUT, Overlapping, Stimulus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """The ``failure`` of a property, if it has one, or the reason why its tests prove nothing.
+    """The ``failure`` of a property, if there is one, or the reason why its tests prove nothing.
 
-    ``untested`` is the reason why it was not exercised; it is ``unwatchable`` if no test can exercise it. ``unmet`` is
-    what should be reachable and no test reached. ``unseen`` is the method, ``outputs`` or ``fields``, without which the
-    property stays undecided. ``cover`` is the coverage of the tests.
+    ``untested`` is the reason why the property was not exercised. ``unwatchable`` is true if no test can exercise it.
+    ``unmet`` lists what should be reachable but was not reached by any test. ``unseen`` is the method, ``outputs`` or
+    ``fields``, without which the property stays undecided. ``cover`` is the coverage of the tests.
     """
 
     of: Property
@@ -95,7 +95,7 @@ def run_property_test(
 
 
 def _about(claim: Claim, plan: Plan) -> str:
-    """Return the optional method of a SUT that a test of *claim* needs, or an empty text."""
+    """Return the optional SUT method that a test of *claim* needs, or an empty string."""
     if isinstance(claim, Requires):
         return "fields"
     parts = (part for each in conditions_of(claim) for part in atoms(each.means))
@@ -105,7 +105,7 @@ def _about(claim: Claim, plan: Plan) -> str:
 
 
 def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
-    """Yield the stimuli that cause *run*: stage by stage if *overlaps* is true, else each call as a whole."""
+    """Yield the stimuli that cause *run*. Calls are split into stages if *overlaps* is true, and otherwise whole."""
     left = list(run.steps)
     while left:
         taken = left.pop(0)
@@ -119,7 +119,7 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:
-    """Return *taken* as the plan names its step: a model names no outcome if there is no choice."""
+    """Return *taken* with its step as the plan writes it, which names no outcome if there is no choice."""
     edge = plan.wanted(taken.point, taken.step) if taken.point else None
     return replace(taken, step=edge.step) if edge else taken
 

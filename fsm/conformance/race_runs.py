@@ -1,7 +1,7 @@
-"""Runs of programmes with several threads: their events run concurrently, and the recorded history is judged.
+"""Run the events of a programme concurrently in several threads, and judge the recorded history.
 
-A SUT that judges itself reports violations, and these replace the verdict on the history. A violation that also occurs
-when the same operations run one by one, or that tests of single steps have found, needs no threads and is no race.
+If a SUT judges itself, its violations replace the verdict on the history. A violation is not a race if it also occurs
+when the same operations run one by one, or if the tests with a single thread have found it already.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ SWITCH: Final = 1e-5
 RaceKind: TypeAlias = tuple[object, ...]
 
 PATIENCE: Final = 10.0
-"""Seconds after which threads that have not returned count as hanging."""
+"""Number of seconds after which threads that have not returned count as hanging."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """Events to do one by one ``before`` and ``after``, and in between concurrently, by ``threads``."""
+    """Events to do one by one ``before`` and ``after``, and those that ``threads`` do concurrently in between."""
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """Yield copies without one thread of several events, or without one event; a thread left empty is dropped."""
+        """Yield copies that lack either one event or a thread of several events. Empty threads are dropped."""
         for number, thread in enumerate(self.threads):
             if len(thread) > 1:
                 yield replace(self, threads=self.threads[:number] + self.threads[number + 1 :])
@@ -59,8 +59,8 @@ class Programme:
 class Witness:
     """Evidence of one programme from a SUT that judges itself.
 
-    ``told`` are the events that the SUT sent, timed by the monotonic clock. ``files`` are the recording, by file name
-    suffix.
+    ``told`` holds the events that the SUT sent, timed by the monotonic clock. ``files`` maps file name suffixes to the
+    contents of the recording's files.
     """
 
     told: tuple[Operation, ...]
@@ -69,27 +69,31 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges what threads do. Programmes begin with ``before``; threads may also do the calls ``beside``."""
+    """A SUT that judges what threads do.
+
+    Programmes begin with the events in ``before``. Threads may also make the calls in ``beside``.
+    """
 
     before: Sequence[str]
     beside: Sequence[str]
 
     def race_violations(self) -> Sequence[Violation]:
-        """Return the violations since the reset, one for each cause."""
+        """Return the violations since the reset, one per cause."""
 
     def witness(self) -> Witness:
         """Return the evidence gathered since the reset."""
 
     def mended(self) -> bool:
-        """Check whether the SUT, after it broke, can be tested further."""
+        """Check whether the SUT can be tested further after it broke."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, its history, and why that is not legal: ``verdict``, or ``broken`` if the SUT could not be judged.
+    """A programme, its history, and the reason why that is not legal.
 
-    If the SUT judges itself, the reason is ``violation``, and there is a ``witness``. If the programme was run again,
-    ``repeated`` is how many of these runs raced, and how many there were.
+    The reason is ``verdict``, or ``broken`` if the SUT could not be judged. If the SUT judges itself, the reason is
+    ``violation``, and ``witness`` is the evidence. If the programme was run again, ``repeated`` is the number of these
+    runs that raced and the number of all these runs.
     """
 
     programme: Programme
@@ -102,23 +106,23 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """A key that races with the same cause share; empty unless the SUT judges itself."""
+        """A key shared by races that have the same cause. It is empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
 
 
 def kind_of(violation: Violation) -> RaceKind:
-    """Return a key that violations with the same cause share, whatever the state was before."""
+    """Return a key shared by violations that have the same cause, regardless of the previous state."""
     event = violation.observation.event or violation.observation.output
     return violation.machine, violation.cause, violation.clause.name, event
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The races that a search has ``found``, and its extent: programmes, their runs, and events done by threads.
+    """The races ``found`` by a search, and the numbers of its programmes, their runs, and events done by threads.
 
-    ``cut`` is true if the search ended before everything was done, because its time was over or the SUT was ``gone``.
+    ``cut`` is true if the search ended early because time ran out or the SUT was ``gone``.
     """
 
     found: tuple[Race, ...]
@@ -130,15 +134,15 @@ class RaceSearch:
 
     @property
     def race(self) -> Race | None:
-        """The race that was found first."""
+        """The first race found, or ``None``."""
         return self.found[0] if self.found else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Limits for a SUT that is far away: each event of a thread waits up to ``delay`` seconds; there are no turns.
+    """Timing for a remote SUT. Threads do not take turns, but wait for up to ``delay`` seconds before each event.
 
-    The search takes at most ``seconds``, and so does shrinking.
+    The search takes at most ``seconds`` seconds, and so does shrinking each race.
     """
 
     delay: float
@@ -147,11 +151,11 @@ class Pace:
 
 @dataclass(kw_only=True)
 class Runs:
-    """Runs of programmes on one SUT.
+    """Runs programmes on one SUT.
 
-    ``race`` is the last race; ``stuck`` is true if threads hang, ``gone`` if the SUT is gone, ``lines`` unless the SUT
-    has no lines of Python at which threads can take turns. A violation whose kind is in ``known`` is no race; if a kind
-    is ``wanted``, no other kind is one.
+    ``race`` is the last race. ``stuck`` is true if threads hang, and ``gone`` is true if the SUT is gone. ``lines`` is
+    false if the SUT has no Python lines at which threads can take turns. Only violations whose kind is not in ``known``
+    are races. If ``wanted`` is set, only violations of that kind are races.
     """
 
     machine: Machine
@@ -170,17 +174,17 @@ class Runs:
     _done: Counter[Programme] = field(default_factory=Counter)
 
     def allow(self, share: float) -> None:
-        """Give the following runs *share* of the pace's time, if there is a pace."""
+        """Limit the following runs to the fraction *share* of the pace's time, if there is a pace."""
         if self.pace is not None:
             self._until = time.monotonic() + share * self.pace.seconds
 
     @property
     def late(self) -> bool:
-        """Check whether the time for runs is over."""
+        """True if the time for runs has run out."""
         return time.monotonic() > self._until
 
     def search(self, found: Sequence[Race] = ()) -> RaceSearch:
-        """Return the extent of the search so far, in which the races *found* were found."""
+        """Return the extent of the search so far, together with the races *found*."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
         return RaceSearch(
             found=tuple(found), programmes=len(self._done), runs=self._done.total(), events=events, cut=self._cut
@@ -191,7 +195,7 @@ class Runs:
         return any(self.race_in(programme, number) for number in range(repeats))
 
     def race_in(self, programme: Programme, number: int) -> bool:
-        """Check whether run *number* of *programme* shows a race; false once the time is over."""
+        """Check whether run *number* of *programme* shows a race. Return false once time has run out."""
         if self.stuck:
             return True
         if self.late or self.gone:
@@ -232,7 +236,7 @@ class Runs:
         return kind not in self.known if self.wanted is None else kind == self.wanted
 
     def needs_threads(self, race: Race) -> bool:
-        """Check that the same events violate nothing one by one, neither in the order of calls nor of replies."""
+        """Check that *race* does not recur if its events run one by one, in the order of their calls or replies."""
         if race.witness is None or self.stuck or self.gone:
             return True
         at_once = [each for each in race.history.operations if each.thread]
@@ -248,13 +252,13 @@ class Runs:
         return True
 
     def shrink(self, race: Race, repeats: int) -> Race:
-        """Return *race* reduced to what it needs; each smaller programme is run up to *repeats* times."""
+        """Shrink *race* as far as possible. Each smaller programme is run up to *repeats* times."""
         self.race, self.wanted = race, race.kind or None
         again = True
         while again and not self.stuck and not self.gone:
             smaller = dict.fromkeys(self.race.programme.smaller())
             runs = ((each, number) for each in smaller for number in range(repeats))
-            if self.pace is not None:  # finds one that often races early
+            if self.pace is not None:  # interleave, so that a programme that often races is found early
                 runs = ((each, number) for number in range(repeats) for each in smaller)
             again = any(self.race_in(each, number) for each, number in runs)
         return self.race
@@ -262,7 +266,7 @@ class Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One run of a programme, and its record; ``broken`` lists the reasons why it cannot be judged."""
+    """One run of a programme, and its recording. ``broken`` lists the reasons why it cannot be judged."""
 
     runs: Runs
     programme: Programme
@@ -273,7 +277,7 @@ class _Run:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def history(self) -> History:
-        """Return the history that was recorded, including operations that have not returned."""
+        """Return the recorded history, including operations that have not returned."""
         outputs = {} if self._outputs is None else {"": self._outputs}
         return History(operations=tuple(self._operations.values()), outputs=outputs)
 
@@ -300,7 +304,7 @@ class _Run:
 
     def _look(self) -> None:
         if isinstance(self.runs.sut, RaceJudging):
-            return  # it judges itself what it shows
+            return  # such a SUT judges its own state
         called = time.monotonic_ns()
         shows = self.runs.sut.shows()
         if shows:
@@ -355,7 +359,7 @@ class _Run:
                 return
 
     def _one(self, event: str, thread: int) -> bool:
-        """Do *event* and record it; return false if the SUT broke."""
+        """Do *event* and record it. Return false if the SUT broke."""
         number = next(self._numbers)
         asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)
         self._operations[number] = asked

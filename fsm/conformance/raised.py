@@ -1,4 +1,4 @@
-"""Description of an exception that a system under test raised."""
+"""Describe exceptions raised by a system under test."""
 
 import os
 import sysconfig
@@ -12,7 +12,7 @@ _INSTALLED: Final = ("site-packages", "dist-packages")
 
 
 def raised(error: BaseException) -> str:
-    """Describe *error* and its origin: the innermost frame of the user's code, or else the innermost frame.
+    """Describe *error* and its origin: the innermost frame in the user's code or, failing that, the innermost frame.
 
     >>> try:
     ...     {}["boom"]

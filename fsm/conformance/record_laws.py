@@ -1,7 +1,7 @@
-"""Laws that the record of a SUT, kept beside its state, obeys in every lifecycle.
+"""Rules that apply in every lifecycle to the record that a SUT keeps in addition to its state.
 
-A call that is ignored or refused, or that fails without changing the state, does not change the record. An interruption
-that keeps the state keeps the record. A reader gets a copy.
+A call must not change the record if it is ignored or refused, or if it fails without changing the state. An
+interruption that does not change the state must not change the record either. Reading the record must return a copy.
 """
 
 from collections.abc import MutableMapping, MutableSequence, MutableSet
@@ -19,14 +19,14 @@ SCRIBBLE: Final = "scribbled over by the test"
 
 @dataclass(slots=True)
 class RecordSnapshot:
-    """The record of *sut* before a step; *sut* is ``None`` if it shows no record."""
+    """The record of ``sut`` before a step. ``sut`` is ``None`` if the SUT has no record."""
 
     sut: Remembering | None
     record: Any = None
     writing: str = ""
 
     def look(self) -> None:
-        """Read the record, and overwrite what was read, to check that it is a copy."""
+        """Read the record, then overwrite the result to check that it is a copy."""
         self.writing = ""
         if self.sut is None:
             return
@@ -36,7 +36,7 @@ class RecordSnapshot:
             self.writing = "a reader of its record can write to it: it changes with what was read"
 
     def fault(self, table: Table, went: Edge | None, seen: Response) -> str:
-        """Return the fault in the record after a step by the edge *went*; empty if there is none."""
+        """Return the fault in the record after a step by the edge *went*, or an empty string if there is none."""
         if self.sut is None:
             return ""
         before = self.record
@@ -48,7 +48,7 @@ class RecordSnapshot:
 
 
 def _unchanging(table: Table, went: Edge, seen: Response) -> str:
-    """Return the reason why the record may not change; empty if it may."""
+    """Return the reason why the record must not change, or an empty string if it may."""
     row, state = went.cells[0]
     event = table.rows[row].event
     cell = table.cell(state, row)
@@ -78,7 +78,7 @@ def difference(before: Any, after: Any, at: str = "") -> str:  # noqa: ANN401  (
 
 
 def scribble(given: Any) -> bool:  # noqa: ANN401  (records are anything)
-    """Overwrite everything in *given* that is mutable; return whether anything was.
+    """Overwrite everything in *given* that is mutable. Return whether anything was.
 
     >>> record = {"names": ["a"], "pid": 7}
     >>> scribble(record), record["names"][0] == SCRIBBLE

@@ -1,4 +1,4 @@
-"""Search for the shortest test that fails in the same way, and for how often a failure recurs."""
+"""Shrink failing tests, and count how often a failure recurs."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -9,18 +9,18 @@ from fsm.conformance.failure import FailedError, Failure
 from fsm.sut import Stimulus
 
 TRIES = 500
-"""The most tests that are run in search of a shorter one."""
+"""Maximum number of tests to run in search of a shorter one."""
 
 REPEATS = 20
-"""Repetitions of a test that did not fail the second time."""
+"""Number of times to repeat a test that did not fail again."""
 
 
 def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
-    """Return *failure*, or a shorter one of its kind; each test that is tried runs on a new *walk*.
+    """Return the shortest failure found that is of the same kind as *failure*. Each test runs on a new *walk*.
 
-    First, a shortest path to a point of the test replaces all steps before that point; then steps are removed. If such
-    a shortcut fails alike, the long test need not run again. A failure that does not recur is repeated, to count how
-    often it does.
+    First, all steps before some point of the test are replaced by a shortest path to that point. Then steps are
+    removed. If a shorter test fails in the same way, the original test need not run again. A test whose failure does
+    not recur is repeated to count how often it fails.
     """
     search = _Search(walk, failure)
     if any(search.tried(steps) for steps in search.leaps()) or _again(walk, failure, failure.steps):
@@ -50,7 +50,7 @@ class _Search:
         self._known: set[tuple[Stimulus, ...]] = set()
 
     def tried(self, steps: tuple[Stimulus, ...]) -> bool:
-        """Run *steps* if they are shorter than the best test; keep them and return true if they fail alike."""
+        """Run *steps* if they are shorter than the best test. Keep them and return true if they fail the same way."""
         if len(steps) >= len(self.best.steps) or steps in self._known or self._runs >= TRIES:
             return False
         self._known.add(steps)
@@ -62,14 +62,14 @@ class _Search:
         return True
 
     def leaps(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield a few of the shortcuts, shortest first; each keeps twice as many steps as the one before."""
+        """Yield a few of the shortcuts, shortest first. Each keeps twice as many steps as the one before."""
         kept = 1
         while kept < len(self.best.trace):
             yield from self._shortcut(len(self.best.trace) - kept)
             kept *= 2
 
     def shortcuts(self) -> Iterator[tuple[Stimulus, ...]]:
-        """Yield the test with a shorter beginning, for each point that it passed, the latest point first."""
+        """Yield the test with a shorter path to each of the points that it passed, latest point first."""
         for index in range(len(self.best.trace) - 1, 0, -1):
             yield from self._shortcut(index)
 

@@ -1,4 +1,4 @@
-"""A machine that plays the implementation; testing it against another machine shows what the test finds."""
+"""A SUT that simulates a machine. Testing it against another machine shows what the tests find."""
 
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import ASKED, BEGUN, Rules
@@ -7,7 +7,7 @@ from fsm.sut import UnsupportedError
 
 
 class Simulated:
-    """A SUT that behaves like *machine*; it takes the first outcome by default, and replies ok if that is silent.
+    """A SUT that behaves like *machine*. It takes the first outcome by default, and replies ok to unspecified calls.
 
     >>> from fsm.language.library import load
     >>> container = Simulated(load("container-status"))
@@ -42,7 +42,7 @@ class Simulated:
         row = self._table.row.get(event)
         if row is None:
             return False
-        if self._wanted:  # a later stage: the state in which it will act is not known yet
+        if self._wanted:  # for a later stage, whose state is not known yet
             cells = [(self._table.end.get(row, row), state) for state in range(len(self._table.states))]
         else:
             cells = [(each, self._state) for each in (row, *({self._table.end[row]} if row in self._calls else ()))]
@@ -82,7 +82,7 @@ class Simulated:
         return self._table.row[event]
 
     def _take(self, row: int, stage: int = ASKED) -> Way | None:
-        """Move a call or event of *row* on by one instant; do nothing and return ``None`` if that is unspecified."""
+        """Advance a call or event of *row* by one instant. If that is unspecified, do nothing and return ``None``."""
         if stage == ASKED and self._table.step(self._state, row) == ():
             message = f"{self._table.rows[row].name} cannot happen in state {self._table.states[self._state]}"
             raise UnsupportedError(message)

@@ -1,4 +1,4 @@
-"""Tests in random order: a Hypothesis state machine that drives a SUT through the steps of a machine."""
+"""Random tests: a Hypothesis state machine that drives a SUT through the steps of a machine."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -24,16 +24,16 @@ SETTINGS: Final = settings(
     report_multiple_bugs=False,
     suppress_health_check=list(HealthCheck),
 )
-"""The settings of Hypothesis that all tests of the kit share."""
+"""Hypothesis settings shared by all conformance tests."""
 
 SELDOM: Final = 32
-"""One of this many random steps may be costly."""
+"""One in this many random steps may be costly."""
 
 
 def random_failure(
     oracle: Oracle, sut: SUT, cover: Cover, *, watch: Watch | None = None, examples: int, steps: int, chance: int
 ) -> Failure | None:
-    """Return the shortest failure of *examples* random tests of up to *steps* steps from the seed *chance*, if any."""
+    """Run *examples* random tests of up to *steps* steps with seed *chance*. Return the shortest failure, if any."""
     seen: list[Failure] = []
 
     def failing(failure: Failure) -> FailedError:
@@ -56,10 +56,10 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut* and counts in *cover* what it exercises.
+    """Return a Hypothesis state machine that drives *sut* and records its coverage in *cover*.
 
-    With *watch*, only the watched property is judged. *failing* makes the exception for a failure. Both rules draw one
-    number, whatever has happened before, so that the rest of a test keeps its meaning when Hypothesis shortens it.
+    If *watch* is given, only the watched property is judged. *failing* makes the exception for a failure. Both rules
+    always draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     """
     plan = oracle.plan
     costly = sut.costly if isinstance(sut, Costly) else lambda _: False
@@ -85,7 +85,7 @@ def walker(
         @precondition(lambda _: bool(aims))
         @rule(first=any_aim)
         def aim(self, first: int) -> None:
-            """Take the first step, counted from number *first*, at which this test has not aimed yet."""
+            """Aim at the next edge, starting from number *first*, that this test has not aimed at yet."""
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.met), first)
             self.met.add(number)

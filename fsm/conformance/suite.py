@@ -1,4 +1,4 @@
-"""Tests of one implementation from beginning to end: its coverage and its failures."""
+"""Test one implementation from beginning to end, and return its coverage and failures."""
 
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -32,11 +32,11 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
 KINDS: Final = 25
-"""Number of different kinds of failures after which a test ends."""
+"""Number of different kinds of failures after which testing ends."""
 
 REPEATS: Final = 10
 FEW: Final = 3
-"""Runs of a programme of threads; few if the SUT is far away: other programmes then find more in the same time."""
+"""Number of runs per programme with threads. A remote SUT gets :data:`FEW`, to leave time for more programmes."""
 
 
 def conform(
@@ -54,19 +54,19 @@ def conform(
     aimed: Callable[[Edge], bool] = lambda _edge: True,
     advanced: Callable[[int, int], None] = lambda _done, _whole: None,
 ) -> Tested:
-    """Test a SUT against *machine*; a system is flattened into one machine.
+    """Test a SUT against *machine*. A system is flattened into one machine.
 
-    *sut* is a function or a class that makes the SUT, or a text that names it as on the command line: ``reference``,
+    *sut* is a function or class that makes the SUT, or a string that names it as on the command line: ``reference``,
     ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``cri:ADDRESS`` or ``model:MODEL``.
 
-    First, every step of the machine, or every step for which *aimed* is true, is taken by a shortest path. A SUT that
-    can crash must then crash at every effect of every event. If all of that is legal, Hypothesis runs *examples* tests
-    of up to *steps* random steps each, from the seed *seed*, and shrinks a failure. Finally, if *threads* is 2 or more,
-    up to that many threads call ``do`` concurrently in search of races; *pace* is for a SUT that is far away. After
-    *most* failures of different kinds the test ends.
+    First, every step of the machine for which *aimed* is true is taken by a shortest path. A SUT that can crash must
+    then crash at every effect of every event. If all of that is legal, Hypothesis runs *examples* tests of up to
+    *steps* random steps each, with the seed *seed*, and a failure is shrunk. Finally, if *threads* is 2 or more, up to
+    that many threads call ``do`` concurrently in search of races. *pace* is for a remote SUT. Testing ends after *most*
+    failures of different kinds.
 
-    *name* is the SUT's name in reports. ``advanced(done, whole)`` reports how many of all tests are done. Raises
-    :class:`InputError` if *sut* names nothing that can be tested.
+    *name* is the SUT's name in reports. ``advanced(done, whole)`` is called with the number of tests done and the
+    number of all tests. Raise :class:`InputError` if *sut* names nothing that can be tested.
 
     >>> from fsm.language.library import load
     >>> tested = conform(load("cri-pod"), "model:pod-sandbox", examples=5)
@@ -136,7 +136,7 @@ def replay(
     profile: str | None = None,
     name: str = "",
 ) -> Tested:
-    """Take *steps* on the SUT that *factory* makes, and judge them; skip steps that cannot be taken at that point."""
+    """Take *steps* on the SUT that *factory* makes, and judge them. Skip steps that cannot be taken at that point."""
     sut = factory()
     try:
         oracle = oracle_of(machine, profile, overlaps=isinstance(sut, Overlapping), sut=sut)
@@ -175,7 +175,7 @@ def _tested(name: str, oracle: Oracle, sut: SUT, cover: Cover, failures: Iterabl
 
 
 def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Aim at each of *edges* in turn, and check the state that it leads to; collect one failure of each kind."""
+    """Aim at each of *edges* in turn and check the state that it leads to. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.reset()
     sequences = DistinguishingSequences(
@@ -194,7 +194,7 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
 
 
 def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
-    """Take all *edges*, always the one nearest to the current point; collect one failure of each kind."""
+    """Take all *edges*, always choosing the one nearest to the current point. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
@@ -211,7 +211,7 @@ def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callab
 
 
 def _nearest(plan: Plan, point: Point | None, cover: Cover, left: dict[Edge, None]) -> Edge | None:
-    """Return the edge in *left* nearest to *point*, or else to the start; drop edges already taken from *left*."""
+    """Return the edge in *left* nearest to *point* or, failing that, to the start. Discard edges already taken."""
     for start in dict.fromkeys([point or plan.start, plan.start]):
         search: BreadthFirst[Point, Edge] = BreadthFirst(
             [start], lambda here: (edge for edge in plan.onward(here) if not cover.avoided(edge))
@@ -248,13 +248,13 @@ def _frugal_tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: C
 
 
 def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) -> list[Failure]:
-    """Crash the SUT at every effect of every event; return one failure of each kind, at most *most*."""
+    """Crash the SUT at every effect of every event. Return one failure of each kind, at most *most* in total."""
     causes = Causes(most=most)
     tried: set[Edge] = set()
     avoided = cover.avoided if far else lambda _: False
     for edge, step in crashes(oracle.plan):
         path = oracle.plan.path(oracle.plan.start, edge.source, without=avoided)
-        # A SUT that is far away does not arrange the outcome of a restart, so one crash at each effect is enough.
+        # A remote SUT does not arrange the outcome of a restart, so one crash at each effect is enough.
         if far and (path is None or edge in tried or avoided(edge)):
             continue
         tried.add(edge)

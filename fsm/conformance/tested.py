@@ -1,4 +1,4 @@
-"""Results of the tests of one implementation: failures and coverage."""
+"""Results of testing one implementation: failures and coverage."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from fsm.verdict import Fails, Holds, Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The behaviour of a SUT is not legal: ``failures``, the shortest of each cause, or a ``race``."""
+    """The behaviour of a SUT is not legal. There are ``failures``, the shortest of each cause, or a ``race``."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -25,7 +25,7 @@ class Nonconforming(Fails):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeftOut:
-    """An event, or a stage of it, that a SUT does not support in ``states``, or anywhere if there are none."""
+    """An event or stage that a SUT does not support in ``states``, or not at all if ``states`` is empty."""
 
     event: str
     stage: StimulusStage
@@ -35,15 +35,16 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tested:
-    """Results of the tests of a SUT: ``failures``, the shortest of each cause, and coverage.
+    """Results of testing a SUT: coverage, and the shortest failure of each cause.
 
-    ``reachable`` are the (row, state) pairs that some run can exercise; ``ways`` are all outcomes, empty after a
-    replay. ``obstacles`` has the reason why the plan cannot force a pair. ``shortened`` is true if only a part of the
-    plan was asked for, ``skipped`` if tests in random order were left out because the plan had found failures, and
-    ``stopped`` if the test ended early, with as many failures as are looked for. ``methods`` are the methods that the
-    machine needs and the SUT lacks; ``misnamed`` maps methods of the SUT to the ones that they are probably meant to
-    be. ``races`` is the search with several threads. If another model judged, ``judge`` is its name, and ``covered``
-    its coverage. ``told`` counts the events that the SUT sent, if they were followed.
+    ``reachable`` holds the (row, state) pairs that some run can exercise. ``ways`` holds all outcomes, and is empty
+    after a replay. ``obstacles`` maps each pair to the reason why the plan cannot force it. ``shortened`` is true if
+    only a part of the plan was requested. ``skipped`` is true if there were no random tests because the plan had found
+    failures. ``stopped`` is true if testing ended early at the maximum number of failures. ``methods`` lists the
+    methods that the machine needs and the SUT lacks. ``misnamed`` maps methods of the SUT to the ones that they are
+    probably meant to be. ``races`` is the result of the search with several threads. If another model judged the tests,
+    ``judge`` is its name and ``covered`` its coverage. ``told`` is the number of events that the SUT sent, or ``None``
+    if they were not followed.
     """
 
     sut: str
@@ -69,7 +70,10 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """*Holds* if every test was legal and covered all that the plan owes; otherwise the failures, or *unknown*."""
+        """*Holds* if all tests were legal and together exercised every pair that the plan can force.
+
+        Otherwise, the verdict is *nonconforming* if there were failures or a race, and *unknown* if there were none.
+        """
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
@@ -94,23 +98,23 @@ class Tested:
 
     @property
     def share(self) -> float:
-        """The percentage of the reachable pairs that were reached."""
+        """Percentage of the reachable pairs that were reached."""
         return 100 * len(self.reached) / max(len(self.reachable), 1)
 
     @property
     def uncompared(self) -> tuple[tuple[int, int], ...]:
-        """The reached pairs whose outputs were never seen; empty if the machine has none, or none were ever seen."""
+        """The reached pairs whose outputs were never seen. Empty if the machine or the SUT has no outputs at all."""
         emits = any(way.emits for way in self.oracle.plan.table.ways) and "outputs" not in self.methods
         return tuple(pair for pair in self.reached if emits and not self.cover.compared[pair])
 
     @property
     def missed(self) -> tuple[tuple[int, int], ...]:
-        """The unreached pairs that the plan can force, and therefore owes."""
+        """The unreached pairs that the plan can force, which keep the verdict from being *holds*."""
         return self.unreached.get(Obstacle.NONE, ())
 
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
-        """The unreached pairs by obstacle; pairs exercised only in an uncertain state count as ambiguous."""
+        """Maps obstacles to unreached pairs. Pairs exercised only in an uncertain state count as ambiguous."""
         found: dict[Obstacle, tuple[tuple[int, int], ...]] = {}
         for pair in self.reachable:
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
@@ -122,7 +126,7 @@ class Tested:
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:
-        """What the SUT does not support: an event or stage with the states, or with none if it is supported nowhere."""
+        """The events and stages that the SUT does not support in some states or at all."""
         states: dict[tuple[str, StimulusStage, str], dict[str, None]] = {}
         table = self.oracle.plan.table
         for (point, event, stage), why in self.cover.unsupported.items():
@@ -137,7 +141,7 @@ class Tested:
 
     @property
     def unseen(self) -> tuple[tuple[int, int, str], ...]:
-        """The outcomes, by row and state, that never occurred although others of their cell did; no deviations."""
+        """The (row, state, name) of each non-deviating outcome that never occurred although others of its cell did."""
         table, tried = self.oracle.plan.table, {*self.oracle.plan.never, *self.unarranged}
         came = {table.origin[way] for way in self.cover.ways}
         return tuple(
@@ -149,7 +153,7 @@ class Tested:
 
     @property
     def unarranged(self) -> tuple[tuple[str, str], ...]:
-        """Outcomes that the SUT could not arrange and that did not occur by themselves, each with its event."""
+        """The outcomes that the SUT could not arrange and that did not occur by themselves, each with its event."""
         table = self.oracle.plan.table
         came = {(table.rows[table.origin[way][0]].event.name, table.ways[way].name) for way in self.cover.ways}
         return tuple(sorted(self.cover.unarranged - came))

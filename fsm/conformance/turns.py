@@ -1,4 +1,4 @@
-"""Threads that take turns at lines of the tested code, so that others can run between two adjacent lines."""
+"""Let threads take turns at lines of the tested code, so that others can run between two adjacent lines."""
 
 import random
 import sys
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
-"""Shares of the lines at which turns end: with a high share, threads that run the same code stay side by side."""
+"""Possible fractions of lines at which turns end. With a high one, threads in the same code stay side by side."""
 
 BLOCKED: Final = 1e-3
-"""Seconds without a new line after which the running thread counts as blocked."""
+"""Number of seconds without a new line after which the running thread counts as blocked."""
 
 LONGEST: Final = 1000
-"""Lines after which every turn ends, because a thread may wait in a loop for the effect of another one."""
+"""Number of lines after which every turn ends, because a thread may be waiting in a loop for another thread."""
 
 _FOLDERS: Final = (sysconfig.get_path("stdlib"), *(str(Path(file).parent) for file in (hypothesis.__file__, __file__)))
 _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
-"""Prefixes of the names of files that are not tested code: no file at all, Python, Hypothesis and the kit."""
+"""File name prefixes of code not under test: code without a file, the standard library, Hypothesis and this package."""
 
 
 class Turns:
-    """Turns of the threads numbered from 1 to *threads*; one runs until its turn ends, it ends, or it is blocked.
+    """Lets one of the threads numbered from 1 to *threads* run at a time, until its turn ends, it ends, or it blocks.
 
-    A turn ends when a thread reaches one of certain lines for the first time; *chance* chooses these lines, the same
-    ones for all threads.
+    A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines, which are
+    the same for all threads.
     """
 
     def __init__(self, threads: int, chance: random.Random) -> None:
@@ -47,7 +47,7 @@ class Turns:
 
     @contextmanager
     def taken(self, thread: int) -> Iterator[None]:
-        """Let *thread*, the current one, take turns; restore its trace function (debugger, coverage) afterwards."""
+        """Let *thread*, the current one, take turns. Restore its trace function (debugger, coverage) afterwards."""
         before = sys.gettrace()
         with self._changed:  # settrace() refuses to run in two threads simultaneously
             sys.settrace(self._tracing(thread))
@@ -77,7 +77,7 @@ class Turns:
         return trace
 
     def _wait(self, thread: int, *, ends: bool = False) -> None:
-        """Wait for the turn of *thread*; if *ends* is true, end its present turn first."""
+        """Wait for the turn of *thread*. If *ends* is true, first end its current turn."""
         if self._running == thread and not ends:
             return
         with self._changed:

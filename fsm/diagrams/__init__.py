@@ -1,1 +1,1 @@
-"""Diagrams of lifecycles: read from text, drawn from machines, and compared with each other."""
+"""Lifecycle diagrams: read from text, drawn from machines, and compared with each other."""

@@ -1,4 +1,4 @@
-"""Steps of a recording as a sequence chart, with remarks on a step marked at the step."""
+"""A recording's steps as a sequence chart, with each remark marked at its step."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -18,16 +18,16 @@ from fsm.trace import Line, Observation, nanoseconds
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
 PLUGIN: Final = "plugin"
-"""Participants other than the entities."""
+"""Names of the participants other than the entities."""
 
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
 _LONGEST: Final = 600
-"""Most characters of an error in a title."""
+"""Maximum number of characters of an error in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
-    """A remark on an observation: ``whole`` is the full text, ``text`` a short form of it."""
+    """A remark on an observation.  ``whole`` is the full text, and ``text`` a short form of it."""
 
     kind: Literal["violation", "tolerated", "assumed"]
     line: Line
@@ -37,7 +37,7 @@ class Mark:
 
 
 def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> SequenceChart:
-    """Return the chart of *steps* with *marks* on their lines; *marks* is ``None`` if nobody has judged them."""
+    """Return the chart of *steps*, marked with *marks*, which are ``None`` if the steps have not been judged."""
     marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
     met = {name for row in marked for name in (row.source, row.target)}
     names = {_name(each): (visible(each.of), shortened(each.id)) for each in steps.entities}
@@ -60,7 +60,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
 
 
 def _counted(rows: Sequence[ChartRow]) -> str:
-    """Return in words how many violations and tolerated deviations are marked.
+    """Describe how many violations and tolerated deviations are marked.
 
     >>> _counted([ChartRow(kind="violation", text="")])
     '1 violation'
@@ -117,7 +117,7 @@ class _Rows:
                 number += 1
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
-        """Return the row of *step*, together with its request if that was *asked* just before."""
+        """Return the row of *step*.  If its request was *asked* just before, the row shows both."""
         seen, first = step.seen, asked or step
         moment = _moment(first.seen)
         lines = tuple(dict.fromkeys((*first.lines, *step.lines)))
@@ -164,7 +164,7 @@ class _Rows:
         return "note", at, ""
 
     def _sighted(self, step: ChartStep) -> bool:
-        """Return whether the state is in a log line about something else, not in the reply to a status call."""
+        """Check whether the state comes from a log line about something else, not from the reply to a status call."""
         seen = step.seen
         return (
             self._steps.kind is RecordingKind.LOG and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)

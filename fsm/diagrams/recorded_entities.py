@@ -1,4 +1,4 @@
-"""Entities of a recording by their full ids, and how to find one by the beginning of its id."""
+"""A recording's entities by their full ids, and how to find one by an id prefix."""
 
 from bisect import bisect_left
 from collections import Counter, defaultdict
@@ -14,13 +14,13 @@ from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Observation
 
 _SHOWN: Final = 12
-"""Characters of an id that people use."""
+"""Number of characters of an id that people use."""
 
 _COMPARED: Final = 20_000
-"""Most ids among which the nearest to a mistyped one are searched."""
+"""Maximum number of ids that are compared with a mistyped one."""
 
 _LISTED: Final = 4
-"""Most entities that a message lists."""
+"""Maximum number of entities that a message lists."""
 
 
 class RecordedEntity(NamedTuple):
@@ -38,13 +38,13 @@ class RecordedEntity(NamedTuple):
 
 
 def shortened(identity: str) -> str:
-    """Cut a full id to the characters that people use, and escape what a terminal would obey."""
+    """Cut a full id to the characters that people use, and escape terminal control characters."""
     return visible(identity[:_SHOWN] if len(identity) == FULL else identity)
 
 
 @dataclass(slots=True)
 class KnownEntities:
-    """All entities of a recording with the number of their steps, and the pods of containers.
+    """All entities of a recording with their numbers of steps, and the pods of containers.
 
     The steps in the first file are on its lines ``first`` to ``last``.
     """
@@ -58,11 +58,11 @@ class KnownEntities:
     _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 
     def entity(self, written: RecordedEntity) -> RecordedEntity:
-        """Return the entity that is *written* like this, possibly by the beginning of its id."""
+        """Return the entity that *written* stands for.  Its id may be a prefix."""
         return self._full.get(written, written)
 
     def whose(self, seen: Observation) -> RecordedEntity | None:
-        """Return the entity of *seen*; ``None`` if it concerns all entities, or one that has no id yet."""
+        """Return the entity of *seen*, or ``None`` if it concerns all entities or one that has no id yet."""
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
@@ -75,9 +75,9 @@ class KnownEntities:
         return [RecordedEntity(CONTAINER, each) for each, of in self.pods.items() if of == pod]
 
     def meant(self, begin: str) -> RecordedEntity:
-        """Return the entity whose id begins with *begin*; of a pod and a container with the same id, the pod.
+        """Return the entity whose id begins with *begin*.  If a pod and a container have the same id, return the pod.
 
-        Raises :class:`InputError` if there is no such entity, or if there are several.
+        Raise :class:`InputError` if there is no such entity, or if there are several.
         """
         found = sorted(each for each in self.counts if each.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
@@ -93,7 +93,7 @@ class KnownEntities:
         raise self._refused(f"contains no entity '{begin}'", hint)
 
     def listed(self, entities: Iterable[RecordedEntity]) -> str:
-        """Return the first few of *entities* as text, those with most steps first."""
+        """Format the first few of *entities*, most steps first."""
         those = sorted(dict.fromkeys(entities), key=lambda each: -self.counts[each])
         rest = f" and {len(those) - _LISTED:,} more" if len(those) > _LISTED else ""
         return f"{', '.join(map(str, those[:_LISTED]))}{rest}"
@@ -103,7 +103,7 @@ class KnownEntities:
 
 
 def known_entities(recorded: AsRecorded) -> KnownEntities:
-    """Return the entities in *recorded*, which is read to its end."""
+    """Read *recorded* to its end and return its entities."""
     known = KnownEntities(file=recorded.files[0])
     for line, seen in recorded.steps:
         known.steps += 1
@@ -124,7 +124,7 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
 
 
 def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
-    """Yield each of *entities* written with a short id or without its kind, and the only one that it can stand for."""
+    """Yield each entity written with a short id or without its kind, and the only one that it can stand for."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entities:
         kinds[each.id].append(each.of)

@@ -1,7 +1,7 @@
-"""Steps in a sequence chart of a recording: those of the chosen entity, each once, with replies paired to requests.
+"""Steps in a recording's sequence chart: those of the chosen entity, each once, with replies paired to requests.
 
-A pair is certain if both are on one line, or if no other call of that name was in progress on the entity.  If neither
-is the case, the reply is paired with the first such call in progress, and both steps are marked as not ``sure``.
+A pair is certain if both are on one line, or if no other call of that name was in progress on the entity.  Otherwise,
+the reply is paired with the first such call in progress, and both steps are marked as not ``sure``.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ from fsm.trace import Line, Observation
 
 STEPS: Final = 400
 LIFELINES: Final = 30
-"""Most steps of a chart, and most entities."""
+"""Maximum number of steps in a chart, and maximum number of entities."""
 
 _REACHES: Final = frozenset({"StopPodSandbox", "RemovePodSandbox"})
 """Calls on a pod that affect its containers."""
@@ -26,7 +26,7 @@ _REACHES: Final = frozenset({"StopPodSandbox", "RemovePodSandbox"})
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class ChartStep:
-    """An observation, on one line or on two that report it together; ``mate`` is the other end of its call."""
+    """An observation on one line, or on two that report it together.  ``mate`` is the other end of its call."""
 
     lines: tuple[Line, ...]
     seen: Observation
@@ -38,24 +38,24 @@ class ChartStep:
 
     @property
     def everywhere(self) -> bool:
-        """Whether it concerns all entities."""
+        """Whether the step concerns all entities."""
         call = self.seen.phase in {"request", "reply", "lost", "answered"} or self.seen.reply
         return self.entity is None and (self.seen.phase == "gap" or not call)
 
     @property
     def cuts(self) -> bool:
-        """Whether no call is in progress after it, or it is unknown which calls are."""
+        """Whether no call is in progress after the step, or it is unknown which calls are."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
 @dataclass(slots=True, eq=False)
 class CallPairs:
-    """Pairs each reply with its request, as steps are added in the order of time."""
+    """Pairs each reply with its request, as steps are added in chronological order."""
 
     _begun: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
 
     def add(self, step: ChartStep, on: Iterable[RecordedEntity | None]) -> None:
-        """Add *step*; a reply is paired with a request on the first entity in *on* that has one."""
+        """Add *step*.  If it is a reply, pair it with a request on the first entity in *on* that has one."""
         seen = step.seen
         if step.cuts:
             self._begun.clear()
@@ -80,7 +80,7 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps in the order of time, and their entities, each container after its pod; ``chosen`` if one was."""
+    """The steps in chronological order, the entities with each container after its pod, and the ``chosen`` entity."""
 
     files: tuple[str, ...]
     kind: RecordingKind
@@ -93,13 +93,14 @@ class ChosenSteps:
 def chosen_steps(
     name: str, calls: str = "", *, entity: str = "", first: int | None = None, last: int | None = None
 ) -> ChosenSteps:
-    """Return the steps of *entity*, the beginning of an id, or of all, on lines *first* to *last* of the file *name*.
+    """Return the steps on lines *first* to *last* of the file *name*.
 
-    A pod is chosen with its containers, and a container with the calls on its pod that affect it.  If *name* has the
-    events that a plugin received, *calls* may be the recording of the calls in the same run; its lines are chosen with
-    those of *name* that are nearest before them in time.  Files are read twice.
+    If *entity*, an id prefix, is given, return only the steps of that entity.  A pod is chosen with its containers, and
+    a container with the calls on its pod that affect it.  If *name* has the events that a plugin received, *calls* may
+    be the recording of the calls in the same run.  Its lines are chosen if the nearest earlier line of *name* is
+    chosen.  Files are read twice.
 
-    Raises :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
+    Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
     """
     known = known_entities(as_recorded(name, calls))
     if not known.steps:
@@ -144,7 +145,7 @@ def _by_pod(entities: Iterable[RecordedEntity], pods: dict[str, str]) -> list[Re
 
 
 def _joined(steps: list[ChartStep]) -> list[ChartStep]:
-    """Return *steps*, with a status call and the line that says what it showed merged into one."""
+    """Return *steps*, merging each status call with the line that says what it showed."""
     found: list[ChartStep] = []
     for each in steps:
         last = found[-1] if found else None
@@ -166,9 +167,10 @@ def _same(one: ChartStep, other: ChartStep) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Choice:
-    """Takes all steps in order, pairs the ends of calls, and keeps the chosen steps, up to a bound; ``count`` has all.
+    """Reads all steps in order, pairs the ends of calls, and keeps a bounded number of the chosen steps.
 
-    If ``one`` entity is chosen, steps that concern all entities are kept between its first step and its last.
+    ``count`` counts all chosen steps.  If ``one`` entity is chosen, steps that concern all entities are kept between
+    its first step and its last.
     """
 
     known: KnownEntities
@@ -195,7 +197,7 @@ class _Choice:
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._has(line))
             self._calls.add(step, self._on(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in MAKES:
-                step.mate.entity = entity  # this reply certainly names what the request created
+                step.mate.entity = entity  # a sure pair: the reply names what the request created
             if not step.inside:
                 continue
             if self.one is None:
@@ -204,7 +206,7 @@ class _Choice:
                 self._skipped += 1
                 self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
             elif entity in self._those or (self._pod is not None and entity == self._pod and seen.event in _REACHES):
-                if self.kept:  # add what happened to all since the last step kept
+                if self.kept:  # also keep what concerned all entities since the last step kept
                     self.count += self._skipped
                     self.kept += self._meanwhile
                 self._skipped = 0
@@ -213,7 +215,7 @@ class _Choice:
                 begun = step.mate
                 new = begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES
                 if begun is not None and new and begun not in self.kept:
-                    self._keep(begun)  # it was not kept, because its entity had no id yet
+                    self._keep(begun)  # it was not kept before, because its entity had no id yet
 
     def _keep(self, step: ChartStep) -> None:
         self.count += 1
@@ -221,13 +223,13 @@ class _Choice:
             self.kept.append(step)
 
     def _has(self, line: Line) -> bool:
-        """Return whether *line* is chosen; a line of another file is if the last line of the first file was."""
+        """Check whether *line* is chosen.  A line of another file is chosen if the last line of the first file was."""
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
     def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
-        """Return what the call was on, to tell calls apart; a pod has no id when its creation is requested."""
+        """Return what the call was on, to tell calls apart.  A pod has no id when its creation is requested."""
         seen = step.seen
         if seen.event not in MAKES or (seen.of == CONTAINER and not seen.detail):
             return [step.entity]

@@ -1,4 +1,4 @@
-"""The path of a run through a machine: a counterexample, or a path that a recording may have taken until it failed."""
+"""The path of a run through a machine: a counterexample, or a path that a recording may have taken before it failed."""
 
 import tempfile
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, key
 
 _LARGEST: Final = 64 << 20
-"""Most bytes of a report, or of a recording that can be read only once."""
+"""Maximum size in bytes of a report, or of a recording that can be read only once."""
 
 
 class _Step(msgspec.Struct):
@@ -56,7 +56,7 @@ _REPORT: Final = msgspec.json.Decoder(_Report)
 def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the run in the file *name*: a recording, or the first counterexample about *machine* in a check report.
 
-    Raises :class:`InputError` for a file that can be read as neither, or that has nothing about *machine*.
+    Raise :class:`InputError` if the file is neither, or has nothing about *machine*.
     """
     hint = "give a recording, or what 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)
@@ -92,7 +92,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
 
 
 def _after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
-    """Return what *seen* leaves of *now*: all of it if the machine lacks the event, or if there is too much to try."""
+    """Return the configurations in *now* that *seen* leaves possible, or *now* if that cannot be determined."""
     if seen.phase == "gap":
         return moves.everything()
     if seen.event and seen.event not in moves.names:
@@ -133,8 +133,8 @@ def _taken(
 def track(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the path through *machine* of *entity*, or of the first entity of its kind, in the recording *name*.
 
-    *entity* may be the beginning of a name.  Raises :class:`InputError` for a file that cannot be read, or that
-    contains no such entity.
+    *entity* may be a prefix of a name.  Raise :class:`InputError` if the file cannot be read or contains no such
+    entity.
     """
     recording = open_recording(name, lambda _: None)
     table = tabulate(machine)

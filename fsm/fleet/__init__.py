@@ -1,1 +1,1 @@
-"""Totals of many judgements: values that can be added up, wherever the recordings were judged."""
+"""Add up the judgements of many recordings, wherever the recordings were judged."""

@@ -1,7 +1,7 @@
-"""The work of one task of a cluster: rows in the order of their recordings in, the result of each recording out.
+"""The work of one cluster task: turn rows, grouped by recording, into one result per recording.
 
-This module uses Arrow only, nothing of the cluster.  The rows of a recording are contiguous and in the order of its
-lines, so they are judged as they arrive and need not fit into memory.
+This module uses only Arrow and nothing of the cluster.  The rows of a recording are contiguous and in line order, so
+they are judged as they arrive and need not fit into memory.
 """
 
 from collections import Counter
@@ -30,10 +30,10 @@ from fsm.recordings.restarts import Assume
 from fsm.trace import Batch
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
-"""The contents of rows: names of files, lines of logs, or observations."""
+"""What each row holds: a file name, a line of a log, or an observation."""
 
 KEYS: Final = ("node", "file", "part")
-"""The columns that identify the recording of a row, and the part of the recording."""
+"""Columns that identify the recording of a row, and the part of that recording."""
 
 JUDGED: Final = pa.schema(
     [
@@ -43,7 +43,7 @@ JUDGED: Final = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""The summary of a recording, or of a part of one, as JSON; or the problem for which it cannot be judged."""
+"""Schema of the result for a recording or a part of one: its summary as JSON, or why it cannot be judged."""
 
 FOUND: Final = pa.schema(
     [
@@ -71,7 +71,7 @@ FOUND: Final = pa.schema(
         ),
     ]
 )
-"""A cause of violations, or a tolerated deviation, of one recording."""
+"""Schema of a cause of violations, or of a tolerated deviation, in one recording."""
 
 _SUMMARY: Final = msgspec.json.Decoder(Summary)
 _PART: Final = msgspec.json.Decoder(RecordingPart)
@@ -85,7 +85,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """The settings of :func:`fsm.monitor.judgement.judge` for rows of a ``form``; if ``parts``, a key is one part."""
+    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.  With ``parts``, keys name parts."""
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -102,10 +102,10 @@ class ClusterTask:
             self._judging(_Key("", ""), TraceHeader(trace=1))
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Yield a row of :data:`JUDGED` for each recording, or part of one, in *batches*."""
+        """Yield a row of :data:`JUDGED` for each recording, or each part of one, in *batches*."""
         how = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
-            # A problem is returned as a row: Spark would retry a task that fails.
+            # Return a problem as a row, because Spark would retry a task that fails.
             try:
                 yield _answer(key, msgspec.json.encode(how(key, map(itemgetter(1), rows))), "")
             except InputError as error:
@@ -153,7 +153,7 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of :data:`JUDGED` for each recording; the parts of a recording are contiguous in *batches*."""
+    """Yield a row of :data:`JUDGED` for each recording.  The parts of a recording are contiguous in *batches*."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         found = [each for _, run in rows for each in run.select(["judged", "problem"]).to_pylist()]
         problems = [each["problem"] for each in found if each["problem"]]
@@ -227,7 +227,7 @@ class _LinesOfRows:
         for batch in self.rows:
             numbers = batch["line"].to_numpy(zero_copy_only=False)
             jumps = (np.flatnonzero(np.diff(numbers) != 1) + 1).tolist()
-            # A row is one line, whatever is in it.
+            # A row is a single line, even if its text has line breaks.
             lines = pc.replace_substring(batch["value"].cast(pa.binary()).fill_null(b""), b"\n", b" ").to_pylist()
             for start, end in zip([0, *jumps], [*jumps, len(lines)], strict=True):
                 data = b"\n".join(lines[start:end]) + b"\n"

@@ -1,7 +1,7 @@
-"""Join the judgements of the parts of one recording, each with different entities, to the judgement of the whole.
+"""Join the judgements of the parts of one recording, which have different entities, into one of the whole.
 
 Observations that concern all entities are in every part.  Each part therefore also judges these separately, so that
-their results are counted only once.
+their results can be counted only once.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +14,7 @@ from fsm.monitor.grouping import NAMED
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of one part of a recording; ``of_all`` covers only the observations that concern all entities."""
+    """The summary of one part of a recording.  ``of_all`` covers only observations that concern all entities."""
 
     whole: Summary
     of_all: Summary
@@ -33,7 +33,7 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
 
 
 def _whole(added: Share, parts: Sequence[Share], repeated: Share) -> Share:
-    """Return the share of one recording: the sum *added* of its *parts*, with what they *repeated* counted once."""
+    """Return the share of one recording, given the sum of its parts and the share that every part repeats."""
     times = len(parts) - 1
     found = structs.replace(
         added,
@@ -56,12 +56,12 @@ def _of_one(cause: GatheredCause) -> GatheredCause:
 
 
 def _reason(found: Share, parts: Iterable[Share]) -> str:
-    """Return why the recording could not be judged, or not fully; empty if it could."""
+    """Return why the recording could not be judged fully, or an empty string if it could."""
     idle = tells_of_none(found.entity)
     reasons = [next(iter(each.unknown), "") for each in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_place):
         return others[0]
-    # NOTHING_CONCERNS and NOTHING_MET apply only if every part reports a reason, any other reason if one part does.
+    # The remaining reasons apply only if every part reports a reason.
     if not all(reasons):
         return ""
     if NOTHING_MET in reasons:
@@ -70,7 +70,7 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
 
 
 def _place(reason: str) -> tuple[int, str]:
-    """Sort key of reasons: those without a line first."""
+    """Return the sort key of *reason*.  Reasons without a line come first."""
     first, _, _ = reason.partition(":")
     word, _, number = first.partition(" ")
     return int(number) if word == "line" and number.isdecimal() else 0, reason

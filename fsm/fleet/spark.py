@@ -1,8 +1,8 @@
-"""Judge recordings on a Spark cluster with the ordinary judge: one task per recording, or per group of its entities.
+"""Judge recordings on a Spark cluster, with one task per recording or per group of its entities.
 
-The lines or observations of a DataFrame are judged where its rows are; only summaries come back.  Rows may be in any
-order, and the rows of a recording need not fit into memory: Spark sorts them, and its tasks judge them as they arrive.
-A task that is lost is run again, with the same result.
+The lines or observations of a DataFrame are judged where its rows are, and only summaries come back.  Rows may be in
+any order, and the rows of a recording need not fit into memory.  Spark sorts them, and its tasks judge them as they
+arrive.  A lost task is run again, with the same result.
 """
 
 import os
@@ -29,16 +29,16 @@ from fsm.recordings.observation_columns import ABOUT, ROW
 from fsm.recordings.restarts import SHORTEST, Assume
 
 ORDERS: Final = (ROW, "line", "at")
-"""Columns that can define the order of observations, the most precise first."""
+"""Columns that can define the order of observations, most precise first."""
 
 Division: TypeAlias = Literal["node", "entity"]
-"""The share of one task: a whole recording, or some of its entities."""
+"""What one task judges: a whole recording, or some of its entities."""
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""A local master without a number of tries; Spark would fail its job when the first worker dies."""
+"""Matches a local master that sets no number of tries.  Its job would fail when the first worker dies."""
 
 _TRIES: Final = 4
-"""Number of tries of each task, the same as on a cluster."""
+"""Maximum number of tries per task, the same as on a cluster."""
 
 _JUDGED: Final = from_arrow_schema(tasks.JUDGED)
 _FOUND: Final = from_arrow_schema(tasks.FOUND)
@@ -46,17 +46,17 @@ _FOUND: Final = from_arrow_schema(tasks.FOUND)
 
 @dataclass(frozen=True, slots=True)
 class JudgedFleet:
-    """The results of a fleet's recordings, which are judged when a result is first requested.
+    """The results for the recordings of a fleet.  The recordings are judged when a result is first requested.
 
-    ``recordings`` has a row for each recording: its ``node`` and ``file``, its summary as JSON in ``judged``, or the
-    ``problem`` for which it could not be judged.
+    ``recordings`` has a row for each recording, with its ``node`` and ``file``.  The row also has the summary as JSON
+    in ``judged``, or the ``problem`` because of which the recording could not be judged.
     """
 
     recordings: DataFrame
 
     @property
     def findings(self) -> DataFrame:
-        """A row for each cause of violations, and each tolerated deviation, of each recording."""
+        """A row for each cause of violations and each tolerated deviation of each recording."""
         return self.recordings.mapInArrow(tasks.causes, _FOUND)
 
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
@@ -71,7 +71,7 @@ class JudgedFleet:
         return found, tuple(sorted(row.problem for row in rows if row.problem))
 
     def forget(self) -> None:
-        """Drop the results from the cluster; they are computed again if requested."""
+        """Drop the results from the cluster.  They are computed again if requested."""
         self.recordings.unpersist()
 
 
@@ -87,17 +87,17 @@ def judge(
     shortest_restart: float = SHORTEST / 1e9,
     parts: int = 64,
 ) -> JudgedFleet:
-    """Judge the recordings in *frame*, each identified by its ``node`` and ``file`` if there are such columns.
+    """Judge the recordings in *frame*, which are identified by the columns ``node`` and ``file`` if these exist.
 
-    Rows are lines of logs or of recorded calls, with their text in ``value`` and their number in ``line``; or
-    observations, with the columns of ``docs/reference/trace-format.md``, ordered by ``row``, else by ``line``, else by
-    ``at``. Observations name no machine unless ``fsm convert`` has written them, so ``models`` must; ``unseen`` and
-    ``fresh`` are as in the header of a trace.  With division ``entity``, the observations of a recording are judged in
-    *parts* parts, each with different entities.  The other arguments are those of :func:`fsm.monitor.judgement.judge`.
-    Machines are sent to the cluster; shipped models are loaded there by name.
+    Rows are either lines or observations.  Lines of logs or of recorded calls have their text in ``value`` and their
+    number in ``line``.  Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
+    first of ``row``, ``line`` and ``at`` that exists.  Unless ``fsm convert`` has written them, *models* must name
+    their machines.  *unseen* and *fresh* are as in the header of a trace.  If *by* is ``entity``, the observations of a
+    recording are judged in *parts* parts, each with different entities.  The other arguments are those of
+    :func:`fsm.monitor.judgement.judge`.  Machines are sent to the cluster, but shipped models are loaded there by name.
 
-    Raises ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine
-    has the profile.
+    Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine has
+    the profile.
     """
     form = _form(frame, by)
     machines = _sent(models)
@@ -144,7 +144,7 @@ def judge_files(
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
 ) -> JudgedFleet:
-    """Judge the recordings in files, one task each; *names* maps files to nodes, and each worker can open all files."""
+    """Judge recordings in files that each worker can open, with one task per file.  *names* maps files to nodes."""
     task = tasks.ClusterTask(
         form="files",
         models=_sent(models),
@@ -159,14 +159,14 @@ def judge_files(
 
 
 def _tasks(session: SparkSession) -> int:
-    """Return the number of tasks into which rows are divided; several per core keep all cores busy until the end."""
+    """Return the number of tasks to divide rows into.  Several per core keep all cores busy until the end."""
     return 4 * session.sparkContext.defaultParallelism
 
 
 def session(master: str) -> SparkSession:
-    """Return a session of the cluster *master* that prints only errors and, on a terminal, its progress.
+    """Return a session on the cluster *master* that prints only errors and, on a terminal, its progress.
 
-    Raises :class:`InputError` if no session can be created.
+    Raise :class:`InputError` if no session can be created.
     """
     quiet = f"-Dlog4j2.configurationFile={Path(__file__).with_name('log4j2.properties').as_uri()}"
     local = _LOCAL.fullmatch(master)
@@ -189,7 +189,7 @@ def session(master: str) -> SparkSession:
 
 
 def _gist(error: Exception) -> str:
-    """Return the first line of *error*'s message; for an error on a worker, the exception that the worker raised."""
+    """Return the first line of the message of *error*, or the exception that a worker raised."""
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()
@@ -213,5 +213,5 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 
 
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
-    """Return *models* with machines in place of paths: the workers may not have the files."""
+    """Replace paths in *models* by machines, because the workers may not have the files."""
     return [load(each) if isinstance(each, str) and is_path(each) else each for each in models]

@@ -1,6 +1,6 @@
-"""The judgement of a part of a fleet as a value: parts can be added in any order, with the same total.
+"""Summaries of the judgements of a fleet.  They can be added up in any order, with the same total.
 
-Recordings of the same node, version of containerd, machine and profile are counted together.
+Recordings of the same node, containerd version, machine and profile are counted together.
 """
 
 from collections import Counter
@@ -30,16 +30,16 @@ _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Places kept for one cause: the earliest."""
+"""Maximum number of places to keep per cause.  The earliest are kept."""
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 NEVER: Final = 1 << 63
-"""The time of a place without a time; it sorts last."""
+"""The time of a place that has no time.  It sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
-    """The place of a violation, ordered by time; ``what`` describes the violation in words."""
+    """The place of a violation, ordered by time.  ``what`` describes the violation in words."""
 
     at: int
     node: str
@@ -50,7 +50,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """The violations of one cause (of many causes if ``others``), or the tolerated deviations of one name."""
+    """The violations of one cause (many causes if ``others``), or the tolerated deviations of one name."""
 
     clause: str
     level: Level
@@ -66,7 +66,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
     others: bool = False
 
     def plus(self, other: "GatheredCause") -> "GatheredCause":
-        """Return the sum of both, whose :func:`_key` must be equal."""
+        """Return the sum of both causes, which must have the same :func:`_key`."""
         first = tuple(sorted({*self.first, *other.first}))[:_KEPT]
         return structs.replace(
             min(self, other, key=attrgetter("clause", "says", "source", "cause", "event", "illegal", "deviation")),
@@ -77,9 +77,9 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """The results for one node, one version of containerd, one ``machine`` and one ``profile``.
+    """The results for one node, containerd version, ``machine`` and ``profile``.
 
-    ``unknown`` counts, for each reason, the recordings that could not be judged, or not fully.
+    ``unknown`` maps each reason to the number of recordings that could not be judged fully because of it.
     """
 
     node: str
@@ -102,7 +102,7 @@ class Share(Struct, frozen=True, kw_only=True):
         return self.node, self.version, self.machine, self.profile
 
     def plus(self, other: "Share") -> "Share":
-        """Return the sum of both, whose ``of`` must be equal."""
+        """Return the sum of both shares, which must have the same ``of``."""
         return structs.replace(
             self,
             entity=min(self.entity, other.entity),
@@ -121,14 +121,14 @@ class Share(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, least: Level) -> ExitCode:
-        """Return the exit code if only breaches of clauses of level *least* or stronger count."""
+        """Return the exit code if only violations of clauses of level *least* or stronger count."""
         if any(counts(each.level, least) for each in self.found):
             return ExitCode.FAILS
         return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares, sorted and unique by ``of``; ``notes`` count the lines of all recordings, and what was noted of them."""
+    """Shares, sorted by ``of`` without duplicates.  ``notes`` counts all lines, and the notes on them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -138,12 +138,12 @@ class Summary(Struct, frozen=True, kw_only=True):
         return total((self, other))
 
     def of_all(self) -> "Summary":
-        """Return the same summary with one share per machine, over all nodes, versions and profiles."""
+        """Return this summary with one share per machine, over all nodes, versions and profiles."""
         shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
     def nodes(self, machine: str, cause: "GatheredCause") -> tuple[str, ...]:
-        """Return the nodes on which *machine* has found *cause*, or tolerated it."""
+        """Return the nodes on which *machine* found or tolerated *cause*."""
         known = _key(cause)
         return tuple(
             sorted(
@@ -165,7 +165,7 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """Return the sum of *summaries*; shares without a node are assigned to *node*."""
+    """Return the sum of *summaries*.  Assign shares without a node to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -178,7 +178,7 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
 
 
 def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
-    """Return the summary of *judged* recordings, all of one *node*."""
+    """Summarise the recordings in *judged*, all of which are from *node*."""
     return total(
         Summary(notes=each.notes, shares=tuple(_share(judgement, each, node) for judgement in each.judgements))
         for each in judged
@@ -186,7 +186,7 @@ def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
 
 
 def named(files: Iterable[str]) -> dict[str, str]:
-    """Return the node of each of *files*: the name of the file, or of its folder if names of files are not unique.
+    """Map each of *files* to its node: the name of the file, or of its folder if file names are not unique.
 
     >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
     {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}
@@ -222,7 +222,7 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """Read the summary in the file at *path*; raise :class:`InputError` if the file has no summary."""
+    """Read the summary in the file at *path*.  Raise :class:`InputError` if the file has no summary."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_WAY, dash=True)
     try:
         found = decode(data, _DECODER)

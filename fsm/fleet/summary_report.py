@@ -1,4 +1,4 @@
-"""A summary as text: each cause with its first place, and the counts; or the causes of each node or version."""
+"""Format a summary as text: either each cause with its first place, or the causes of each node or version."""
 
 from collections.abc import Iterator, Mapping
 from operator import attrgetter
@@ -18,11 +18,11 @@ _TITLES: Final[Mapping[By, tuple[str, str]]] = {
 }
 
 _NODES: Final = 5
-"""Nodes listed for one cause."""
+"""Maximum number of nodes listed per cause."""
 
 
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    """Return the whole report, ending in a newline; breaches of clauses below level *least* are called surprises."""
+    """Return the whole report, ending in a newline.  Violations of clauses below *least* are called surprises."""
     return "\n".join(_lines(summary, layout, by, least)) + "\n"
 
 

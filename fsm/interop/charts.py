@@ -1,7 +1,8 @@
-"""Flat state charts, as in SCXML and python-statemachine, and the drafts that they become.
+"""Convert flat state charts, as in SCXML and python-statemachine, to drafts.
 
-Events are signals: they are sent, and have no reply.  A state without a transition for an event ignores it, as the
-recommendation requires (https://www.w3.org/TR/scxml, section 3.13); python-statemachine does the same.
+Events are signals, which are sent and have no reply.  A state without a transition for an event ignores it, as the
+SCXML recommendation requires (https://www.w3.org/TR/scxml, section 3.13).  The library python-statemachine does the
+same.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,12 +15,12 @@ from fsm.interop.source_text import SourceProblems
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
 CHOOSING: Final = ("raise", "if", "foreach")
-"""Actions by which a step causes another one, or sends an event conditionally."""
+"""Actions that cause another step or send an event conditionally."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartState:
-    """A state: events sent on entry and exit, and transitions in order; their ``event`` lists event descriptors."""
+    """A state, the events sent on entry and exit, and its transitions, whose ``event`` lists event descriptors."""
 
     name: str
     line: int
@@ -41,7 +42,7 @@ def draft_of(
     about: str = "",
     notes: tuple[str, ...] = (),
 ) -> Draft:
-    """Return the draft of a state chart; its first state is initial unless *initial* names another."""
+    """Return the draft of a state chart.  The first state is initial unless *initial* names another one."""
     places: dict[str, ChartState] = {}
     takes = 0
     for state in states:
@@ -83,13 +84,13 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
 
 
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
-    """Yield, for each event that any state names, the transitions of each state that take it, in order."""
+    """Yield the transitions of all states for each event that any state names, in order."""
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
     written = [each for _, _, descriptors in arrows for each in descriptors]
     events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
     for event in events:
         for state, arrow, descriptors in arrows:
-            # A descriptor matches all events, or those that begin with its words.
+            # `*` matches all events.  Other descriptors match the events that begin with their words.
             if any(each == ANY or f"{event}.".startswith(f"{_plain(each)}.") for each in descriptors):
                 into = states.get(arrow.to)
                 emits = (*state.leaves, *arrow.emits, *into.enters) if into else arrow.emits
@@ -97,5 +98,5 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 
 
 def _plain(descriptor: str) -> str:
-    """Event that *descriptor* names: ``error.*`` and ``error.`` name ``error``."""
+    """Return the event that *descriptor* names, which is ``error`` for ``error.*`` and ``error.``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor

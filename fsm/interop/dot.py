@@ -1,6 +1,6 @@
-"""A machine as a graph in DOT: an edge for each outcome, with all of its data as attributes.
+"""Export a machine as a DOT graph with one edge per outcome, which has all of its data as attributes.
 
-The graph is data, in the order of the model; :mod:`fsm.diagrams.draw` makes pictures.
+The graph is meant as data and is in model order.  :mod:`fsm.diagrams.draw` draws pictures.
 """
 
 import graphviz
@@ -10,7 +10,7 @@ from fsm.machine import Machine
 
 
 def dot(machine: Machine) -> str:
-    """Return the graph of *machine*, ending in a newline; silent cells have no edge.
+    """Return the DOT graph of *machine*, ending in a newline.  Silent cells have no edge.
 
     >>> from fsm.language.library import load
     >>> dot(load("nri-pod")).splitlines()[0]

@@ -1,8 +1,8 @@
-"""Drafts: the common ground of the libraries of state machines, and the machines made of it.
+"""Drafts: an intermediate form between machines and the formats of other libraries.
 
-A draft has flat states and transitions between them, in the order in which they are tried; the reader of each format
-makes one.  A table is total, so cells without a transition are filled with what the library does.  In the other
-direction, a machine is written as transitions, one for each outcome.
+A draft has flat states and transitions between them, in the order in which they are tried.  The reader of each format
+creates one.  Because a machine's table is total, cells without a transition are filled with what the library does.  In
+the other direction, a machine is written with one transition per outcome.
 """
 
 import itertools
@@ -15,17 +15,17 @@ from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
 OTHERWISE: Final = "otherwise"
-"""The outcome if none of the conditions of the others holds."""
+"""Name of the outcome for when no other outcome's conditions hold."""
 
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
 MOST: Final = 6
-"""Most conditions of one event in one state for which every combination is tried."""
+"""Maximum number of conditions of one event in one state for which every combination is tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftState:
-    """A state as read; an event without a transition is ignored there if ``ignores``, else it is an error."""
+    """A state as read.  If ``ignores`` is true, events without a transition are ignored.  Otherwise they are errors."""
 
     name: str
     ignores: bool
@@ -35,7 +35,7 @@ class DraftState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DraftTransition:
-    """A transition, as read on that line; ``to`` is empty if it stays, ``when`` if it is unconditional."""
+    """A transition as read.  ``to`` is empty if the state does not change, and ``when`` if it is unconditional."""
 
     event: str
     source: str
@@ -48,7 +48,7 @@ class DraftTransition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A machine as read; ``notes`` are comments for readers of the model."""
+    """A machine as read.  ``notes`` become comments in the model file."""
 
     name: str
     form: str
@@ -61,11 +61,11 @@ class Draft:
 
 
 _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
-"""The transitions of an event by outcome and source; outcome ``""`` is the event itself."""
+"""Maps outcomes to source states to the transitions of an event.  Outcome ``""`` is the event itself."""
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
-    """Return the machine of *draft*, read from *file*; if *outcomes*, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
+    """Convert *draft*, read from *file*.  If *outcomes* is true, ``EVENT.OUTCOME`` is an outcome of ``EVENT``."""
     rows: dict[str, _Row] = {}
     for arrow in draft.transitions:
         event, _, part = arrow.event.rpartition(".") if outcomes else ("", "", "")
@@ -92,7 +92,7 @@ def _state(name: str, place: DraftState, draft: Draft) -> State:
 
 
 def named(names: Iterable[str]) -> dict[str, str]:
-    """Return, for each of *names*, a unique name that the model language allows.
+    """Map each of *names* to a unique name that the model language allows.
 
     >>> named(["not ready", "not-ready", "-", "a.b"])
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
@@ -161,7 +161,7 @@ def _ways(
 
 
 def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Transitions that may be the first whose conditions hold; ``None`` is included if possibly none holds."""
+    """Return the transitions that may be the first whose conditions hold, and ``None`` if possibly none hold."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -187,9 +187,9 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as an event of its own, by event and state.
 
     Cells that refuse, cannot happen or are silent have none.  Tools without outcomes take the first transition that an
-    event enables, so they could not distinguish the outcomes of one event in one state; as ``stop.stopped`` and
-    ``stop.failed`` they can, and the environment chooses by sending one of them.  The step in which a call in progress
-    continues is ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.
+    event enables, so they cannot distinguish the outcomes of one event in one state.  With ``stop.stopped`` and
+    ``stop.failed`` as separate events, the environment chooses the outcome by sending one of them.  A call in progress
+    continues with ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.
     None of these tools can express replies, what a state shows, clauses or profiles.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]

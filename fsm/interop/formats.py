@@ -1,8 +1,7 @@
-"""Import of other tools' machines as models in our language.
+"""Import other tools' machines as model files.
 
-A file is read within bounds (:mod:`~fsm.interop.source_text`), as values or elements with their lines, by the reader of
-its format, into a draft (:mod:`~fsm.interop.draft`), which becomes a machine.  :mod:`~fsm.language.write` writes any
-machine as a model file.
+The reader of each format reads a file within limits (:mod:`~fsm.interop.source_text`) into a draft
+(:mod:`~fsm.interop.draft`).  The draft becomes a machine, which :mod:`~fsm.language.write` writes as a model file.
 """
 
 from pathlib import Path
@@ -23,11 +22,11 @@ FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
 
 
 def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes: bool = False) -> str:
-    """Return the model file of the machine in *data*; *path* is only the name used in problems, and the model's source.
+    """Return the model file of the machine in *data*.  *path* is used only in problems and as the model's source.
 
-    Without *form*, the format is recognised from the text.  If *outcomes*, an event called ``EVENT.OUTCOME``, as ``fsm
-    export`` names them, becomes an outcome of ``EVENT``, which the environment chooses.  Raises
-    :class:`~fsm.errors.InputError` with every error that was found.
+    If *form* is ``None``, the format is detected from the text.  If *outcomes* is true, an event called
+    ``EVENT.OUTCOME``, as ``fsm export`` names them, becomes an outcome of ``EVENT``, which the environment chooses.
+    Raise :class:`~fsm.errors.InputError` listing every error found.
 
     >>> lamp = b'{"states": ["off", "on"], "initial": "off", "transitions": [["press", "off", "on"]]}'
     >>> print(imported(lamp, path="lamp.json").splitlines()[0])

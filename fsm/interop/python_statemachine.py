@@ -1,8 +1,8 @@
-"""Definitions of the library `python-statemachine`, version 3, read and written.
+"""Read and write definitions of the library `python-statemachine`, version 3.
 
-They are read from the library's JSON, or from YAML with the same keys, and written as JSON:
-``statemachine.io.load(path)`` makes a class of it, which ignores an event without a transition.  Outputs are sent to
-the parent, as in SCXML.
+They are read from the library's JSON, or from YAML with the same keys, and written as JSON.
+``statemachine.io.load(path)`` turns it into a class that ignores events without a transition.  Outputs are sent to the
+parent, as in SCXML.
 """
 
 from typing import Any, Final
@@ -29,11 +29,11 @@ TAKEN: Final = frozenset(
         *("start_configuration_values", "state_field", "states", "states_map"),
     }
 )
-"""Attributes of the library's machines; states become attributes, too, so a state with such a name gets another id."""
+"""Attributes of the library's machines.  States become attributes, too, so a state with such a name gets another id."""
 
 
 def read(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the definition *root*, called *name* if it has no name."""
+    """Return the draft of the definition *root*.  If it has no name, the draft is called *name*."""
     root.check_keys(DOCUMENT, of="the definition")
     written = root.entries.get("states")
     if written is None or not written.entries:
@@ -96,7 +96,7 @@ def _transition(node: YamlNode, state: str) -> DraftTransition:
 
 
 def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
-    """Callbacks named at *word*, and events that are sent to another machine there."""
+    """Return the callbacks named at *word*, and the events sent to another machine there."""
     of = f"'{word}' of {of}"
     called: list[str] = []
     sent: list[str] = []
@@ -116,7 +116,7 @@ def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
 
 
 def python_statemachine(machine: Machine) -> str:
-    """Return *machine* as a definition in JSON, ending in a newline.
+    """Return *machine* as a JSON definition, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> msgspec.json.decode(python_statemachine(load("nri-pod")))["name"]

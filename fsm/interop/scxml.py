@@ -1,7 +1,7 @@
-"""Flat state charts in SCXML, the W3C's notation, read and written.
+"""Read and write flat state charts in SCXML, the W3C's notation.
 
-A document type is refused, because its entities could expand without limit or read other files.  Outputs are sent to
-the parent session.
+Documents with a document type declaration are rejected, because its entities could expand without limit or read other
+files.  Outputs are sent to the parent session.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")
 NESTED: Final = (*STATES, "parallel", "history", "invoke")
 PARENT: Final = "#_parent"
-"""The target of outputs: the parent session."""
+"""Target of outputs: the parent session."""
 
 _BETWEEN: Final = " "
-"""Separates the namespace and the name of an element or attribute."""
+"""Separates the namespace from the name of an element or attribute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An element: namespace, name, attributes by name (``NAMESPACE NAME`` with a namespace), and line."""
+    """An XML element.  ``attributes`` has names as keys, or ``NAMESPACE NAME`` for those with a namespace."""
 
     space: str
     name: str
@@ -40,12 +40,12 @@ class Element:
     children: list[Element] = field(default_factory=list)
 
     def named(self, *names: str) -> Iterator[Element]:
-        """Return the children with one of *names*, in the element's own namespace."""
+        """Return the children in the element's own namespace whose name is one of *names*."""
         return (each for each in self.children if each.space == self.space and each.name in names)
 
 
 def read(text: str, name: str, problems: SourceProblems) -> Draft:
-    """Return the draft of the document *text*, called *name* if it has no name."""
+    """Return the draft of the document *text*.  If it has no name, the draft is called *name*."""
     root = _root(text, problems)
     if root.name != "scxml":
         hint = "give a document whose root is <scxml>"

@@ -1,4 +1,4 @@
-"""The text of a file, read within bounds, and the problems found in it."""
+"""Limits on imported files, and the problems found in them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from fsm.errors import InputError, Problem, nearest, obeyed
 from fsm.language.build import LARGEST_TABLE
 
 LARGEST: Final = 1024 * 1024
-"""Largest file, in bytes; no state machine in use is larger."""
+"""Maximum file size in bytes.  No state machine in use is larger."""
 
 DEEPEST: Final = 32
-"""Largest nesting of lists, mappings and elements; configurations need five levels."""
+"""Maximum nesting depth of lists, mappings and elements.  Configurations need five levels."""
 
 MOST_NAMES: Final = 20
-"""Most states listed in the hint for a misspelt one."""
+"""Maximum number of states listed in the hint for a misspelt one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,22 +34,22 @@ class SourceProblems:
         self.add("FSM510", line, f"{what} unknown state '{state}'", hint)
 
     def check_text(self, line: int, text: str) -> None:
-        """Add a problem if *text*, as read, has a control character, which no name needs."""
+        """Add a problem if *text* contains a control character, which no name needs."""
         if found := obeyed(text):
             self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove it")
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:
-        """Raise all problems, including this one: the rest of the file cannot be read."""
+        """Add a problem that makes the rest of the file unreadable, and raise all problems."""
         self.add(code, line, what, hint)
         raise InputError(self.found)
 
     def check_size(self, line: int, states: int, transitions: int) -> None:
-        """Raise a problem if the machine would be too large."""
+        """Add a problem and raise all problems if the machine would be too large."""
         if states * transitions > LARGEST_TABLE:
             what = f"{transitions} transitions in {states} states have more than {LARGEST_TABLE} outcomes"
             self.abort("FSM515", line, what, "split the machine")
 
     def raise_found(self) -> None:
-        """Raise the problems found, by line, if there are any."""
+        """Raise the problems found, sorted by line, if there are any."""
         if self.found:
             raise InputError(sorted(dict.fromkeys(self.found), key=lambda problem: problem.line))

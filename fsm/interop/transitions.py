@@ -1,9 +1,9 @@
-"""Configurations of the library `transitions`, read and written.
+"""Read and write configurations of the library `transitions`.
 
-A configuration is the dictionary of the library's markup form, or of its constructor.  A trigger becomes a call.  It
-replies ``ok`` if the library returns, and ``error`` if it raises: in a state from which the trigger has no transition,
-unless invalid triggers are ignored.  Machines are written in the markup form, as JSON, without outputs:
-``MarkupMachine(markup=json.load(file))`` runs it, and raises if an event has no transition.
+A configuration is a dictionary in the library's markup form or of constructor arguments.  A trigger becomes a call.  It
+replies ``ok`` if the library returns and ``error`` if it raises, which it does in states without a transition for the
+trigger unless invalid triggers are ignored.  Machines are written without outputs in the markup form, as JSON.
+``MarkupMachine(markup=json.load(file))`` runs it and raises if an event has no transition.
 """
 
 from collections.abc import Iterable, Iterator
@@ -34,16 +34,16 @@ STATE: Final = frozenset(
     {*NESTED, IGNORES, "name", "on_enter", "on_exit", "final", "timeout", "on_timeout", "tags", "label"}
 )
 TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "before", "after", "prepare")
-"""Keys of a transition, in the order of a transition written as a list."""
+"""Keys of a transition, in the order of the items of a transition written as a list."""
 
 ALL: Final = "*"
 SAME: Final = "="
 ADDED: Final = "initial"
-"""The initial state if a configuration does not define one."""
+"""Initial state if a configuration does not define one."""
 
 
 def read(root: YamlNode, name: str) -> Draft:
-    """Return the draft of the configuration *root*, called *name* if it has no name."""
+    """Return the draft of the configuration *root*.  If it has no name, the draft is called *name*."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
     initial = _initial(root, places)
@@ -144,7 +144,7 @@ def _words(node: YamlNode) -> YamlNode:
 
 
 def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
-    """Yield the draft's transitions for one transition of the configuration, one from each source."""
+    """Yield one draft transition from each source of a transition in the configuration."""
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
     dest = words.entries.get("dest")
@@ -181,7 +181,7 @@ def _ordered(root: YamlNode, places: Iterable[str], initial: str) -> Iterator[Dr
 
 
 def transitions(machine: Machine) -> str:
-    """Return *machine* as a markup dictionary in JSON, ending in a newline.
+    """Return *machine* as JSON in the markup form, ending in a newline.
 
     >>> from fsm.language.library import load
     >>> msgspec.json.decode(transitions(load("nri-pod")))["initial"]

@@ -1,4 +1,4 @@
-"""Machines of the library `transitions` in memory, and how to find one in a Python file."""
+"""Find machines of the library `transitions` in Python files, and read them from memory."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ from fsm.errors import nearest, refused
 from fsm.interop.draft import FLAT, NOT, Draft, DraftState, DraftTransition
 
 AUTOMATIC: Final = "to_"
-"""Prefix of the triggers that the library adds for every state."""
+"""Prefix of the triggers that the library adds for each state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
-    """A machine found in the module ``module``, in the folder ``folder``.
+    """A machine found in ``module``, a module in ``folder``.
 
-    The expression ``made`` makes or names the object that has the machine; it is ``fresh`` if it makes a new object
-    each time.  Appended to it, ``inside`` leads to the machine, and ``moved`` to its model, whose triggers are called.
+    The expression ``made`` evaluates to the object that has the machine.  ``fresh`` is true if each evaluation creates
+    a new object.  With ``inside`` appended, the expression leads to the machine, and with ``moved`` to its model, whose
+    triggers are called.
     """
 
     machine: Machine
@@ -42,9 +43,9 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its machine; if it has several, the expression *name* selects one.
+    """Run the Python file at *path* and return its machine.  The expression *name* selects one of several.
 
-    Raises :class:`InputError` if the file fails, or has no machine or several.
+    Raise :class:`InputError` if the file fails, has no machine, or has several and *name* selects none.
     """
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
@@ -99,7 +100,7 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """Yield the names in *namespace* with a machine: its own classes that make one, and objects of other classes."""
+    """Yield the names in *namespace* of its own classes that create a machine, and of other objects that have one."""
     classes = [
         value
         for name, value in namespace.items()
@@ -129,7 +130,7 @@ def _attribute(value: object) -> str:
 
 
 def _inside(value: object) -> tuple[str, Machine | None]:
-    """Expression from *value* to its machine: an attribute, or the ``trigger`` that the library adds to models."""
+    """Return the expression that leads from *value* to its machine, and the machine, or ``None`` if it has none."""
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)
@@ -137,7 +138,7 @@ def _inside(value: object) -> tuple[str, Machine | None]:
 
 
 def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bool]:
-    """Value of the expression *made*, a name or a call with literals, and whether each evaluation makes a new one."""
+    """Return the value of *made*, a name or a call with literals, and whether each evaluation creates a new object."""
     try:
         tree = ast.parse(made, mode="eval").body
         call = tree if isinstance(tree, ast.Call) else None
@@ -169,7 +170,7 @@ def _called(
 
 
 def draft_of(machine: Machine, name: str, path: str) -> Draft:
-    """Return the draft of *machine*, called *name*; *path* is the path of its file.  Raises :class:`InputError`."""
+    """Return the draft of *machine*, called *name*, from the file at *path*, or raise :class:`InputError`."""
     if isinstance(machine, HierarchicalMachine) and any(each.states for each in machine.states.values()):
         raise refused(path, "FSM511", f"'{name}' has nested states", FLAT)
     if isinstance(machine, AsyncMachine):

@@ -1,7 +1,7 @@
-"""JSON and YAML as values with their lines.
+"""Parse JSON and YAML into values with line numbers.
 
-JSON is read as YAML, because the YAML parser knows lines.  Scalars become text, truth values or null only: ``on`` and
-``007`` may be names of states.  Aliases are refused, because with them a small file may expand without limit.
+JSON is read as YAML, because the YAML parser records lines.  Scalars become only strings, booleans or null, because
+``on`` and ``007`` may be state names.  Aliases are rejected, because they allow a small file to expand without limit.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from fsm.errors import nearest
 from fsm.interop.source_text import DEEPEST, SourceProblems
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""The parser in C, if PyYAML has it."""
+"""PyYAML's C parser if it is available, otherwise its Python parser."""
 
 _WORDS: Final = {"": None, "~": None, "null": None, "true": True, "True": True, "false": False, "False": False}
-"""Plain scalars that are not text."""
+"""Maps plain scalars that are not strings to their values."""
 
 _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""Text that JSON and YAML write differently: surrogate pairs, tabs, and characters that YAML requires escaped."""
+"""Matches text that JSON and YAML write differently: surrogates, tabs, and characters YAML requires escaped."""
 
 Scalar: TypeAlias = "str | bool | None"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class YamlNode:
-    """A value: a scalar, a list of nodes, or nodes by key; and the line on which it begins.
+    """A scalar, a list of nodes or a mapping of nodes, and the line on which it begins.
 
-    ``keys`` has the line of each key; ``text`` is a scalar as written.  A value of the wrong type is added to
-    ``problems``, under the name *of* if the caller gives one, else under its key.
+    ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  Methods add values of the wrong type to
+    ``problems``, under the name *of* if it is given and otherwise under the key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -47,12 +47,12 @@ class YamlNode:
 
     @property
     def entries(self) -> dict[str, YamlNode]:
-        """The nodes by key; empty if the value is not a mapping."""
+        """The nodes by key, or an empty mapping if the value is not a mapping."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list; none for null; for anything else, the node itself."""
+        """The nodes of a list, nothing for null, and the node itself for any other value."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -75,32 +75,32 @@ class YamlNode:
                 self.problems.add("FSM508", self.keys[key], f"{of} has an unknown word {key!r}", hint)
 
     def as_text(self, *, of: str) -> str:
-        """Return the text; if the value is not a text, add a problem and return an empty text."""
+        """Return the text.  If the value is not a text, add a problem and return an empty string."""
         if isinstance(self.value, str) and self.value:
             return self.value
         self.problems.add("FSM508", self.line, f"{of} is {self.kind}", "give a name")
         return ""
 
     def text_at(self, key: str, *, of: str = "") -> str:
-        """Return the text at *key*; empty if it is missing."""
+        """Return the text at *key*, or an empty string if the key is missing."""
         return self.entries[key].as_text(of=of or key) if key in self.entries else ""
 
     def items_at(self, key: str) -> list[YamlNode]:
-        """Return the nodes at *key*, a single value as a list of one; none if it is missing or null."""
+        """Return the nodes at *key*, or none if it is missing or null.  A single value is treated as a list of one."""
         return self.entries[key].items if key in self.entries else []
 
     def texts_at(self, key: str, *, of: str = "") -> tuple[str, ...]:
-        """Return the texts at *key*, which is a text or a list of texts; none if it is missing or null."""
+        """Return the text or the list of texts at *key*, or none if it is missing or null."""
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
     def notes(self, words: Mapping[str, str], *, of: str) -> Iterator[str]:
-        """Yield a sentence for each key in *words* that has texts: the heading from *words*, and the texts."""
+        """Yield a sentence for each key of *words* with texts, consisting of the heading in *words* and the texts."""
         for word, called in words.items():
             if texts := self.texts_at(word, of=f"'{word}' of {of}"):
                 yield f"{called}: {', '.join(texts)}."
 
     def flag_at(self, key: str, *, of: str = "") -> bool | None:
-        """Return whether the value at *key* is true; ``None`` if it is missing or null."""
+        """Return the boolean at *key*, or ``None`` if there is none."""
         node = self.entries.get(key)
         if node is not None and isinstance(node.value, bool):
             return node.value
@@ -110,7 +110,7 @@ class YamlNode:
 
 
 def node_of(text: str, problems: SourceProblems) -> YamlNode:
-    """Return the only document in *text*."""
+    """Parse *text* and return its only document."""
     text = _OTHERWISE.sub(_as_yaml, text) if text.lstrip()[:1] in {"{", "["} else text
     try:
         _check(text, problems)
@@ -125,7 +125,7 @@ def node_of(text: str, problems: SourceProblems) -> YamlNode:
 
 
 def _check(text: str, problems: SourceProblems) -> None:
-    """Refuse input that would make the composer recurse without limit or share nodes, and a second document."""
+    """Reject aliases, deep nesting and multiple documents before nodes are composed."""
     documents = depth = 0
     for event in yaml.parse(text, _LOADER):
         line = event.start_mark.line + 1
@@ -159,7 +159,7 @@ def _node(node: yaml.Node, problems: SourceProblems) -> YamlNode:
     line = node.start_mark.line + 1
     match node:
         case yaml.ScalarNode():
-            text = node.value.encode(errors="replace").decode()  # the parser in Python accepts lone surrogates
+            text = node.value.encode(errors="replace").decode()  # the Python parser accepts lone surrogates
             problems.check_text(line, text)
             return YamlNode(
                 value=text if node.style else _WORDS.get(text, text), line=line, problems=problems, text=text

@@ -1,1 +1,1 @@
-"""The TOML languages of models, systems and properties: their vocabulary, reading, building and writing."""
+"""The TOML languages for models, systems and properties: vocabulary, reading, building and writing."""

@@ -1,4 +1,4 @@
-"""Every rule for inputs, by its code; their texts are in ``codes.toml`` beside this module."""
+"""All rules for input files, by code.  Their texts are in ``codes.toml`` beside this module."""
 
 import tomllib
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from fsm.errors import Rule
 _WRITTEN = tomllib.loads(Path(__file__).with_name("codes.toml").read_text(encoding="utf-8"))
 
 RULES: Final[Mapping[str, Rule]] = MappingProxyType({code: Rule(**words) for code, words in _WRITTEN["rules"].items()})
-"""The rules, in the order of their codes."""
+"""Maps each code to its rule, in the order of the codes."""
 
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(_WRITTEN["families"])
-"""The subject of each family of rules, by the beginning of their codes."""
+"""Maps each code prefix to the subject of its family of rules."""

@@ -1,4 +1,4 @@
-"""The vocabulary of a file of faults: what a proxy does to which calls."""
+"""The vocabulary of a fault file, which says what a proxy does to which calls."""
 
 from typing import Annotated, Literal, TypeAlias
 
@@ -12,7 +12,7 @@ Do: TypeAlias = Literal["delay", "lose-reply", "fail", "cancel"]
 MethodPattern: TypeAlias = Annotated[
     str, StringConstraints(pattern=r"^(\*|[A-Z][A-Za-z0-9]*|/[A-Za-z0-9_.]+/[A-Za-z0-9]+)$")
 ]
-"""``StopContainer``, the whole path ``/runtime.v1.RuntimeService/StopContainer``, or ``*`` for any."""
+"""``StopContainer``, the full path ``/runtime.v1.RuntimeService/StopContainer``, or ``*`` for any method."""
 
 
 class WrittenFault(Form):

@@ -1,4 +1,4 @@
-"""Error codes of gRPC, in a separate module: readers of calls need not load readers of files."""
+"""gRPC error codes, in a separate module so that readers of calls need not load readers of files."""
 
 from typing import Final, Literal, TypeAlias, get_args
 
@@ -22,4 +22,4 @@ ErrorCode: TypeAlias = Literal[
 ]
 
 CODES: Final = ("OK", *get_args(ErrorCode))
-"""The codes of gRPC, in the order of their numbers."""
+"""All gRPC codes, in numerical order."""

@@ -1,6 +1,6 @@
-"""The shipped models and properties, by name.
+"""Load shipped models and properties by name.
 
-Files are read each time, so that a change is seen; the meaning of the same bytes at the same path is cached.
+Files are read each time, so that a change is seen.  The result for the same bytes at the same path is cached.
 """
 
 import tomllib
@@ -34,7 +34,7 @@ Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 DISTRIBUTION: Final = "container-fsm"
 
 REMEMBERED: Final = 64
-"""Number of files whose meaning is cached."""
+"""Maximum number of files in each cache."""
 
 _stated = lru_cache(maxsize=REMEMBERED)(partial(parse, form=Stated))
 _composed = lru_cache(maxsize=REMEMBERED)(partial(parse, form=WrittenSystem))
@@ -43,7 +43,7 @@ _form_of = lru_cache(maxsize=REMEMBERED)(form_of)
 
 @cache
 def home() -> Path:
-    """Return the folder that holds ``models`` and ``properties``: the wheel's copy, or the checkout.
+    """Return the folder that holds ``models`` and ``properties``, in the wheel or in the checkout.
 
     >>> (home() / "models").is_dir()
     True
@@ -78,7 +78,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 def load(name: str | PathLike[str]) -> Machine:
     """Return the machine called *name*, or the one in the model file at that path.
 
-    Raises :class:`InputError` if there is none, or if it is not well formed.
+    Raise :class:`InputError` if there is none, or if it is not well formed.
 
     >>> load("container-status").initial
     'absent'
@@ -120,9 +120,9 @@ def systems() -> tuple[str, ...]:
 
 
 def roles() -> dict[str, Role]:
-    """Return every shipped machine and system with its role, those most often needed first.
+    """Map every shipped machine and system to its role, most often needed first.
 
-    A *contract* is a machine that another one refines or follows.  A *part* is a machine used only in systems: it has
+    A *contract* is a machine that another one refines or follows.  A *part* is a machine used only in systems.  It has
     no profile, and refines or follows nothing.
 
     >>> found = roles()
@@ -156,7 +156,7 @@ def is_system(name: str) -> bool:
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
-    """Return the system called *name*, or in the file at that path, with *counts* of copies by part; see :func:`load`.
+    """Return the system called *name*, or the one in the file at that path.  *counts* maps parts to numbers of copies.
 
     >>> load_system("node").name, len(load_system("node").copies), len(load_system("node", {"pod": 1}).copies)
     ('node', 17, 9)
@@ -167,9 +167,9 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return *system* with the numbers of copies in *counts*; other parts have as many as its file says.
+    """Return *system* with the numbers of copies in *counts*.  Other parts have as many as the file says.
 
-    Raises :class:`InputError` for a part that it does not have, and for a number that is not from 1 to 100.
+    Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
     """
     path = system.path or system.name
     for name, count in counts.items():
@@ -194,14 +194,14 @@ def _part(path: Path, machine: str) -> Machine:
 
 
 def _named(path: Path) -> str:
-    """Return *path*, which a file names, unless it is a pipe or a device, which could block for ever."""
+    """Return *path* as text.  Refuse a pipe or a device, which could block forever."""
     if lexists(path) and not is_file(path):
         raise refused(str(path), "FSM001", "is no file", "give the path of a model file, or a name from 'fsm list'")
     return str(path)
 
 
 def composition(system: System) -> File[WrittenSystem]:
-    """Return the file that describes *system*, as it is written.
+    """Return the file that describes *system*, as written.
 
     >>> composition(load_system("node")).written.system.name
     'node'
@@ -215,7 +215,7 @@ def specified() -> tuple[str, ...]:
 
 
 def specification(name: str) -> Specification[Machine]:
-    """Like :func:`claims`, but also raises :class:`InputError` for a system.
+    """Return the properties of a machine like :func:`claims`, but raise :class:`InputError` for a system.
 
     >>> specification("container-status").machine.name
     'container-status'
@@ -229,8 +229,8 @@ def specification(name: str) -> Specification[Machine]:
 def claims(name: str) -> Specification[Machine | System]:
     """Return the properties of the machine or system called *name*, or those in the property file at that path.
 
-    A model file stands for the properties with the same file name in the folder ``properties`` beside its own folder.
-    Raises :class:`InputError` if there are none, or if they are not well formed.
+    For a model file, they are in the file of the same name in the folder ``properties`` beside the model's folder.
+    Raise :class:`InputError` if there are none, or if they are not well formed.
 
     >>> claims("node").machine.name
     'node'
@@ -257,7 +257,7 @@ def _specified(path: Path, machine: Machine | System | None) -> Specification[Ma
 
 
 def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
-    """Return the model that the property file at *path* calls *name*; if it is *known*, it is not loaded again."""
+    """Return the model that the property file at *path* calls *name*.  Reuse *known* if it is that model."""
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
@@ -275,10 +275,10 @@ def single(specification: Specification[System]) -> Specification[System]:
 def composed(
     specification: Specification[System], counts: Mapping[str, int], *, copy: int = 0
 ) -> Specification[System]:
-    """Return the specification of the system with the numbers of copies in *counts*; see :func:`counted`.
+    """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
-    Claims about each copy of a part are made about copy number *copy*; if that is not the first, all other properties
-    are left out.  With *counts* no sizes are expected: those stated are for the system as it is written.
+    Claims about each copy of a part are made about copy number *copy*.  If that is not the first, all other properties
+    are left out.  With *counts*, no sizes are expected, because those stated are for the system as written.
 
     >>> of = claims("node")
     >>> len(composed(of, {"pod": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -296,7 +296,7 @@ def composed(
 
 
 def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """Return the same claims about each copy except the first, in their order."""
+    """Return the specifications of the claims about each copy except the first, in order."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 
@@ -307,7 +307,7 @@ def _machine(data: bytes, path: str) -> Machine:
 
 
 def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
-    """Return what *make* returns for *data*, read as a file of this *form*; errors of both are reported together."""
+    """Read *data* as a file of this *form* and return the result of *make*.  Report the errors of both together."""
     try:
         file = read(data, path=path)
     except InputError as error:
@@ -316,5 +316,5 @@ def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, m
 
 
 def is_path(name: str) -> bool:
-    """Check whether *name* is the path of a file, rather than the name of a shipped one."""
+    """Check whether *name* is the path of a file rather than the name of a shipped one."""
     return name.endswith(".toml") or "/" in name

@@ -1,7 +1,7 @@
-"""A model as its author wrote it: the vocabulary of ``models/*.toml``.
+"""The vocabulary of ``models/*.toml``: a model as its author wrote it.
 
 These classes are the only definition of the language's words.  The parser validates against them, ``fsm schema`` prints
-them as JSON Schema, and :mod:`fsm.language.build` gives them meaning.  Nothing here knows whether a mentioned name
+them as JSON Schema, and :mod:`fsm.language.build` gives them meaning.  Nothing here checks whether a mentioned name
 exists.
 """
 
@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, JsonValue, Str
 from fsm.machine import LEVELS, Kind, Level, StateKind
 
 Name: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
-"""Letters, digits, ``_``, ``.`` and ``-``; ours are lower case words joined by hyphens."""
+"""A name of letters, digits, ``_``, ``.`` and ``-``.  Shipped models use lower-case words joined by hyphens."""
 
 Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error)$")]
 """An error reply in capitals, such as ``NOT_FOUND``, or ``error`` for any of them."""
@@ -26,7 +26,7 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 
 
 def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
-    """Return the form of a union that *value* takes, chosen by its TOML type, so that errors name one form only."""
+    """Return the union form of *value*, chosen by its TOML type so that errors mention only one form."""
     match value:
         case str():
             return "<text>"
@@ -43,7 +43,7 @@ Text: TypeAlias = Annotated[str, Tag("<text>")]
 Texts: TypeAlias = Annotated[Text | Annotated[list[str], Tag("<list>")], BY_FORM]
 
 Definition: TypeAlias = Annotated[Text | Annotated[list[Name], Tag("<list>")], BY_FORM]
-"""Meaning of a name: a condition, or a set of states."""
+"""The definition of a name: a condition, or a set of states."""
 
 
 class Form(BaseModel):
@@ -98,10 +98,10 @@ _ONE_LEVEL: Final[dict[str, JsonValue]] = {
     "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
     **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
 }
-"""In JSON Schema: a sentence has a level, and nothing has two levels."""
+"""JSON Schema rule that a sentence has a level, and nothing has two levels."""
 
 _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
-"""In JSON Schema: a clause with a source also has a sentence."""
+"""JSON Schema rule that a clause with a source also has a sentence."""
 
 
 class Cited(Form):
@@ -156,7 +156,7 @@ class Happening(Cited):
 
     @property
     def meant_kind(self) -> Kind:
-        """The kind, written or implied."""
+        """The kind of the event, written or implied."""
         return self.kind or ("signal" if self.rpc is None else "call")
 
 
@@ -170,7 +170,7 @@ class WrittenEvent(Happening, Cells):
 
 
 FieldValues: TypeAlias = Mapping[Name, list[int | str]]
-"""Fields, each with some of its values."""
+"""Maps field names to a subset of their values."""
 
 
 class WrittenFields(Form):

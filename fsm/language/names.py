@@ -1,11 +1,11 @@
-"""Identifiers for other languages, made from names so that no two are equal."""
+"""Turn names into distinct identifiers for other languages."""
 
 import re
 from collections.abc import Iterable
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
-    """Map *names* to distinct identifiers of letters, digits, ``_`` and *also*, with this *prefix*, not in *taken*.
+    """Map *names* to distinct identifiers that begin with *prefix* and are not in *taken*, using :func:`distinct`.
 
     >>> identifiers("s_", ["exited-starting", "exited.starting", "gone"])
     {'exited-starting': 's_exited_starting', 'exited.starting': 's_exited_starting_2', 'gone': 's_gone'}
@@ -17,7 +17,7 @@ def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Ite
 
 
 def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
-    """Return *name* in letters, digits, ``_`` and *also*, followed by a number if that is in *taken*."""
+    """Replace all but letters, digits, ``_`` and *also* in *name* by ``_``.  Add a number if that is *taken*."""
     used = frozenset(taken)
     plain = word = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"
     number = 1

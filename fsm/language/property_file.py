@@ -1,8 +1,7 @@
-"""A property file as its author wrote it: the vocabulary of ``properties/*.toml``.
+"""The vocabulary of ``properties/*.toml``: a property file as its author wrote it.
 
-Like :mod:`fsm.language.machine_file` for models, these classes define the words once, for the parser, for ``fsm schema
---of properties`` and for hints.  :mod:`fsm.language.build` decides what a condition means, and whether the names in it
-exist.
+As in :mod:`fsm.language.machine_file`, these classes define the words once, for the parser, for ``fsm schema --of
+properties`` and for hints.  :mod:`fsm.language.build` decides what a condition means and whether the names in it exist.
 """
 
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from fsm.language.machine_file import BY_FORM, Cited, Definition, Form, Name, St
 from fsm.machine.property.claims import NO_PROFILE
 
 Conditions: TypeAlias = Texts
-"""One condition, or several for which the same is claimed; ``then`` puts conditions in order."""
+"""One condition, or several about which the same is claimed.  ``then`` puts conditions in order."""
 
 
 class WrittenCounts(Form):

@@ -1,6 +1,6 @@
-"""The vocabulary of model and property files as JSON Schema, for editors and for hints.
+"""The vocabulary of model and property files as JSON Schema, for editors and hints.
 
-The words are defined in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`; this module converts
+The words are defined in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`.  This module converts
 them to the form that editors understand, and looks up what is allowed at a given place.
 """
 
@@ -25,7 +25,7 @@ _PHRASES: Final[Mapping[str, str]] = {
         (Reply, "'ok', an error reply in capitals, such as NOT_FOUND, or 'error' for any"),
     )
 }
-"""Description of each pattern of the language."""
+"""Maps each pattern of the language to its description."""
 
 
 _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
@@ -40,9 +40,9 @@ _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
 
 
 def schema(form: type[Form] = Written) -> dict[str, Any]:
-    """Return the JSON Schema, draft 2020-12, of a model file, or of a file of another *form*.
+    """Return the JSON Schema (draft 2020-12) of a model file, or of a file of another *form*.
 
-    It does not detect names of states that do not exist, and the like: :func:`fsm.language.build.build` does.
+    It does not detect unknown state names and similar errors, which :func:`fsm.language.build.build` does.
 
     >>> schema()["required"]
     ['machine', 'states', 'event']
@@ -62,9 +62,9 @@ def schema(form: type[Form] = Written) -> dict[str, Any]:
 
 
 def _tidy(node: _Node) -> _Node:
-    """Return *node* without what pydantic adds for Python, and closed to unknown names."""
+    """Return *node* without pydantic's additions for Python, and closed to unknown names."""
     tidy = {key: value for key, value in node.items() if key not in {"title", "anyOf", "oneOf"}}
-    # TOML has no null: an absent word is simply not written.
+    # TOML has no null, so drop it: an absent word is simply not written.
     ways = [_tidy(each) for each in (*node.get("anyOf", ()), *node.get("oneOf", ())) if each != {"type": "null"}]
     if len(ways) == 1:
         tidy = {**ways[0], **tidy}
@@ -92,7 +92,7 @@ class Vocabulary:
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have; none if the author chooses the names there.
+        """Return the words that a table at *path* may have, or none if the author chooses the names there.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -100,7 +100,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values to choose from at *path*; none if there is no such choice.
+        """Return the values to choose from at *path*, or none if there is no such choice.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
@@ -159,7 +159,7 @@ class Vocabulary:
 
 
 def _below(form: _Node, part: str | int) -> Iterator[_Node]:
-    """Yield what may be written under *part* in *form*, whether or not the name is valid."""
+    """Yield the schemas of what may be written under *part* in *form*, whether or not the name is valid."""
     if isinstance(part, int):
         if "items" in form:
             yield form["items"]

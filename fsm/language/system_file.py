@@ -1,7 +1,7 @@
-"""A system as its author wrote it: the vocabulary of the files in ``models/`` that have a ``[system]``.
+"""The vocabulary of the files in ``models/`` that have a ``[system]``: a system as its author wrote it.
 
-A system is several machines that step together.  Like :mod:`fsm.language.machine_file` for machines, these classes
-define the words once; :mod:`fsm.language.build.systems` gives them meaning.
+A system is several machines that step together.  As in :mod:`fsm.language.machine_file`, these classes define the words
+once.  :mod:`fsm.language.build.systems` gives them meaning.
 """
 
 from collections.abc import Mapping

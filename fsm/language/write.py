@@ -1,7 +1,8 @@
-"""A machine as a model file: the shortest equivalent, in the order in which people write.
+"""Write a machine as a model file: the shortest equivalent, in the order in which people write.
 
-:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine of it, except that a machine
-:func:`~fsm.language.build.under` a profile keeps what the profile allows and no longer says that it deviates.
+:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine from the file.  There is one
+exception.  A machine :func:`~fsm.language.build.under` a profile keeps what the profile allows, but no longer says
+that it deviates.
 """
 
 from collections import Counter
@@ -17,7 +18,7 @@ from fsm.language.names import distinct
 from fsm.machine.fields import Exemption, Requirement
 
 WIDEST: Final = 110
-"""Columns that a value may take before it becomes a separate table."""
+"""Maximum width of a value in columns.  A wider one becomes a separate table."""
 
 REST: Final = "*"
 
@@ -40,7 +41,7 @@ _What: TypeAlias = tuple[Any, ...]
 """The outcomes, or the codes, of a cell."""
 
 _Form: TypeAlias = tuple[str, _What]
-"""The form in which a cell is written: its group, and its outcomes or its codes."""
+"""How a cell is written: its group, and its outcomes or its codes."""
 
 
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
@@ -170,7 +171,7 @@ def _exemption(each: Exemption) -> Table:
 
 
 def _is_part(override: model.Override, whole: model.Override | None) -> bool:
-    """Check whether *override* is *whole*, perhaps without some of its cells, which others replace."""
+    """Check whether *override* is *whole*, perhaps without some cells that other overrides replace."""
     if whole is None or replace(override, cells=whole.cells, ends=whole.ends) != whole:
         return False
     return override.cells.items() <= whole.cells.items() and override.ends.items() <= whole.ends.items()
@@ -230,14 +231,14 @@ def _cells(
 
 
 def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
-    """Return the form that several states share and that saves most if it is written once, or ``None``."""
+    """Return the form shared by several states that saves the most text if it is written once, or ``None``."""
     times = Counter(form for ways in forms.values() for form in ways)
     found = max(times, key=lambda form: (times[form] - 1) * len(repr(form)), default=None)
     return found if found and times[found] > 1 else None
 
 
 def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
-    """Return the forms in which *cell* may be written at *state*: an outcome that leads back may also be ``stays``."""
+    """Return the ways to write *cell* at *state*.  An outcome that leads back can also be written as ``stays``."""
     match cell:
         case model.Moves(outcomes=ways):
             written = tuple(("moves", _ways(ways, kind, stays)) for stays in ("", state))
@@ -251,7 +252,7 @@ def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
 
 
 def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tuple[_Way, ...]:
-    """Return the words of each of *ways*; a way that leads to the state *stays* is written as ``stays``."""
+    """Return the words of each of *ways*.  A way to the state *stays* is written as ``stays``."""
     names: list[str] = []
     for way in ways:
         names.append(distinct(way.name, names, also=".-"))
@@ -313,7 +314,7 @@ def _value(value: object) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return *values* on one line or, if that would be too long, on a line each."""
+    """Return an array of *values* on one line, or on a line each if that would be too long."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
@@ -334,7 +335,7 @@ def _filled(table: D, entries: Mapping[str, object]) -> D:
 
 
 def _super(tables: Mapping[str, Table]) -> Table:
-    """Return *tables* by name, without a header for the whole; if there are none, the header is all there is."""
+    """Return a table of *tables*.  It has a header of its own only if there are none."""
     return _filled(tomlkit.table(is_super_table=bool(tables)), tables)
 
 

@@ -1,17 +1,17 @@
 """Decide whether a history of concurrent operations is linearizable.
 
 A history is legal if every operation can be given an instant between its call and its return such that the machine,
-taken through these instants in order, produces the observed replies, sights and outputs (Herlihy and Wing,
+taken through these instants in order, produces the observed replies, shown values and outputs (Herlihy and Wing,
 *Linearizability: a correctness condition for concurrent objects*, 1990).  Entities do not interact, so each is decided
 separately.
 
-The time needed is exponential in the number of simultaneous operations, not in the length of the history
+The time needed is exponential in the number of simultaneous operations, but not in the length of the history
 (:mod:`~fsm.linearizability.frontier`).
 
-Calls act by the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return.  A look is an
-instant too, and ends its operation.  (For calls that take time this is interval-linearizability, Castañeda, Rajsbaum
-and Raynal, 2018, with intervals that a machine spells out.)  An operation that never returned may have acted
-completely, partly, or not at all; hidden events may happen at any instant.
+Calls follow the rules of :mod:`fsm.machine.calls.rules`, at instants between their call and their return.  A look also
+takes an instant, which ends its operation.  For calls that take time, this is interval-linearizability (Castañeda,
+Rajsbaum and Raynal, 2018), with intervals that the machine defines.  An operation that never returned may have taken
+effect completely, partly or not at all.  Hidden events may happen at any instant.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,25 +31,25 @@ from fsm.machine.traversal import LimitError
 from fsm.verdict import Fails, Holds, Unknown
 
 LIMIT: Final = 1_000_000
-"""Default limit on the number of situations examined for one entity."""
+"""Default maximum number of situations examined for one entity."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linearizable(Holds):
-    """The history is linearizable; ``steps`` is one possible order of its instants, entity by entity."""
+    """The history is linearizable.  ``steps`` is one possible order of its instants, entity by entity."""
 
     steps: tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotLinearizable(Fails):
-    """The history of ``entity`` is not linearizable: everything was legal until ``operation`` returned.
+    """The history of ``entity`` is not linearizable.  Everything was legal until ``operation`` returned.
 
-    ``operation`` is ``None`` if only outputs that came later are illegal; ``cause`` is what is illegal.  ``steps`` is
-    one legal order up to then, including calls that had not returned yet.  ``allowed`` are the replies or sights that
-    would have been legal; if the outputs are the cause, the sequences of outputs that were possible by then, each
-    joined by blanks.  ``before`` are the states in which the operation may have acted, ``window`` is the shortest
-    stretch of the history that is illegal by itself.
+    ``operation`` is ``None`` if only later outputs are illegal.  ``cause`` says what is illegal.  ``steps`` is one
+    legal order up to then, including calls that had not returned yet.  ``allowed`` lists the replies or shown values
+    that would have been legal.  If the outputs are the cause, it lists the output sequences possible by then, each
+    joined by spaces.  ``before`` lists the states in which the operation may have taken effect.  ``window`` is the
+    shortest stretch of the history that is illegal by itself.
     """
 
     entity: str
@@ -73,11 +73,11 @@ def linearize(
     fresh: bool = True,
     limit: int = LIMIT,
 ) -> Linearizability:
-    """Decide whether *history* is linearizable; the answer is unknown after *limit* situations.
+    """Decide whether *history* is linearizable.  The answer is unknown beyond *limit* situations.
 
-    Every entity begins in the initial state; if *fresh* is false, in any state. *unseen* names signals that, like
-    hidden events, may happen without appearing in the history.  Raises :class:`ValueError` for an event or a sight that
-    the machine does not have.
+    Every entity begins in the initial state, or in any state if *fresh* is false.  *unseen* names signals that, like
+    hidden events, may happen without appearing in the history.  Raise :class:`ValueError` for an event that the machine
+    does not have or a value that it never shows.
 
     If a container is started twice concurrently, one start is refused because it meets the other start, or its end.
 
@@ -175,7 +175,7 @@ class _Entity:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
-        """Explain why the operation between ends *first* and *last*, called in one of *called*, cannot return."""
+        """Explain why the operation between ends *first* and *last*, called in situations *called*, cannot return."""
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._why(number, interval, called)
         if allowed is None:
@@ -204,7 +204,7 @@ class _Entity:
     def _why(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
-        """Return what is illegal about operation *number*, and what would be legal instead: ``None`` for outputs."""
+        """Return what is illegal about operation *number*, and what would be legal (``None`` for illegal outputs)."""
         operation, table = self._operations[number], self._rules.table
 
         def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:

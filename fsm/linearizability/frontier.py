@@ -1,12 +1,12 @@
-"""The situations in which one entity may be after each call and return of its history.
+"""Track the situations in which one entity may be after each call and return of its history.
 
 Time advances from return to return.  When an operation returns, every order is tried in which the operations in
-progress may have acted before it was over; whatever may act later waits for the next return (Lowe, *Testing for
-linearizability*, 2017, calls this just-in-time linearization).  So memory grows with the number of simultaneous
-operations, not with the length of the history.
+progress may have taken effect by then.  Operations that may take effect later wait for the next return (just-in-time
+linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows with the number of simultaneous
+operations and not with the length of the history.
 
-A situation is dropped if another one differs from it only by allowing more of the operations that never returned to
-act, or by resting on fewer deviations.
+A situation is dropped if another one differs from it only in allowing more of the operations that never returned to
+take effect, or in relying on fewer deviations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,7 +19,7 @@ from fsm.machine.traversal import LimitError
 
 
 class End(NamedTuple):
-    """The call or the return of an operation; at equal times, calls sort before returns."""
+    """The call or the return of an operation.  At equal times, calls sort before returns."""
 
     at: int
     returns: bool
@@ -27,7 +27,7 @@ class End(NamedTuple):
 
 
 def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
-    """Return the calls and returns of *operations* in order of time; operations that never returned have no return."""
+    """Return the calls and returns of *operations* in time order.  Operations that never returned have no return."""
     found = []
     for number, each in enumerate(operations):
         found.append(End(each.called, returns=False, number=number))
@@ -39,7 +39,7 @@ def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
 class Frontier:
     """The situations in which one entity may be, advanced by each call and each return.
 
-    Raises :class:`LimitError` once more than *limit* situations have been examined.
+    Methods raise :class:`LimitError` once more than *limit* situations have been examined.
     """
 
     def __init__(self, moves: Moves, limit: int) -> None:
@@ -53,10 +53,10 @@ class Frontier:
         self.situations = [Situation(Place(self.moves.rules.table.initial))]
 
     def begin_anywhere(self, open_: Iterable[int]) -> None:
-        """Start in any state, after operations *open_* were called; each of these may have acted or not.
+        """Start in any state, after operations *open_* were called.  Each may or may not have taken effect.
 
-        What these operations were shown and their returns are ignored.  One that never returns stands for any number of
-        its kind, so it may act any number of times.
+        What they showed and their returns are ignored.  An operation that never returned represents any number of
+        operations like it, so it may take effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -76,7 +76,7 @@ class Frontier:
         self.situations = situations
 
     def play(self, ends: Iterable[End]) -> int | None:
-        """Advance through *ends*; return the number of the first operation that cannot return in time, or ``None``."""
+        """Advance through *ends*.  Return the number of the first operation that cannot return in time, or ``None``."""
         for _, returns, number in ends:
             if not returns:
                 self.called(number)
@@ -85,7 +85,7 @@ class Frontier:
         return None
 
     def called(self, number: int) -> None:
-        """Take the call of operation *number*."""
+        """Process the call of operation *number*."""
         late = self.moves.operations[number].returned is None
         found = Best()
         for each in self.situations:
@@ -97,15 +97,15 @@ class Frontier:
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:
-        """Take the return of operation *number*; if it cannot be over by now, return false and change nothing."""
+        """Process the return of operation *number*.  If it cannot be over by now, return false and change nothing."""
         found = self.placed(number)
         self.situations = found or self.situations
         return bool(found)
 
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
-        """Return the situations in which operation *number* is over, without that operation.
+        """Return the situations in which operation *number* is over, with that operation removed.
 
-        If given, *met* collects the states passed on the way in which operation *other* is still to act.
+        If *met* is given, add to it the states passed on the way in which operation *other* has yet to take effect.
         """
         over = Best()
 
@@ -123,9 +123,9 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """Return the situations in which every output has come once all operations returned, fewest deviations first.
+        """Return the situations in which every output has occurred after all returns, fewest deviations first.
 
-        With *every*, include situations reachable from those.
+        If *every* is true, include the situations reachable from these.
         """
         over = Best()
 
@@ -140,7 +140,7 @@ class Frontier:
         return sorted(over.all(), key=lambda each: len(each.deviations))
 
     def _explored(self, start: Iterable[Situation], done: Callable[[Situation], bool]) -> Iterator[Situation]:
-        """Yield every situation reachable from *start* that is not *done*; done ones are not expanded."""
+        """Yield every situation reachable from *start* that is not *done*.  Those that are *done* are not expanded."""
         known = Best()
         todo = [each for each in start if known.add(each)][::-1]
         while todo:

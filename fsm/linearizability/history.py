@@ -1,7 +1,7 @@
-"""Histories: what several threads did to a system at the same time, as operations that each take an interval of time.
+"""Histories of what several threads did to a system concurrently.
 
-An *operation* is an event that a caller triggered, with its reply, or a look at what is shown.  It acts at some instant
-between its two measured times.  :mod:`fsm.linearizability` decides whether a history is legal.
+An *operation* is an event that a caller triggered, with its reply, or a look at what is shown.  It takes effect at some
+instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is legal.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An event, or a look, between the instants ``called`` and ``returned``: integers of one clock, in any unit.
+    """An event or a look, between the times ``called`` and ``returned``, which are integers of one clock in any unit.
 
-    ``returned`` is ``None`` if the operation never returned.  ``event`` is the machine's name of the event; empty for a
-    look.  ``reply`` is empty if the event is no call or the reply is unknown.  ``shows`` is what was shown after the
-    event and before the return; empty if it was not read.  ``thread`` is the caller; it affects only the drawing.
+    ``returned`` is ``None`` if the operation never returned.  ``event`` is the machine's name for the event, or empty
+    for a look.  ``reply`` is empty if the event is not a call or the reply is unknown.  ``shows`` is what was shown
+    after the event and before the return, or empty if it was not read.  ``thread`` is the caller.  It affects only the
+    drawing.
     """
 
     called: int
@@ -34,7 +35,7 @@ class Operation:
             raise ValueError("an operation has an event, or shows something")
 
     def __str__(self) -> str:
-        """Return a text such as ``start: ok``."""
+        """Return a string such as ``start: ok``."""
         seen = f"shows {self.shows}" if self.shows else ""
         if not self.event:
             return seen
@@ -44,9 +45,9 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
-    """Operations in any order, on any number of entities.
+    """Operations on any number of entities, in any order.
 
-    ``outputs`` lists all outputs of an entity in order; the outputs of an entity that it does not name were not
+    ``outputs`` maps each entity to all of its outputs in order.  If an entity is missing, its outputs were not
     observed.
 
     >>> history = History(operations=(Operation(called=1, returned=4, event="push", reply="ok"),))

@@ -1,8 +1,8 @@
-"""Situations: which state an entity may be in, how far the operations on it are, and what one instant can change.
+"""Situations of an entity and the operations on it, and what one instant can change.
 
-Instants follow the rules of calls (:mod:`fsm.machine.calls.rules`).  A look, and an operation that changes nothing in
-any state in which its reply is possible, act as soon as they can: waiting gains nothing.  Of operations of one kind
-that never returned, the first acts first.
+Instants follow the rules of calls (:mod:`fsm.machine.calls.rules`).  Looks, and operations that change nothing in any
+state in which their reply is possible, take effect as soon as they can, because waiting gains nothing.  Operations of
+one kind that never returned take effect in the order in which they were called.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, CallInstant, Rules
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
-"""Stage of an operation that has acted and has yet to look at what is shown."""
+"""Stage of an operation that has taken effect and has yet to look at what is shown."""
 OVER: Final = -102
 """Stage of an operation that has done everything except return."""
 
 
 class Step(NamedTuple):
-    """An instant of a linearization: the ``row`` of the machine that acted for ``operation``.
+    """An instant of a linearization, at which a ``row`` of the machine is taken for ``operation``.
 
-    ``row`` is an event, with ``…`` before its name for a stage of a call that has already begun; empty for a look.
-    ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if none is specified.
+    ``row`` is the name of an event, with ``…`` before it if a call that has already begun continues, or empty for a
+    look.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if none is specified.
     """
 
     operation: Operation | None
@@ -39,7 +39,7 @@ class Step(NamedTuple):
 
 
 Calls: TypeAlias = tuple[tuple[int, int], ...]
-"""Operations that were called and have not returned: the number and the stage of each."""
+"""The number and the stage of each operation that was called and has not returned."""
 
 
 class Place(NamedTuple):
@@ -51,9 +51,9 @@ class Place(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """A place, with the operations that never return but may still act (as bits), and the deviations it rests on.
+    """A place, a bit set of operations that never return but may still take effect, and the deviations relied on.
 
-    ``trail`` records how the situation arose, the last step first.
+    ``trail`` records how the situation arose, with the last step first.
     """
 
     place: Place
@@ -73,13 +73,13 @@ class Trail(NamedTuple):
 
 
 class Best:
-    """A set of situations, without those that another one covers."""
+    """A set of situations that drops those covered by another one."""
 
     def __init__(self) -> None:
         self._known: dict[Place, list[Situation]] = {}
 
     def add(self, new: Situation) -> bool:
-        """Add *new* unless a known situation covers it; return whether it was added."""
+        """Add *new* unless a known situation covers it.  Return whether it was added."""
         known = self._known.setdefault(new.place, [])
         if any(_covers(other, new) for other in known):
             return False
@@ -87,23 +87,23 @@ class Best:
         return True
 
     def all(self) -> list[Situation]:
-        """Return the remaining situations, in the order in which their places were found."""
+        """Return the remaining situations in the order in which their places were found."""
         return [each for known in self._known.values() for each in known]
 
 
 def _covers(more: Situation, less: Situation) -> bool:
-    """Check whether everything legal after *less* is legal after *more*; both must be at the same place."""
+    """Check whether everything legal after *less* is legal after *more*.  Both must be at the same place."""
     return more.late | less.late == more.late and more.deviations <= less.deviations
 
 
 class Seen:
-    """The observed outputs.  Progress through them is the number of outputs that have come, initially 0."""
+    """The observed outputs.  Progress is the number of them that have occurred, initially 0."""
 
     def __init__(self, seen: tuple[str, ...]) -> None:
         self._seen = seen
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the progress after *emits*; ``None`` if *emits* contradicts the observed outputs."""
+        """Return the progress after *emits*, or ``None`` if *emits* contradicts the observed outputs."""
         after = came + len(emits)
         return after if self._seen[came:after] == emits else None
 
@@ -112,12 +112,12 @@ class Seen:
         return range(came, len(self._seen) + 1)
 
     def whole(self, came: int) -> bool:
-        """Check whether all outputs have come."""
+        """Check whether all outputs have occurred."""
         return came == len(self._seen)
 
 
 class Possible:
-    """All sequences of up to *longest* outputs, whatever was observed.  Progress is the number of a sequence."""
+    """All sequences of up to *longest* outputs, regardless of what was observed.  Progress is a sequence's number."""
 
     def __init__(self, longest: int) -> None:
         self._longest = longest
@@ -125,12 +125,12 @@ class Possible:
         self.sequences = self._numbers.listed
 
     def after(self, came: int, emits: tuple[str, ...]) -> int | None:
-        """Return the number of the sequence extended by *emits*; ``None`` if that is too long."""
+        """Return the number of the sequence extended by *emits*, or ``None`` if that is too long."""
         after = self.sequences[came] + emits
         return self._numbers[after] if len(after) <= self._longest else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """Return only *came*: unspecified outputs cannot be enumerated."""
+        """Return only *came*, because unspecified outputs cannot be enumerated."""
         return (came,)
 
     def whole(self, _came: int) -> bool:
@@ -138,14 +138,15 @@ class Possible:
 
 
 Outputs: TypeAlias = Seen | Possible
-"""The progress of an entity's outputs: through those observed, or through any that are possible."""
+"""The outputs of an entity, which are those observed or any that are possible."""
 
 
 class _Kind(NamedTuple):
     """Everything about an operation that affects what it can do.
 
-    ``row`` is the row of its event, -1 if it only looks.  ``reply`` is the reply of a call; ``None`` if any outcome
-    fits.  ``shows`` must be shown after it has acted.  ``returns`` is true if its return is waited for.
+    ``row`` is the row of its event, or -1 for a look.  ``reply`` is the reply of a call, or ``None`` if any outcome
+    fits.  ``shows`` must be shown after the operation has taken effect.  ``returns`` is true if its return is waited
+    for.
     """
 
     row: int
@@ -155,12 +156,12 @@ class _Kind(NamedTuple):
 
 
 class Moves:
-    """The possible instants of *operations*, which all concern one entity and are known by number.
+    """The possible instants of *operations*, which all concern one entity and are identified by number.
 
-    *outputs* tracks the outputs; ``None`` if they were not observed.  *unseen* are the rows whose events may happen at
-    any instant.  Operations in ``early`` were called before the observation began: each may have acted or not, and its
-    return is ignored.  Events of rows in ``again`` may happen at any instant too; calls of these rows may begin or end
-    at any instant.
+    *outputs* tracks the outputs, and is ``None`` if they were not observed.  *unseen* are the rows whose events may
+    happen at any instant.  Operations in ``early`` were called before the observation began.  Each may or may not have
+    taken effect, and its return is ignored.  Events of rows in ``again`` may also happen at any instant, and calls of
+    these rows may begin or end at any instant.
     """
 
     def __init__(
@@ -185,7 +186,7 @@ class Moves:
                 for instant in self._instants(kind, state, stage):
                     yield from self._acted(here, number, instant)
                 if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
-                    yield self._went(here, number, kind.row, None, state)  # it never acts
+                    yield self._went(here, number, kind.row, None, state)  # it never takes effect
         yield from self._late(here)
         for row in (*self.unseen, *sorted(self.again)):
             for stage in (ASKED, BEGUN) if row in self.again and row in self.rules.table.end else (ASKED,):
@@ -203,7 +204,7 @@ class Moves:
                     yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
 
     def _acted(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
-        """Yield *here* after *instant* of operation *number* (-1 for no operation), if replies and outputs allow it."""
+        """Yield *here* after *instant* of operation *number* (-1 for none), if that fits the replies and outputs."""
         if self.rules.interrupts(instant.row):
             calls = tuple(
                 (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
@@ -247,7 +248,7 @@ class Moves:
         return () if after is None else (after,)
 
     def settled(self, here: Situation) -> Situation:
-        """Return *here* after every operation has acted that gains nothing by waiting."""
+        """Return *here* after all operations that gain nothing by waiting have taken effect."""
         (state, calls, _), trail = here.place, here.trail
         again = True
         while again:
@@ -267,7 +268,7 @@ class Moves:
         return Trail(before, number, kind.row, state, next(iter(self._instants(kind, state, stage)), None))
 
     def _states_at_once(self, kind: _Kind, stage: int) -> int:
-        """Return the states, as bits, in which an operation of this *kind* at *stage* does not wait."""
+        """Return a bit set of the states in which an operation of this *kind* at *stage* does not wait."""
         states = range(len(self.rules.table.states))
         return sum(1 << state for state in states if self._gains_nothing(kind, stage, state))
 
@@ -279,7 +280,7 @@ class Moves:
         return stage == CUT
 
     def _is_harmless(self, kind: _Kind) -> bool:
-        """Check that an operation of this *kind* changes and emits nothing in any state where its reply is possible."""
+        """Check whether operations of this *kind* change and emit nothing wherever their reply is possible."""
         return not self.rules.interrupts(kind.row) and all(
             each.way is not None
             and each.to == state
@@ -291,7 +292,7 @@ class Moves:
         )
 
     def row(self, number: int) -> int:
-        """Return the row of the event of operation *number*; -1 for a look."""
+        """Return the row of the event of operation *number*, or -1 for a look."""
         return self._kind(number).row
 
     def _kind_of(self, number: int) -> _Kind:
@@ -312,7 +313,7 @@ class Moves:
         )
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
-        """Return the steps that led to *situation*, the first one first."""
+        """Return the steps that led to *situation*, in order."""
         found = []
         trail = situation.trail
         table = self.rules.table

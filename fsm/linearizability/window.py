@@ -1,8 +1,9 @@
-"""The shortest stretch of a history that is not linearizable by itself.
+"""Find the shortest stretch of a history that is not linearizable by itself.
 
 If an operation cannot have returned as it did, most of what came before is irrelevant.  The stretch ends with that
-return and begins as late as it can while it is still illegal, *whatever state the entity was in* when it began, and
-whatever the operations called earlier did during it.  So the operations in the stretch are enough to make it illegal.
+return.  It begins as late as possible while it is illegal *whatever state the entity was in* when it began, and
+whatever the operations called earlier did during it.  The operations in the stretch are therefore enough to make it
+illegal.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,9 +18,9 @@ Window: TypeAlias = Stretch[Operation]
 
 
 def smallest(operations: Sequence[Operation], ends: Sequence[End], frontier: Callable[[], Frontier]) -> Window:
-    """Return the shortest illegal stretch at the end of *ends*; everything before the last end is legal.
+    """Return the shortest illegal stretch at the end of *ends*.  Everything before the last end must be legal.
 
-    The number of runs is logarithmic in the number of calls.  *frontier* returns a new frontier that has not begun.
+    The number of searches is logarithmic in the number of calls.  *frontier* returns a new frontier that has not begun.
     """
     calls = [index for index, end in enumerate(ends) if not end.returns]
     least = True

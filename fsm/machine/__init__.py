@@ -1,8 +1,8 @@
-"""A machine: states, events, and what each event does in each state.
+"""Machines: states, events, and what each event does in each state.
 
-A machine is a total table: every event has a cell for every state.  A call may also define how it *ends* in the states
-that it passes through while it is in progress.  Machines are made by :mod:`fsm.language.build`, which checks everything
-that these classes assume.
+A machine is a complete table, with a cell for every event in every state.  A call may also define how it *ends* in the
+states that the entity may be in while the call is in progress.  :mod:`fsm.language.build` builds machines and validates
+everything that these classes assume.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ StateKind: TypeAlias = Literal["initial", "active", "final", "error", "pending"]
 Level: TypeAlias = Literal["MUST", "SHOULD", "MAY", "observed"]
 
 LEVELS: tuple[Level, ...] = ("observed", "MAY", "SHOULD", "MUST")
-"""Weakest first.  ``observed`` is a habit of an implementation that no contract promises."""
+"""All levels, weakest first.  ``observed`` marks behaviour of an implementation that no contract promises."""
 
 ANY_ERROR = "error"
-"""Stands for every error reply."""
+"""Wildcard that matches any error reply."""
 
 
 def fits(reply: str, allowed: Collection[str]) -> bool:
-    """Check whether *reply* is among *allowed*, in which ``error`` stands for every error.
+    """Check whether *reply* is one of *allowed*, where ``error`` matches any error.
 
     >>> fits("JAMMED", ("ok", "error")), fits("ok", ("error",))
     (True, False)
@@ -37,7 +37,7 @@ def fits(reply: str, allowed: Collection[str]) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
-    """A normative sentence, in our words, with its source."""
+    """A normative statement, paraphrased, with its source."""
 
     name: str
     says: str
@@ -48,7 +48,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state: what an outside observer reads in it, and its role in the lifecycle, if the model states one."""
+    """A state.  ``shows`` is what an observer sees, and ``kind`` its role in the lifecycle, if the model gives one."""
 
     name: str
     about: str
@@ -59,11 +59,11 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """One way in which an event may end in a state.
+    """One possible outcome of an event in a state.
 
-    ``reply`` lists the replies that fit, ``error`` standing for every error.  It is empty for signals, and if the call
-    only *begins*: other events may then occur in the state ``to`` before it ends.  ``within`` is the number of seconds
-    after which the entity has left that state for good, 0 if there is no limit.
+    ``reply`` lists the allowed replies, where ``error`` matches any error.  It is empty for signals, and for a call
+    that only *begins*.  In that case, other events may happen in the state ``to`` before the call ends.  ``within`` is
+    the number of seconds within which the entity must leave ``to`` for good, or 0 if there is no limit.
     """
 
     name: str
@@ -93,7 +93,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stated:
-    """The ``clause`` that a cell rests on, and the line of the model that says so."""
+    """Base class of cells.  ``clause`` justifies the cell, and ``line`` is where the model defines it."""
 
     clause: Clause
     line: int = 0
@@ -101,31 +101,31 @@ class _Stated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Moves(_Stated):
-    """The event acts; the environment chooses among the outcomes."""
+    """The event takes effect.  The environment chooses one of the outcomes."""
 
     outcomes: tuple[Outcome, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ignores(_Stated):
-    """A call replies ok; nothing changes and nothing is emitted."""
+    """The event has no effect and emits nothing.  A call replies ``ok``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuses(_Stated):
-    """A call replies one of ``codes``; nothing changes and nothing is emitted."""
+    """The call replies with one of the error ``codes``.  It has no effect and emits nothing."""
 
     codes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cannot(_Stated):
-    """The event does not happen in this state."""
+    """The event cannot happen in this state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Silent(_Stated):
-    """The specification does not define the event in this state."""
+    """The specification does not say what the event does in this state."""
 
 
 Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
@@ -133,7 +133,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event with its cell in every state; ``ends`` has the states in which a call that has begun may be."""
+    """An event.  ``cells`` maps each state to its cell, and ``ends`` maps states to how a begun call ends there."""
 
     name: str
     kind: Kind
@@ -145,7 +145,7 @@ class Event:
     interrupts: bool = False
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield every outcome that the event has in any state."""
+        """Yield the outcomes of the event in all states."""
         for cell in (*self.cells.values(), *self.ends.values()):
             if isinstance(cell, Moves):
                 yield from cell.outcomes
@@ -153,7 +153,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviation:
-    """Behaviour that a profile allows beyond the machine, with the clause that it breaks."""
+    """Behaviour that a profile allows although it breaks a clause of the machine."""
 
     name: str
     event: str
@@ -166,12 +166,12 @@ class Deviation:
 
 
 UNNAMED: Final = frozenset({"done", "ignored", "refused"})
-"""Names of outcomes that the model leaves unnamed."""
+"""Default names of outcomes that the model does not name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Override:
-    """The cells of one event that a profile replaces or, if it deviates, extends."""
+    """A profile's cells for one event.  They replace the machine's cells or, as a deviation, extend them."""
 
     name: str
     event: str
@@ -184,7 +184,7 @@ class Override:
     line: int = 0
 
     def applied(self, event: Event) -> Event:
-        """Return *event* with these cells in place of its own or, if they deviate, in addition to them."""
+        """Return *event* with its cells replaced by these or, if this is a deviation, extended by them."""
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
         cells, ends = dict(event.cells), dict(event.ends)
@@ -202,10 +202,10 @@ class Override:
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
-        """Return *own* and, as deviations, the outcomes of *more* that it does not cover."""
+        """Return *own*, followed by the outcomes in *more* that it does not cover, marked as deviations."""
         undeviating = [each for each in own if each.deviation is None]
         extra = (each for each in more if not any(allowed.covers(each) for allowed in undeviating))
-        # An outcome without a name gets the override's.
+        # Unnamed outcomes get the name of the override.
         named = ((each, self.name if each.name in UNNAMED else each.name) for each in extra)
         return (*own, *(replace(each, deviation=self.deviation, name=name) for each, name in named))
 
@@ -223,7 +223,7 @@ class Profile:
     until: str = ""
 
     def of(self, name: str) -> Profile:
-        """Return the part of this profile that applies under *name*, which is its own name or that of a version."""
+        """Return the part of this profile that applies to *name*, which is its own name or that of a version."""
         exact = name == self.name
         version = self.since.partition(",")[0] if exact else parted(name)[1]
 
@@ -237,7 +237,7 @@ class Profile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Omission:
-    """The arrows of one event that drawings leave out: those from ``states``, and those of ``outcomes``."""
+    """The arrows of an event that drawings omit: those from one of ``states`` or with one of ``outcomes``."""
 
     states: frozenset[str] = frozenset()
     outcomes: frozenset[str] = frozenset()
@@ -245,11 +245,11 @@ class Omission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """A lifecycle: a total table of states and events, with its sources.
+    """A lifecycle as a complete table of states and events.
 
-    ``fields`` are those that a status may show beside the state; ``requires`` has what states require of them, by
-    clause. ``profile`` is the name of the profile applied to it, with its ``exemptions``.  ``omits`` maps an event to
-    what drawings leave out of it; it is ``None`` if the model does not mention drawings.
+    ``fields`` maps the fields that a status may show to their kinds, and ``requires`` maps clause names to requirements
+    on them.  ``profile`` is the name of the applied profile, and ``exemptions`` come from it.  ``omits`` maps events to
+    what drawings leave out.  It is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
@@ -278,9 +278,10 @@ class Machine:
     profile: str = ""
 
     def step(self, state: str, event: str, *, ends: bool = False) -> tuple[Outcome, ...] | None:
-        """Return the outcomes that *event* may have in *state*, in order; with *ends*, those of a call in progress.
+        """Return the outcomes that *event* may have in *state*, in order.
 
-        Empty if the event cannot happen; ``None`` if the specification is silent.  Unknown names raise ``ValueError``.
+        If *ends* is true, return those with which a call in progress may end.  Return an empty tuple if the event
+        cannot happen, and ``None`` if the specification is silent.  Raise ``ValueError`` if a name is unknown.
         """
         if state not in self.states:
             raise ValueError(f"{self.name} has no state {state!r}; it has {', '.join(self.states)}")
@@ -291,15 +292,15 @@ class Machine:
         return () if cell is None else outcomes(cell, state, found.kind)
 
     def outputs(self) -> tuple[str, ...]:
-        """Return every output that some outcome emits, in the order of the model."""
+        """Return every output that any outcome emits, in the model's order."""
         outcomes = (outcome for event in self.events.values() for outcome in event.outcomes())
         return tuple(dict.fromkeys(output for outcome in outcomes for output in outcome.emits))
 
     def under(self, profile: str | None) -> Machine:
-        """Return the machine with *profile* applied (see :meth:`profiled`); for ``None``, the machine itself.
+        """Return the machine with *profile* applied, or the machine itself if *profile* is ``None``.
 
-        Outcomes of a deviation are added to the machine's and carry it; other cells replace the machine's.  Raises
-        ``ValueError`` if the machine has no such profile.
+        Deviations add outcomes that are marked as such; other overrides replace cells.  *profile* may be any name that
+        :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
 
         >>> from fsm.language.library import load
         >>> [outcome.reply for outcome in load("container-status").under("containerd-1.6").step("absent", "stop")]
@@ -317,21 +318,21 @@ class Machine:
         return replace(self, events=events, exemptions=found.exemptions, profiles={}, profile=profile)
 
     def partly_under(self, profile: str | None) -> Machine:
-        """Like :meth:`under`, with only those names in *profile* that mean a profile of the machine."""
+        """Like :meth:`under`, but ignore the names in *profile* that match no profile of the machine."""
         return self.under(within(profile, self.profiles))
 
     def lineage(self, profile: str) -> Iterator[str]:
-        """Yield *profile* and the names of the profiles that it extends, nearest first."""
+        """Yield *profile*, then the profiles that it extends directly or indirectly, nearest first."""
         while profile:
             yield profile
             profile = self.profiles[profile].extends
 
     def profiled(self, profile: str | None) -> Profile | None:
-        """Return what *profile* changes: the profile of this name, or the part of one that applies to this version.
+        """Return the profile *profile*, limited to what applies to the version that it names.
 
-        A profile's own name stands for its first version, with the deviations of all its versions.  Names joined by
-        ``+`` are combined; raises :class:`InputError` if two of them replace a cell differently.  ``None`` if no
-        profile is meant, or several might be.
+        The exact name of a profile stands for its first version, plus the deviations of all its versions.  Profiles can
+        be combined by joining their names with ``+``.  Raise :class:`InputError` if two of them replace the same cell
+        differently.  Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load
         >>> machine = load("container-status")
@@ -347,7 +348,7 @@ class Machine:
         return parts[0] if len(parts) == 1 else self._combined(profile, parts)
 
     def _combined(self, name: str, parts: list[Profile]) -> Profile:
-        """Return everything that the *parts* change, as *name*: first what replaces cells, then deviations."""
+        """Combine the profiles *parts* into one called *name*, with deviations after overrides that replace cells."""
         replaced: dict[tuple[str, str, bool], tuple[str, Cell]] = {}
         problems = []
         for part in parts:
@@ -371,7 +372,7 @@ class Machine:
 
 
 def outcomes(cell: Cell, state: str, kind: Kind) -> tuple[Outcome, ...] | None:
-    """Return all outcomes that *cell*, in *state*, may have; ``None`` if it is silent.
+    """Return the possible outcomes of *cell*, which belongs to *state*, or ``None`` if it is silent.
 
     >>> clause = Clause(name="c", says="", level="MUST", source="")
     >>> [way.reply for way in outcomes(Refuses(codes=("NOT_FOUND",), clause=clause), "gone", "call")]

@@ -1,7 +1,6 @@
-"""Conditions on an instant: on the state after a step, the state before it, and the step itself.
+"""Conditions on an instant: on the state before a step, the step itself, and the state after it.
 
-:mod:`fsm.machine.property.claims` defines instants; the notation of conditions is in
-:mod:`fsm.language.build.machine_conditions`.
+:mod:`fsm.machine.property.claims` defines instants.  :mod:`fsm.language.build.machine_conditions` parses conditions.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In:
-    """The state is one of ``states``: after the step, or with ``before``, before it."""
+    """The state after the step is one of ``states``.  If ``before`` is true, the state before the step is."""
 
     states: frozenset[str]
     before: bool = False
@@ -23,14 +22,14 @@ class In:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emits:
-    """``output`` is emitted; if it is empty, nothing is."""
+    """``output`` is emitted.  An empty ``output`` means that nothing is."""
 
     output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs`` of those ``among``, in order; true at each instant of that step."""
+    """Of the outputs ``among``, the step emits exactly ``outputs``, in order.  True at every instant of the step."""
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -38,14 +37,14 @@ class EmitsOnly:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happens:
-    """The step is one of ``event``: a call acts or begins, or another event happens."""
+    """The step is ``event``: a call takes effect or begins, or another event happens."""
 
     event: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replies:
-    """A call of ``event`` replies ``reply``, ``error`` standing for every error."""
+    """A call to ``event`` replies with ``reply``, where ``error`` matches any error."""
 
     event: str
     reply: str
@@ -58,7 +57,7 @@ class StateChanges:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SilentOn:
-    """The cell of ``event`` in the state after the step is silent."""
+    """The specification is silent about ``event`` in the state after the step."""
 
     event: str
 
@@ -86,7 +85,7 @@ class Some:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class At:
-    """In a system: ``every`` one, or else at least one, of these ``copies`` of ``part`` is in one of ``states``."""
+    """In a system, each of these ``copies`` of ``part`` is in one of ``states``, or at least one if not ``every``."""
 
     part: str
     copies: tuple[int, ...]
@@ -97,7 +96,7 @@ class At:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepEmits:
-    """``output`` is among all outputs of the step, whichever of its instants this is."""
+    """The step emits ``output``.  True at every instant of the step."""
 
     output: str
 
@@ -108,18 +107,18 @@ Condition: TypeAlias = Atom | Not | All | Some
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WrittenCondition:
-    """A condition as its author wrote it, and its meaning."""
+    """A condition as written in the model, and its parsed meaning."""
 
     text: str
     means: Condition
 
 
 Sequence: TypeAlias = tuple[WrittenCondition, ...]
-"""Conditions that hold one after the other, with any other instants in between."""
+"""Conditions that hold one after the other, possibly with other instants in between."""
 
 
 def atoms(condition: Condition) -> Iterator[Atom]:
-    """Yield the atoms of *condition*, in its order.
+    """Yield the atoms of *condition*, from left to right.
 
     >>> list(atoms(All(of=(Happens(event="stop"), Not(of=StateChanges())))))
     [Happens(event='stop'), StateChanges()]
@@ -135,7 +134,7 @@ def atoms(condition: Condition) -> Iterator[Atom]:
 
 
 def left_at(condition: Condition, event: str) -> Condition | bool:
-    """Return what is left of *condition* at a step of *event*, whatever else is true of that step.
+    """Simplify *condition* for a step that is known to be *event*.
 
     >>> left_at(Some(of=(Not(of=Happens(event="stop")), Emits(output=""))), "stop")
     Some(of=(Emits(output=''),))
@@ -156,13 +155,13 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Return *condition* with its atoms replaced; replacements that are true or false may decide it."""
+    """Return *condition* with each atom replaced by the result of *of_atom*, simplified where that is a boolean."""
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)
             return not left if isinstance(left, bool) else Not(of=left)
         case All(of=parts) | Some(of=parts):
-            decided = isinstance(condition, Some)  # this value of one part decides the whole
+            decided = isinstance(condition, Some)  # a part with this value decides the whole
             found = [with_atoms(part, of_atom) for part in parts]
             if decided in found:
                 return decided
@@ -173,7 +172,7 @@ def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]
 
 
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:
-    """Return a test of *condition*, built from the tests that *of_atom* returns.
+    """Return a predicate for *condition*, built from the predicates that *of_atom* returns for its atoms.
 
     >>> busy = predicate(Not(of=Happens(event="stop")), lambda atom: lambda event: event == atom.event)
     >>> busy("start"), busy("stop")

@@ -1,8 +1,8 @@
-"""Running code driven by a machine, which `transitions` executes: code asks what may happen and reports what did.
+"""Runtime for code that is driven by a machine, based on the ``transitions`` library.
 
-One :class:`Driver` holds the machine; each entity has a :class:`Position`, which is the only way to move it.  Code adds
-its own changes to data, as the effect of an event or when a state is left or entered, and says which of several
-outcomes an event had.
+A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state.
+Code asks which outcomes an event may have and reports which one it had.  It attaches its own data changes as the effect
+of an event, or as callbacks for entering and leaving states.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from fsm.errors import require_machine
 from fsm.machine import Machine, Outcome
 
 ENDS: Final = "…"
-"""Prefix of a call's name that denotes the end of the call."""
+"""Prefix that turns the name of a call into the trigger for its end."""
 
 
 class CannotHappenError(Exception):
-    """An event cannot happen in the state that the entity is in, or the machine is silent about it."""
+    """The event cannot happen in the entity's current state, or the machine is silent about it."""
 
     def __init__(self, machine: str, event: str, state: str) -> None:
         super().__init__(f"{machine}: {event} cannot happen in state {state}")
@@ -33,7 +33,7 @@ class CannotHappenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """An ``event`` with its ``outcome``, from the state ``source`` to ``target``."""
+    """The step from the state ``source`` to ``target`` that an ``event`` causes with its ``outcome``."""
 
     event: str
     outcome: Outcome
@@ -43,7 +43,7 @@ class Change:
 
 Callback: TypeAlias = Callable[[Change], object]
 Callbacks: TypeAlias = Callback | Mapping[str, Callback]
-"""One callback for all states, or a callback for each named state."""
+"""A callback for all states, or a mapping from states to callbacks."""
 
 
 class Driver:
@@ -76,19 +76,19 @@ class Driver:
         cells += [(event, name, True) for event in machine.events.values() for name in event.ends]
         for event, state, ends in cells:
             for way in machine.step(state, event.name, ends=ends) or ():
-                # Without a target, the state is neither left nor entered again.
+                # With a target, transitions would exit and re-enter the same state.
                 target = None if way.to == state else way.to
                 trigger = ENDS + event.name if ends else event.name
                 self._engine.add_transition(trigger, state, target, conditions=partial(_meant, way.name))
 
     def position(self, at: str = "", *, enter: Callbacks | None = None, leave: Callbacks | None = None) -> Position:
-        """Return the position of a new entity: in the initial state, or in state *at*.
+        """Return the position of a new entity in the initial state, or in state *at* if given.
 
-        *leave* and *enter* are called as :meth:`Position.take` describes.  An unknown state raises ``ValueError``.
+        See :meth:`Position.take` for when *leave* and *enter* are called.  Raise ``ValueError`` if a state is unknown.
         """
         if at:
             self._check_state(at)
-        # Not added to the engine's models: it would keep the position for ever, and add methods to each.
+        # Don't add it to the engine's models: the engine would keep it alive and add methods to it.
         return Position(self, at or self.machine.initial, enter=self._by_state(enter), leave=self._by_state(leave))
 
     def _by_state(self, callbacks: Callbacks | None) -> Mapping[str, Callback]:
@@ -105,16 +105,16 @@ class Driver:
             raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
 
     def fire(self, position: Position, event: str, outcome: str) -> None:
-        """Let *event* happen at *position* with the named *outcome*."""
+        """Apply *event* with *outcome* to *position*."""
         self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
-        """Return every outcome that *event* may have in *state*; none if the machine is silent."""
+        """Return the outcomes that *event* may have in *state*.  Return an empty tuple if the machine is silent."""
         return self.machine.step(state, event) or ()
 
 
 class Position:
-    """The state of one entity; :meth:`Driver.position` creates it.  If several threads move it, the caller locks."""
+    """The current state of one entity.  Create it with :meth:`Driver.position`.  It is not thread-safe."""
 
     def __init__(
         self, driver: Driver, state: str, *, enter: Mapping[str, Callback], leave: Mapping[str, Callback]
@@ -131,13 +131,14 @@ class Position:
 
     @property
     def shows(self) -> str:
-        """The state as an observer reads it."""
+        """The state as an observer sees it."""
         return self._driver.machine.states[self.state].shows
 
     def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return every outcome that *event* may have here, in the model's order; with *ends*, how a call may end.
+        """Return the outcomes that *event* may have in the current state, in the model's order.
 
-        Raises ``ValueError`` if it is unknown, :class:`CannotHappenError` if it cannot happen or the machine is silent.
+        If *ends* is true, return those with which a call in progress may end.  Raise ``ValueError`` if *event* is
+        unknown.  Raise :class:`CannotHappenError` if it cannot happen or the machine is silent about it.
         """
         machine = self._driver.machine
         ways = machine.step(self.state, event, ends=ends)
@@ -146,14 +147,14 @@ class Position:
         return ways
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
-        """Let *event* happen here with the named *outcome*, which may be omitted if there is only one.
+        """Take *event* with *outcome* and return that outcome.  *outcome* may be omitted if there is only one.
 
-        In this order, the state is left, the *effect* happens, and the other state is entered; if the state stays the
-        same, only the effect happens.  After an exception in *leave* or *effect* the entity has not moved; after one in
-        *enter* it has. Callbacks that were already called are not undone.
+        The *leave* callback of the old state, *effect* and the *enter* callback of the new state are called in this
+        order.  If the state does not change, only *effect* is called.  If *leave* or *effect* raises an exception, the
+        entity does not move.  If *enter* raises one, it has already moved.  Earlier callbacks are not undone.
 
-        A callback for entering may let the next event happen; one for leaving, or an effect, may not: ``RuntimeError``.
-        Raises the errors of :meth:`outcomes`, and ``ValueError`` if none of several outcomes is named.
+        An *enter* callback may take the next event.  Taking one in *leave* or *effect* raises ``RuntimeError``.  Raise
+        the errors of :meth:`outcomes`, and ``ValueError`` if *outcome* does not name one of several outcomes.
         """
         if self._leaving:
             message = f"{event} cannot happen while {self._leaving} leaves state {self.state}"

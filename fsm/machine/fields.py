@@ -1,4 +1,4 @@
-"""Requirements of a state on the fields that are shown with it: times, numbers and texts of a status."""
+"""Requirements on the fields that a status shows with a state: times, numbers and texts."""
 
 from __future__ import annotations
 
@@ -20,11 +20,14 @@ _NONE: Final[Mapping[str, FieldValue]] = {}
 class Requirement:
     """A clause's requirement on the fields that are shown with one of ``states``.
 
-    Times and texts are ``set``, or ``unset``: 0 or empty.  A time is ``not_before`` another by more than ``slack``
-    nanoseconds, if both are set.  A field has one of its ``values``.  Either all fields in ``iff`` have one of their
-    values, or none has.  A field that it ``keeps``, once set, stays as it was with one of these states before, until an
-    event interrupts.  The requirement applies only ``when`` each of these fields has one of its values, and not if one
-    of ``unless`` has.  A field that was not seen breaks nothing.
+    - Fields in ``set`` are neither 0 nor empty; those in ``unset`` are.
+    - ``not_before`` maps a time to one that it may precede by at most ``slack`` nanoseconds, if both are set.
+    - ``values`` maps a field to its allowed values.
+    - ``iff`` maps fields to values.  Either all of these fields have one of their values, or none has.
+    - Once set, a field in ``keeps`` does not change in any of ``states`` until an event interrupts.
+
+    The requirement applies only if each field in ``when`` has one of its values, and no field in ``unless`` has one.
+    A field that was not observed breaks no requirement.
     """
 
     clause: Clause
@@ -40,7 +43,7 @@ class Requirement:
     unless: Values = field(default_factory=dict)
 
     def __str__(self) -> str:
-        """Return the requirement in one line, in the words of the language.
+        """Return the requirement on one line, in model-language syntax.
 
         >>> from fsm.language.library import load
         >>> str(load("cri-container").requires["running-has-a-start"])
@@ -55,7 +58,7 @@ class Requirement:
         return "; ".join([*parts, *(f"unless {_having(name, of)}" for name, of in self.unless.items())])
 
     def demands(self, seen: Mapping[str, FieldValue], before: Mapping[str, FieldValue] = _NONE) -> Iterator[Demand]:
-        """Yield every demand on the fields *seen*, given the fields seen *before*.
+        """Yield each check of the fields *seen*, given the fields seen *before*.
 
         >>> from fsm.language.library import load
         >>> ended = load("cri-container").requires["exited-has-an-end"]
@@ -86,7 +89,7 @@ class Requirement:
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-        """Return the fields of *seen* that must stay: those that are set, and numbers."""
+        """Return the fields of *seen* that must not change from now on: those in ``keeps`` that are not empty."""
         return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
     def _ordered(self, later: str, first: str) -> str:
@@ -95,7 +98,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A demand on the ``fields`` seen, and whether it ``holds``; ``legal`` states it in words."""
+    """A check of the observed ``fields``: what is required (``legal``), and whether it ``holds``."""
 
     fields: tuple[str, ...]
     legal: str
@@ -104,7 +107,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exemption:
-    """Exemption from the clause of ``deviation``, ``when`` each of these fields has one of its values."""
+    """An exemption from the clause of ``deviation`` if each field in ``when`` has one of its values."""
 
     deviation: Deviation
     when: Values
@@ -116,7 +119,7 @@ class Exemption:
         return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:
-        """Check whether the fields *seen* break *clause* in the way of this deviation."""
+        """Check whether this deviation accounts for the fields *seen* breaking *clause*."""
         return clause == self.deviation.clause and all(_among(seen, name, of) for name, of in self.when.items())
 
 

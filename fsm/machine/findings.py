@@ -1,4 +1,4 @@
-"""Findings about a trace or a history, as data: whether it is legal, its violations, and what it covers."""
+"""Findings about a trace or a history, as data: whether it is legal, its violations, and its coverage."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from fsm.verdict import Fails, Holds, Unknown
 T = TypeVar("T")
 
 NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
-"""Reason why a trace that mentions none of the machine's entities cannot be judged."""
+"""Reason for an unknown verdict on a trace that mentions none of the machine's entities."""
 
 NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or the state, is not known"
-"""Reason why a trace without a violation does not hold either."""
+"""Reason for an unknown verdict on a trace in which no event was observed with certainty."""
 
 
 def tells_of_none(kind: str) -> str:
-    """Return the reason why a trace that names no entity of this *kind* cannot be judged."""
+    """Return the reason for an unknown verdict on a trace that mentions no entity of this *kind*."""
     return f"the trace tells of no {kind}"
 
 
 def idle(kind: str) -> frozenset[str]:
-    """Return the reasons for which a recording does not concern a machine of this *kind* of entity."""
+    """Return the reasons that mean a recording is irrelevant to machines for this *kind* of entity."""
     return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
 
 
 class Cause(Enum):
-    """The respect in which a trace departs from its specification."""
+    """The aspect in which a trace violates its specification."""
 
     REPLY = "reply"
     STATE = "state"
@@ -43,7 +43,7 @@ class Cause(Enum):
 
 
 class Repair(Enum):
-    """Kinds of single edit that make a trace legal again, smallest first."""
+    """Kinds of single edits that make a trace legal, smallest first."""
 
     REPLY = "reply changed"
     REPEATED = "repeated"
@@ -54,7 +54,7 @@ class Repair(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Edit:
-    """A ``repair`` of a trace; ``instead`` is the reply or the event that it inserts."""
+    """An edit of kind ``repair`` that makes a trace legal.  ``instead`` is the reply or event that it inserts."""
 
     repair: Repair
     instead: str = ""
@@ -62,7 +62,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Permitted:
-    """Replies, shown states or outputs that would have been legal in ``state``."""
+    """The replies, shown states or outputs that would have been legal in ``state``."""
 
     state: str
     what: tuple[str, ...]
@@ -70,12 +70,12 @@ class Permitted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch(Generic[T]):
-    """The shortest stretch of a history that is not linearizable by itself.
+    """The shortest stretch of a history that is not linearizable on its own.
 
-    ``operations`` are in the order of their calls; the last to return is the violation.  ``beside`` are the operations
-    in progress at its beginning: they may have acted before, or have no part in it, and those that never return may
-    have acted any number of times.  If it ``begins`` the history, it is illegal only because of the state in which the
-    entity began, or because of the outputs.  If ``least`` is false, the search for a shorter stretch was given up.
+    ``operations`` are in the order of their calls.  The one that returns last is the violation.  ``beside`` lists other
+    operations in progress at the start.  They may have taken effect earlier or be irrelevant, and those that never
+    return may have taken effect any number of times.  If ``begins`` is true, the stretch starts the history and is
+    illegal only because of the initial state or the outputs.  If ``least`` is false, a shorter stretch may exist.
     """
 
     operations: tuple[T, ...]
@@ -86,7 +86,7 @@ class Stretch(Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimeLimit:
-    """A state must be left ``within`` this many seconds after ``event``, which happened at ``at``, on ``line``."""
+    """A time limit.  The state must be left ``within`` seconds after ``event``, which is on ``line`` at time ``at``."""
 
     event: str
     within: int
@@ -98,17 +98,16 @@ class TimeLimit:
 class Violation:
     """An observation that no behaviour of the machine explains.
 
-    ``illegal`` is the part of it that is not legal: the reply, the event, the state that was shown or met, or the
-    outputs joined by blanks.  ``before`` are the states possible just before it, ``permitted`` what each would have
-    allowed.  ``clause`` is the weakest of the clauses that may have been broken, hence the strongest that certainly is.
-    ``resembles`` are known deviations of other profiles that allow it.  In a history of concurrent operations,
+    ``illegal`` is the part of the observation that is illegal: the reply, the event, the state that was shown or met,
+    or the outputs joined by spaces.  ``before`` lists the states that were possible just before it, and ``permitted``
+    what each of them would have allowed.  ``clause`` is the weakest clause that may have been broken.  ``resembles``
+    lists known deviations of other profiles that would allow the observation.  In a history of concurrent operations,
     ``stretch`` is the part that no order explains.
 
-    If the observation breaks a property, ``clause`` is the property, ``illegal`` what the entity went through, and
-    ``lines`` the lines of that, the last of which is the observation's.
-    If fields are wrong, ``illegal`` names them, and ``found`` has their values.
-    If a time limit is exceeded, the state ``illegal`` should have been left within ``limit``; time runs from the first
-    of ``lines``.
+    If a property is broken, ``clause`` is the property, ``illegal`` is the sequence that breaks it, and ``lines`` are
+    the lines of that sequence, ending with the observation's.  If fields are wrong, ``illegal`` names them and
+    ``found`` holds their values.  If a time limit is exceeded, the state ``illegal`` should have been left within
+    ``limit``, counted from the first of ``lines``.
     """
 
     machine: str
@@ -130,9 +129,9 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tolerated:
-    """A declared deviation of the chosen profile that occurred in the trace.
+    """A deviation of the chosen profile that occurred in the trace.
 
-    If ``others`` would explain the observation as well, the trace does not show which deviation it was.
+    ``others`` lists deviations that would also explain the observation.
     """
 
     machine: str
@@ -145,9 +144,9 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An event that nothing in the trace shows, but without which the trace is not legal.
+    """An event that was not observed but without which the trace is illegal.
 
-    If it happened at all, it happened between the times ``start`` and ``end`` of the observation.
+    If it happened, it did so between the times ``start`` and ``end`` of the observation.
     """
 
     observation: Observation
@@ -157,9 +156,9 @@ class Assumed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Fails):
-    """Observations that no behaviour of the machine explains; ``findings`` is never empty.
+    """Some observations cannot be explained by any behaviour of the machine.  ``findings`` is never empty.
 
-    ``incomplete`` says why there may be more, if a part of the trace could not be judged.
+    If part of the trace could not be checked, ``incomplete`` says why there may be more findings.
     """
 
     findings: tuple[Finding, ...]
@@ -171,9 +170,9 @@ Legality: TypeAlias = Holds | Illegal | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Violations with one cause, grouped: the first few, their number, and the number of their entities.
+    """A group of violations with the same cause: the first few, their count, and the number of affected entities.
 
-    If ``others`` is true, these are the violations of clauses of one level whose causes are not listed separately.
+    If ``others`` is true, the group collects violations of one level whose causes are not listed separately.
     """
 
     first: tuple[Violation, ...]
@@ -184,7 +183,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deviated:
-    """Tolerated deviations of the same name or names, grouped; ``whole`` has all of them, if they were kept."""
+    """A group of tolerated deviations with the same names.  ``whole`` lists all of them, if they were kept."""
 
     first: Tolerated
     count: int
@@ -193,7 +192,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Number of times that each reachable (event, state) pair and each clause on fields was exercised; may be 0."""
+    """Coverage: maps each reachable (event, state) pair and each clause on fields to how often it was exercised."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)
@@ -202,7 +201,7 @@ class Covered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchedProperty:
-    """The status of a property in a trace; ``why`` explains a status other than ``holds`` and ``violated``."""
+    """The status of a property in a trace.  ``why`` explains any status other than ``holds`` and ``violated``."""
 
     clause: Clause
     status: Literal["holds", "known", "violated", "unknown", "not exercised", "not watched"]
@@ -211,11 +210,11 @@ class WatchedProperty:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """The verdict on one trace by one machine, with tolerated deviations and coverage.
+    """The verdict on a trace for one machine, with tolerated deviations and coverage.
 
-    ``notes`` counts defects of the trace: replies without a request, events that the machine does not know.
-    ``assumed`` has the events that must have happened for the rest to be legal.  ``properties`` are those that the
-    trace was also checked against.
+    ``notes`` counts defects of the trace, such as replies without a request or unknown events.  ``assumed`` lists
+    unobserved events that must have happened for the rest to be legal.  ``properties`` lists the properties that were
+    also checked.
     """
 
     machine: Machine

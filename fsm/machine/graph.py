@@ -1,4 +1,4 @@
-"""The graph of a machine: the states it can reach, shortest paths, and components.  Silent cells lead nowhere here."""
+"""The graph of a machine: reachable states, shortest paths, and components.  Silent cells add no edges."""
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from fsm.machine.traversal import BreadthFirst
 
 
 class Transition(Struct, frozen=True, kw_only=True):
-    """One outcome of one row (an event, or its ends) from a reachable state."""
+    """An outcome of a row (an event or its ends) in a reachable state."""
 
     source: int
     row: int
@@ -30,10 +30,10 @@ N = TypeVar("N", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
-    """Everything that is reachable from the initial state, breadth first in the model's order.
+    """Everything that is reachable from the initial state, in breadth-first order.
 
-    ``depth`` maps every reachable state to its distance, ``shortest`` to the transitions of a shortest path.  A state
-    counts as reached, and a transition as taken, if that happens with any calls in progress.
+    ``depth`` maps every reachable state to its distance.  ``shortest`` returns a shortest path to a state.  States and
+    transitions are included if they can be reached with any calls in progress.
     """
 
     table: T
@@ -42,11 +42,11 @@ class Graph(Generic[T]):
     transitions: tuple[Transition, ...]
 
     def unreachable(self) -> tuple[str, ...]:
-        """Return the states that no path leads to, in the model's order."""
+        """Return the unreachable states, in the model's order."""
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
-        """Return a shortest run to *state*, each step as ``event/outcome``; ``ValueError`` if it is unreachable."""
+        """Return a shortest run to *state* as ``event/outcome`` steps.  Raise ``ValueError`` if there is none."""
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")
@@ -61,7 +61,7 @@ def steps(table: TransitionSystem, state: int) -> Iterator[Transition]:
 
 
 def explore(table: T) -> Graph[T]:
-    """Return the graph of everything that *table* can reach.
+    """Return the graph of everything reachable in *table*.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

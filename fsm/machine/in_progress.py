@@ -1,10 +1,10 @@
-"""A machine's table with calls in progress: its states are *configurations*, a state and the calls begun in it.
+"""A machine's table with calls in progress.
 
-A call that takes time begins in its row.  From then on its ends are possible, wherever other events have moved the
-entity, until it has ended or something interrupts it.  At most *overlap* calls of one event may have begun
-simultaneously; a further begin is cut off.  If no ``ends`` are written for a state, the call ends there in an
-*unwritten* way: at an instant of its own, with any reply, without outputs, and the state stays.  Searches take such
-ends, or leave them out.
+Its states are *configurations*: a state of the machine together with the calls that have begun.  Once a call that takes
+time has begun, it may end in any state to which other events move the entity, until it is interrupted.  At most
+*overlap* calls of one event may be in progress at a time; any further begin is blocked.  If the model has no ``ends``
+for a state, a call may end there in an *unwritten* way: the reply is arbitrary, nothing is emitted, and the state does
+not change.  A search either includes unwritten ends or leaves them out.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from fsm.machine.table import UNSPECIFIED, Table, TransitionSystem, Way
 from fsm.machine.traversal import Numbering
 
 BegunCalls: TypeAlias = tuple[int, ...]
-"""The rows of the ends of all calls that have begun, in order."""
+"""The sorted ``ends`` rows of all calls that have begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """Configurations of the table ``of`` a machine, by number; one without calls has the number of its state.
+    """Extends the table ``of`` to numbered configurations.  One without calls has the same number as its state.
 
-    ``states`` and ``shows`` belong to the configurations met so far, so several have the same name.
+    ``states`` and ``shows`` have an entry for each configuration found so far, so entries repeat.
     """
 
     of: Table
@@ -36,15 +36,15 @@ class InProgress(Table):
     known: dict[tuple[int, int], tuple[tuple[Way, ...] | None, tuple[Way, ...]]] = field(default_factory=dict)
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return every way that *row* may go in the configuration *state*; ends only if such a call has begun."""
+        """Return the ways of *row* in the configuration *state*; a call can end only if it has begun."""
         return self._found(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return ways that are possible but not taken: further begins, and unwritten ends unless these are taken."""
+        """Return the ways that are possible but left out: begins beyond *overlap*, and excluded unwritten ends."""
         return self._found(state, row)[1]
 
     def bare(self, state: int) -> int:
-        """Return the machine's state in the configuration *state*."""
+        """Return the index of the machine's state in the configuration *state*."""
         return self.numbers.listed[state][0]
 
     def calls(self, state: int) -> BegunCalls:
@@ -52,7 +52,7 @@ class InProgress(Table):
         return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
-        """Return the name of the state in the configuration *state*, and the calls that have begun."""
+        """Return a name for the configuration *state* that lists the calls that have begun."""
         return ", ".join([self.states[state], *(f"{self.rows[row].event.name} has begun" for row in self.calls(state))])
 
     def idle(self, state: int) -> bool:
@@ -60,7 +60,7 @@ class InProgress(Table):
         return not self.calls(state)
 
     def beyond(self) -> InProgress:
-        """Return a copy in which searches also take unwritten ends."""
+        """Return a copy that includes unwritten ends."""
         return replace(self, unwritten=True, known={})
 
     def _found(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:
@@ -93,7 +93,7 @@ class InProgress(Table):
         return tuple(going), tuple(cut)
 
     def number(self, state: int, calls: BegunCalls) -> int:
-        """Return the number of the configuration of *state* and *calls*."""
+        """Return the index of the configuration (*state*, *calls*), adding it if it is new."""
         number = self.numbers[state, calls]
         if number == len(self.states):
             self.states.append(self.of.states[state])  # type: ignore[attr-defined]  # a list, which grows
@@ -102,9 +102,10 @@ class InProgress(Table):
 
 
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
-    """Return *table* with up to *overlap* calls of each event in progress; *table* itself if no call takes time.
+    """Return *table* extended to up to *overlap* calls of each event in progress.
 
-    Configurations have the same numbers as in *like*, which was made from a table with the same states and rows.
+    Return *table* itself if no call takes time.  If *like* is given, configurations have the same numbers as in it;
+    *like* must come from a table with the same states and rows.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -134,7 +135,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
 
 def closed(table: Table) -> Table:
-    """Number every configuration that is reachable from any state, and return *table*."""
+    """Add every configuration that is reachable from any state to *table*, and return *table*."""
     if isinstance(table, InProgress):
         further = table.beyond()
         for state, _ in enumerate(table.states):  # the list grows during the iteration

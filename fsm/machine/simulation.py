@@ -1,7 +1,7 @@
-"""Random traces that a machine could have made, from a seed.
+"""Generation of random legal traces of a machine.
 
-Every event that may happen has an equal chance, including refused and ignored ones.  If calls take time, or are asked
-to overlap, requests and replies of several calls interleave.  The same seed gives the same trace.
+Every event that may happen is equally likely, including those that are refused or ignored.  If calls may overlap, the
+requests and replies of several calls interleave.  The same seed always gives the same trace.
 """
 
 import random
@@ -39,10 +39,11 @@ def simulate(
     entities: int = 1,
     overlap: int = 1,
 ) -> Iterator[Observation]:
-    """Yield at least *length* observations of *entities* lives of *machine*, and then the replies still owed.
+    """Simulate *machine* and yield at least *length* observations, then the replies to any calls still open.
 
-    Up to *overlap* calls on one entity are in progress simultaneously.  Silent cells are not entered.  There are fewer
-    observations if every life reaches a state after which nothing can be seen.
+    *entities* is the number of entities, and *overlap* the maximum number of calls in progress on each.  Events about
+    which the specification is silent do not occur.  The trace is shorter than *length* if every entity reaches a state
+    after which nothing can be observed.
 
     >>> from fsm.language.library import load
     >>> machine = load("cri-pod")
@@ -75,7 +76,7 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
 
 
 def _active(table: Table) -> set[int]:
-    """Return the states from which something visible can follow: a call or a signal, perhaps after hidden events."""
+    """Return the states in which a call or a signal can happen, either at once or after hidden events."""
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
     seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
 
@@ -91,7 +92,7 @@ def _named(table: Table, seen: Observation, number: int) -> Observation:
 
 
 def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> Iterator[Observation]:
-    """Yield the observations of one step of *life*: a new event, or the next instant of a call in progress."""
+    """Yield the observations of one step of *life*, which is a new event or the next instant of an open call."""
     table = rules.table
     going = [*life.calls]
     new = [row.index for row in table.rows if not row.ends and table.step(life.state, row.index)]
@@ -111,8 +112,8 @@ def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> 
         if event.kind == "signal":
             yield Observation(event=event.name, shows=table.shows[instant.to], emits=instant.emits)
         if event.interrupts:
-            # If the interruption is visible, its observer knows that no reply will come; if it is hidden, each caller
-            # finds out separately.
+            # The observer of a visible interruption knows that no replies will follow. A hidden one has to be reported
+            # as a lost call for each caller.
             for call in life.calls if event.kind == "hidden" else ():
                 yield Observation(event=table.rows[call.row].event.name, phase="lost")
             life.calls.clear()
@@ -129,7 +130,7 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
         yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))
-    if instant.way is None:  # what follows is not specified
+    if instant.way is None:  # the specification is silent about what follows
         life.calls.remove(call)
         yield Observation(event=event.name, phase="lost")
         return

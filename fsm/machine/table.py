@@ -1,7 +1,7 @@
 """A machine as a dense table of integers.
 
-A call that takes time has two rows: the event's own, in which it begins, and one for its *ends*, in which it leaves the
-state that other events may meet while the call is in progress.
+A call that takes time has two rows.  It begins in the row of its event and ends in its *ends* row.  Other events may
+happen in between.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,11 +13,11 @@ from msgspec import Struct
 from fsm.machine import Cell, Deviation, Event, Machine, fits, outcomes
 
 UNSPECIFIED: Final = "unspecified"
-"""Name of an outcome about which the specification is silent."""
+"""Name of the outcome if the specification is silent."""
 
 
 class Done(Struct, gc=False, frozen=True):
-    """The share of one copy of a part in a system's step; ``event`` is empty if it went back to its initial state."""
+    """What one copy of a part did in a system's step.  ``event`` is empty if it was reset to its initial state."""
 
     copy: str
     digit: int
@@ -31,7 +31,7 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """One outcome, by number: ``to`` indexes the table's states.  In a system, ``done`` is what its parts did."""
+    """A numbered outcome; ``to`` is an index into the table's states.  In a system, ``done`` is what its parts did."""
 
     index: int
     name: str
@@ -49,7 +49,7 @@ class Way(Struct, gc=False, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """An event, or the ends of a call that takes time."""
+    """An event or, if ``ends`` is true, the ends of a call that takes time."""
 
     index: int
     event: Event
@@ -57,12 +57,12 @@ class Row:
 
     @property
     def name(self) -> str:
-        """Name of the event; its ends have ``…`` before it: ``…start`` reads "and start continues to its end"."""
+        """Name of the event, with the prefix ``…`` for its ends: ``…start`` means "start continues to its end"."""
         return f"…{self.event.name}" if self.ends else self.event.name
 
 
 class TransitionSystem(Protocol):
-    """Anything that can be explored: a :class:`Table`, or a system's, whose states are created when first reached."""
+    """Anything that can be explored: a :class:`Table`, or a ``SystemTable``, whose states are created on demand."""
 
     @property
     def states(self) -> Sequence[str]: ...
@@ -83,10 +83,10 @@ class TransitionSystem(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """States and rows by number, and the ways of each cell.
+    """A machine with numbered states and rows, and the ways of each cell.
 
-    ``ways`` lists every way of every cell by its index, ``origin`` the row and state that it belongs to; ``end`` maps a
-    row to the row of its ends.  Calls in progress are added by :mod:`fsm.machine.in_progress`.
+    ``ways`` lists the ways of all cells by index, and ``origin`` the (row, state) cell of each.  ``row`` maps an event
+    to its row, and ``end`` maps a row to that of its ends.  :mod:`fsm.machine.in_progress` adds calls in progress.
     """
 
     machine: Machine
@@ -101,19 +101,19 @@ class Table:
     cells: tuple[tuple[Way, ...] | None, ...]
 
     def step(self, state: int, row: int) -> tuple[Way, ...] | None:
-        """Return every way that *row* may go in *state*; empty if it cannot happen, ``None`` if the model is silent."""
+        """Return the ways of *row* in *state*, ``()`` if it cannot happen, or ``None`` if the model is silent."""
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible but not taken; none in a table without calls in progress."""
+        """Return the ways that are possible but left out.  Without calls in progress, there are none."""
         return ()
 
     def bare(self, state: int) -> int:
-        """Return *state* without its calls in progress."""
+        """Return the machine's state in *state*, which here is *state* itself."""
         return state
 
     def named(self, state: int) -> str:
-        """Return the name of *state*, with the calls in progress."""
+        """Return the name of *state*, including any calls in progress."""
         return self.states[state]
 
     def idle(self, _state: int) -> bool:
@@ -121,13 +121,13 @@ class Table:
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:
-        """Return the model's cell; ``None`` for the ends of a call that cannot be in progress in *state*."""
+        """Return the model's cell, or ``None`` if *row* is for ends and the model has none for *state*."""
         event = self.rows[row].event
         name = self.states[state]
         return event.ends.get(name) if self.rows[row].ends else event.cells[name]
 
     def defined(self) -> Iterator[tuple[int, int]]:
-        """Yield every (row, state) that has a cell, in the order of the model."""
+        """Yield every (row, state) pair that has a cell, in the model's order."""
         for row in self.rows:
             for state in range(len(self.states)):
                 if self.cell(state, row.index) is not None:
@@ -135,9 +135,9 @@ class Table:
 
 
 def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
-    """Return *machine* as a table; its states and events keep their order.
+    """Return *machine* as a table with states and events in the model's order.
 
-    Rows of events in common with *like*, which has the same states, are reused if their ways have the same numbers.
+    To save time, rows are taken from *like*, a table with the same states, if their events and numbers are the same.
 
     >>> from fsm.language.library import load
     >>> table = tabulate(load("container-status"))
@@ -195,7 +195,7 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
 
 
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
-    """Return the cells of *row* in *table*, if it has an equal row there whose ways also begin with number *first*."""
+    """Return the cells of *row* from *table* if it has an equal row there whose ways also start at index *first*."""
     there = table.rows[row.index] if row.index < len(table.rows) else None
     if there is None or there.event is not row.event or there.ends != row.ends:
         return None

@@ -1,6 +1,6 @@
-"""Breadth-first traversal of any graph: its edges, its reachable nodes, and shortest paths.
+"""Generic breadth-first search: edges in order, reachable nodes, and shortest paths.
 
-A caller that searches for something stops the iteration when it is found.
+To search for a node or an edge, stop the iteration once it is found.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -12,7 +12,7 @@ N_co = TypeVar("N_co", covariant=True)
 
 
 class Leading(Protocol[N_co]):
-    """An edge, and the node it leads ``to``."""
+    """An edge; ``to`` is its target node."""
 
     @property
     def to(self) -> N_co: ...
@@ -22,11 +22,11 @@ E = TypeVar("E", bound=Leading[object])
 
 
 OFTEN: Final = 128
-"""Number of nodes after which a search reports its progress."""
+"""Number of nodes between two progress reports of a search."""
 
 
 class Explored(NamedTuple):
-    """Progress of a search: the ``nodes`` met, their greatest distance, and the ``frontier`` still to be expanded."""
+    """Progress of a search: the number of ``nodes`` found, their maximum ``depth``, and the ``frontier`` size."""
 
     nodes: int
     depth: int
@@ -34,7 +34,7 @@ class Explored(NamedTuple):
 
 
 class LimitError(Exception):
-    """The search would exceed its limit."""
+    """The search found more nodes than its limit allows."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
@@ -42,14 +42,15 @@ class LimitError(Exception):
 
 
 class BreadthFirst(Generic[N, E]):
-    """An iterator over all edges reachable from *starts*, nearest first, in the order of *following*.
+    """Breadth-first iterator over all edges reachable from *starts*.
 
-    ``depth`` maps every node met so far to its distance.  For the nodes other than the starts, ``last`` has the last
-    edge of a shortest path, and ``before`` the node before it.  While an edge is yielded, ``node`` is its source, and
-    its target is not yet in these maps.
+    *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.  For
+    nodes other than the starts, ``last`` maps the node to the last edge of a shortest path to it, and ``before`` to its
+    predecessor on that path.  While an edge is yielded, ``node`` is its source, and a newly found target is not yet in
+    these mappings.
 
-    Raises :class:`LimitError` as soon as there are more nodes than *limit*; 0 is no limit.  *watch* is called regularly
-    with the progress; an exception from it ends the search.
+    Raise :class:`LimitError` as soon as more than *limit* nodes are found; 0 means no limit.  *watch* is called
+    regularly with the progress, and can end the search by raising an exception.
 
     >>> from collections import namedtuple
     >>> Step = namedtuple("Step", "sign to")
@@ -95,17 +96,17 @@ class BreadthFirst(Generic[N, E]):
                     queue.append(to)
 
     def exhausted(self) -> Self:
-        """Run the search to its end, and return it."""
+        """Run the search to completion and return it."""
         for _ in self:
             pass
         return self
 
     def path(self, last: E) -> tuple[E, ...]:
-        """Return a shortest path that ends with *last*, the edge yielded last."""
+        """Return a shortest path that ends with *last*, the most recently yielded edge."""
         return (*self.path_to(self.node), last)
 
     def path_to(self, node: N) -> tuple[E, ...]:
-        """Return a shortest path to *node*, which the search has met."""
+        """Return a shortest path to *node*, which the search must have found."""
         edges: list[E] = []
         while node in self.before:
             edges.append(self.last[node])
@@ -114,7 +115,7 @@ class BreadthFirst(Generic[N, E]):
 
 
 class Numbering(dict[N, int]):
-    """Mapping that numbers things in the order in which they are first looked up; ``listed`` has them by number.
+    """Mapping that numbers keys in the order in which they are first looked up; ``listed`` holds them in that order.
 
     >>> number = Numbering(["a"])
     >>> number["b"], number["a"], number.listed
@@ -125,7 +126,7 @@ class Numbering(dict[N, int]):
         super().__init__()
         self.listed: list[N] = []
         for each in first:
-            self[each]  # numbers it
+            self[each]  # __missing__ assigns its number
 
     def __missing__(self, each: N) -> int:
         number = self[each] = len(self.listed)
@@ -134,7 +135,7 @@ class Numbering(dict[N, int]):
 
 
 def closure(starts: Iterable[N], following: Callable[[N], Iterable[N]]) -> tuple[N, ...]:
-    """Return *starts* and all nodes reachable from them, breadth first.
+    """Return *starts* and all nodes reachable from them, in breadth-first order.
 
     >>> closure([3], lambda number: [number // 2])
     (3, 1, 0)

@@ -1,7 +1,7 @@
-"""Versions of a runtime: which profile describes a version, and what of that profile applies to it.
+"""Matching of runtime versions to profiles.
 
-``since`` and ``until`` are a version, or several separated by commas: one for each release branch, which is named by
-its first two numbers.
+``since`` and ``until`` are a version or a comma-separated list with one version for each release branch.  A release
+branch is identified by the first two numbers of a version.
 """
 
 import re
@@ -11,11 +11,11 @@ from typing import Final, Protocol
 from fsm.errors import Problem, nearest
 
 PATCH: Final = 3
-"""Count of numbers in a full version; the first two are its release branch."""
+"""Number of components in a full version.  The first two identify its release branch."""
 
 
 class Bounded(Protocol):
-    """Anything that versions have from ``since`` on, and before ``until``."""
+    """Anything that applies to versions from ``since`` (inclusive) to ``until`` (exclusive)."""
 
     @property
     def since(self) -> str: ...
@@ -24,7 +24,7 @@ class Bounded(Protocol):
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """Return the numbers that *version* begins with; none if it is not a version.
+    """Return the leading numeric components of *version*, or an empty tuple if there are none.
 
     >>> numbers("v1.7.24~ds1"), numbers("main")
     ((1, 7, 24), ())
@@ -34,7 +34,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Split the *name* of a profile into the runtime and its version; the version is empty if there is none.
+    """Split the profile name *name* into a runtime and a version, which is empty if there is none.
 
     >>> parted("containerd-2.4.0-rc.1"), parted("containerd-main")
     (('containerd', '2.4.0-rc.1'), ('containerd-main', ''))
@@ -44,7 +44,7 @@ def parted(name: str) -> tuple[str, str]:
 
 
 def has(version: str, each: Bounded) -> bool:
-    """Check whether *version* has *each*: it is not older than ``since``, and older than ``until``."""
+    """Check whether *each* applies to *version*."""
 
     def reached(bounds: str) -> bool:
         own, least = numbers(version), sorted(map(numbers, bounds.split(",")))
@@ -54,7 +54,7 @@ def has(version: str, each: Bounded) -> bool:
 
 
 def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
-    """Return the newest *profiles* for the version *name*, such as ``containerd-1.7.24``; several if equally new."""
+    """Return the newest profiles that apply to *name*, a full version such as ``containerd-1.7.24``."""
     runtime, version = parted(name)
     fitting = {
         key: numbers(each.since)
@@ -66,7 +66,9 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """Map the names in *asked*, joined by ``+``, to the profile that each means; empty if it is none, or several.
+    """Map each of the ``+``-separated names in *asked* to the profile it stands for.
+
+    A name that matches no profile, or more than one, is mapped to an empty string.
 
     >>> meant("old+new", {})
     {'old': '', 'new': ''}
@@ -76,12 +78,12 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
-    """Return the names in *asked* that mean one of the *profiles*, joined by ``+``; ``None`` if none does."""
+    """Return the names in *asked* that match one of *profiles*, joined by ``+``, or ``None`` if none do."""
     return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
 
 
 def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) -> tuple[str, str] | None:
-    """Return the first name in *asked* that means no profile in any of the *groups*, and a hint; ``None`` if all do."""
+    """Return the first name in *asked* that matches no profile in *groups*, with a hint, or ``None`` if all match."""
     for name in meant(asked, {}):
         if not any(within(name, profiles) for profiles in groups):
             return name, _advice(name, {key: each for profiles in groups for key, each in profiles.items()})
@@ -89,7 +91,7 @@ def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) 
 
 
 def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
-    """Return the problem that two profiles, each with its line, say different things about *of*."""
+    """Return the problem that two profiles, given as (name, line), conflict over *of*."""
     what = f"'{one[0]}' and '{other[0]}' each say something else of {of}"
     hint = f"leave one of the two profiles out; '{other[0]}' says it on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)

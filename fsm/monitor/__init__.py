@@ -1,8 +1,8 @@
-"""Check whether a trace is a behaviour of a machine: one belief per entity, moved by each observation.
+"""Check whether a trace is a behaviour of a machine.
 
-The monitor keeps, for every entity that is alive, what may be true of it (:mod:`fsm.machine.calls`).  Entities at rest
-(back in the initial state, or known by name only) are kept separately and in bounded number.  So memory is bounded by
-the number of entities alive.
+The monitor keeps a belief about every live entity: what may be true of it, given the observations so far
+(:mod:`fsm.machine.calls`).  Entities at rest (back in the initial state, or known by name only) are kept separately,
+and only a limited number of them.  Memory is therefore bounded by the number of live entities.
 """
 
 from __future__ import annotations
@@ -32,23 +32,24 @@ if TYPE_CHECKING:
     from fsm.monitor.automaton import BeliefAutomaton
 
 REMEMBERED: Final = 65_536
-"""Entities at rest that are remembered; older ones are treated as never seen."""
+"""Maximum number of entities at rest to remember.  Older ones are treated as if they had never been seen."""
 
 OPEN: Final = 1_024
-"""Violations in an endless trace that may wait for what follows them."""
+"""Maximum number of violations in an endless trace that may wait for the next observation of their entity."""
 
 
 class Monitor:
-    """Judges the observations of one machine's entities, under *profile*; *file* is the name of the trace.
+    """Checks the observations of one machine's entities under *profile*.  *file* is the name of the trace.
 
-    Signals that are not in *seen* may happen at any time; ``None`` means that the trace shows all signals.  If *fresh*,
-    every entity is in the initial state when first seen; if not, it may be in any state, with calls in progress that
-    are known only from their reply.  If *ids*, ids of entities are never reused.  If *outputs*, the trace shows only
-    outputs.  If *own*, the trace was written for this machine, and an event that the machine does not have makes the
-    verdict unknown.  If *every*, all violations are kept, not only the first few of each cause.
-    ``wanted(observation)``: may the observation be reported as a violation or a tolerated deviation?
+    Signals that are not in *seen* may happen at any time.  If *seen* is ``None``, the trace shows all signals.  If
+    *fresh*, every entity is in the initial state when it is first seen.  Otherwise it may be in any state, and calls
+    may be in progress that are known only from their replies.  If *ids*, entity ids are never reused.  If *outputs*,
+    the trace shows only outputs.  If *own*, the trace was written for this machine, so an event that the machine does
+    not have makes the verdict unknown.  If *every*, all violations are kept rather than only the first few of each
+    cause.  ``wanted(observation)`` returns whether the observation may be reported as a violation or a tolerated
+    deviation.
 
-    ``violated`` is called with the entity and the line of each violation; ``folder`` collects the violations.
+    ``violated`` is called with the entity and the line of each violation.  ``folder`` collects the violations.
 
     >>> from fsm.language.library import load
     >>> from fsm.trace import Observation
@@ -101,10 +102,10 @@ class Monitor:
         return self._beliefs.belief(configurations, bits(configurations), rests=rests)
 
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
-        """Take one observation, the n-th as line n; return the violations that it is, one for each entity concerned.
+        """Process one observation and return its violations, one for each entity concerned.
 
-        :meth:`judgement` groups violations, and takes into account what followed each.  Raises ``ValueError`` for an
-        event that the machine does not have.
+        The n-th observation is taken to be on line n.  :meth:`judgement` groups the violations and takes into account
+        what followed each of them.  Raise ``ValueError`` for an event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -115,12 +116,12 @@ class Monitor:
         return (*(opened.closed(self._dynamics, None) for opened in new), *self._broken)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Take *observations* in order; ``lines[i]`` is the line number of the i-th, or its line and file."""
+        """Process *observations* in order.  ``lines[i]`` is the line number of the i-th one, or its file and line."""
         self._give_back()
         self._feed(observations, lines)
 
     def met(self, seen: Observation, line: int | Line) -> Mapping[str, frozenset[tuple[int, int]]]:
-        """Take one observation; return the cells, as (row, state), that each entity concerned certainly exercised."""
+        """Process one observation.  Map each entity concerned to the (row, state) cells that it certainly exercised."""
         self._give_back()
         self.observations += 1
         with self._steps.told() as met:
@@ -128,7 +129,7 @@ class Monitor:
         return met
 
     def take(self, batch: Batch) -> bool:
-        """Take *batch* by its columns, skipping other kinds of entity; return whether that was possible."""
+        """Process the columns of *batch*, skipping entities of other kinds.  Return whether that was possible."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
         taken = automaton.feed(batch, batch.columns, lambda seen, at: self._feed([seen], [at]), unseen=self._unseen)
@@ -138,7 +139,7 @@ class Monitor:
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
-        """Return the automaton that runs columns through the beliefs; ``None`` if its libraries are not installed."""
+        """Return the automaton that processes columns with compiled code, or ``None`` if its libraries are missing."""
         if self._compiled is None:
             try:
                 from fsm.monitor.automaton import BeliefAutomaton  # noqa: PLC0415  (needs the extra "fast")
@@ -177,7 +178,7 @@ class Monitor:
         for index, seen in enumerate(observations):
             life = alive.get(seen.entity)
             if life is not None and life.assumed == assumable:
-                # A tuple equals its Key, and is quicker to make: this line runs for every observation.
+                # A plain tuple is equal to a Key and cheaper to create.  This line runs for every observation.
                 step = life.belief.next.get(
                     (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)  # type: ignore[call-overload]
                 )
@@ -197,7 +198,7 @@ class Monitor:
             assumable = self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
-        """Return the states in which *entity* may be, given the outputs seen so far."""
+        """Return the states that *entity* may be in, given the outputs seen so far."""
         self._give_back()
         return self._now(entity).states(self._dynamics.table)
 
@@ -205,7 +206,7 @@ class Monitor:
         return self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
-        """Return the verdict on everything fed so far; if *over*, the trace ends here."""
+        """Return the judgement of everything fed so far.  If *over*, the trace ends here."""
         folder = self.folder if over else self.folder.copy()
         for entity, opened in tuple(self._open.items()):
             if over:
@@ -259,7 +260,8 @@ class Monitor:
             self._unread = self._unread or f"line {place.number}: {what}"
         elif seen.entity:
             self._take(seen, place)
-            opened = self._open.get(seen.entity)  # if the state is illegal, the fields belong to another state
+            # If this observation is a violation, its fields belong to an unknown state, so don't check them.
+            opened = self._open.get(seen.entity)
             states = self._now(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
@@ -273,7 +275,7 @@ class Monitor:
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
-        """Forget the state of *entity*; without one, of all entities, including those not seen yet."""
+        """Forget the state of *entity*.  If it is empty, forget all entities, including those not seen yet."""
         for each in (entity,) if entity else tuple(self._alive):
             self._close(each)
         if not entity:
@@ -289,7 +291,7 @@ class Monitor:
             self._keep(entity, Life(belief=self._everything))
 
     def _take_of_all(self, seen: Observation, place: Line) -> None:
-        """Take what was *seen* of all entities: it moves those alive, and may have moved others."""
+        """Process *seen*, which concerns all entities.  It moves the live ones and may have moved others."""
         if self._compiled is not None:
             self._compiled.happens(seen)
         for entity in tuple(self._alive):
@@ -306,7 +308,10 @@ class Monitor:
             self._forget()
 
     def shed(self) -> None:
-        """Forget the oldest entities of an endless trace, whose states are then unknown, and its oldest violations."""
+        """Limit the memory that an endless trace needs.
+
+        Close the oldest open violations, and forget the states of the oldest entities.
+        """
         self._give_back()
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
@@ -352,7 +357,7 @@ class Monitor:
             self._forget()
 
     def _certainly(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
-        """Record that *seen* is legal only through one of the deviations *names*, or through an assumption."""
+        """Record that *seen* is legal only because of one of the deviations in *names*, or because of an assumption."""
         if any(map(is_one, names)):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
             life.rested, life.own = life.assumed, ()
@@ -361,7 +366,7 @@ class Monitor:
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: Life, seen: Observation, place: Line) -> None:
-        """Apply to this entity what may have happened to all entities before *seen*."""
+        """Apply to *life* the events that may have happened to all entities before *seen*."""
         if seen.phase == "assumed":
             life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:

@@ -1,10 +1,9 @@
-"""The beliefs of a monitor as states of an automaton, through which compiled code runs a column of observations.
+"""Run columns of observations through a monitor's beliefs with compiled code.
 
-Beliefs and kinds of observation are numbered, and a table has the belief to which each kind leads from each belief.  It
-is filled as steps occur, as RE2 fills the table of a regular expression: the monitor takes each step that is missing
-from the table, starting from its own belief in the entity, and the step is entered if it does nothing except lead to
-another belief.  The entities known to compiled code are kept here.  An entity is lent to the monitor for an observation
-that compiled code cannot take; all entities are given back if an observation concerns all of them.
+Beliefs and kinds of observation are numbered, and a table maps each belief and kind to the next belief.  The table is
+filled lazily, as in RE2.  If a step is missing, the monitor takes it.  The step is then added to the table if all it
+does is lead to another belief.  The entities known to compiled code are kept here.  An entity is lent to the monitor
+for an observation that compiled code cannot process.  All entities are given back at a gap that concerns all of them.
 """
 
 from collections import OrderedDict
@@ -48,24 +47,24 @@ from fsm.monitor.time_limits import Start
 from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 CELLS: Final = 1 << 22
-"""Entries of a table beyond which a new table is started."""
+"""Maximum number of table entries.  A larger table is discarded."""
 
 FIRST: Final = 1 << 12
-"""Initial capacity for entities, of 64 bytes each."""
+"""Initial number of entity slots, of 64 bytes each."""
 
 _LENT: Final = -1
-"""In place of a belief: the monitor has the entity.  An entity at rest that is to be lent next has ``-2 - belief``."""
+"""Stored in place of a belief: the monitor has the entity.  If it must be lent next, ``-2 - belief`` is stored."""
 
 
 class BeliefAutomaton:
-    """Compiled judging for one monitor, whose entities *alive* and *resting* it takes over when it is fed.
+    """Runs the observations of one monitor through compiled code, taking over the entities *alive* and *resting*.
 
-    Observations of kinds of entity other than *of* are skipped; lines without a file belong to *file*.
-    ``slow(observation)``: must the monitor take observations of this kind?  ``leads(key)``: may this kind of
-    observation move an entity, or show its state?  ``limit(belief)``: the seconds after which some state of the belief
-    must be left; ``None`` if no time runs.  ``apart(entity)``: must the monitor keep this entity for now?  *ids* are
-    the ids given so far; compiled code takes an observation that gives an id only if the id is certainly fresh.  At
-    most *most* entities at rest are remembered.
+    Entities of kinds other than *of* are skipped.  Lines without a file belong to *file*.  ``slow(observation)``
+    returns whether the monitor must process observations of this kind.  ``leads(key)`` returns whether this kind of
+    observation may move an entity or show its state.  ``limit(belief)`` returns the number of seconds after which some
+    state of the belief must be left, or ``None`` if no time limit is running.  ``apart(entity)`` returns whether the
+    monitor must keep this entity for now.  *ids* holds the ids given so far.  Compiled code processes an observation
+    that gives an id only if the id is certainly fresh.  *most* is the maximum number of entities at rest to remember.
     """
 
     def __init__(
@@ -111,9 +110,10 @@ class BeliefAutomaton:
         *,
         unseen: Belief,
     ) -> int:
-        """Take *batch*; return how many observations were consumed: fewer if all entities went back to the monitor.
+        """Process *batch* and return the number of observations consumed.
 
-        *slowly* takes what compiled code cannot take.  *unseen* is the belief in an entity that was not seen before.
+        This is less than all of them if all entities went back to the monitor.  *slowly* processes the observations
+        that compiled code cannot.  *unseen* is the belief about an entity that has not been seen before.
         """
         if not self.active and not self._take_over():
             self._waited += len(batch.lines)
@@ -161,7 +161,7 @@ class BeliefAutomaton:
         taken[:] = 0
 
     def counted(self) -> tuple[int, int]:
-        """Return the numbers of observations and entities met since the last call, and update the counts of steps."""
+        """Return the numbers of observations and entities met since the last call.  Also update the step counts."""
         self._count()
         counts = self._store.counts
         found = int(counts[OBSERVED]), int(counts[ENTITIES])
@@ -184,7 +184,7 @@ class BeliefAutomaton:
         self._waited = 0
 
     def _take_over(self) -> bool:
-        """Take all entities from the monitor, unless it has had them for fewer observations than that would cost."""
+        """Take all entities from the monitor once it has processed enough observations to justify the cost."""
         if self._waited < max(len(self._alive) + len(self._resting), self._patience):
             return False
         self._begin()
@@ -194,9 +194,9 @@ class BeliefAutomaton:
         return True
 
     def _fresh(self, columns: Columns, kinds: Codes) -> OrderedDict[str, int]:
-        """Return the rows that give certainly fresh ids, by id.
+        """Map each certainly fresh id to the row that gives it.
 
-        Other rows that give ids are set to no kind in *kinds*, so that the monitor takes them.
+        Other rows that give ids are set to ``NONE`` in *kinds*, so that the monitor processes them.
         """
         giving = np.array([*self._giving, False])
         rows = np.flatnonzero(giving[kinds]) if giving.any() else np.zeros(0, np.int64)
@@ -213,7 +213,7 @@ class BeliefAutomaton:
             self._ids.give(fresh.popitem(last=False)[0])
 
     def _rows(self, columns: Columns, kinds: Codes) -> KindRows:
-        """Return *columns*, with *kinds* translated to the numbers that kinds have here."""
+        """Return *columns* for compiled code, with a translation from *kinds* to the numbers used here."""
         if self._known is not columns.kinds:
             self._known, self._translated, self._giving = columns.kinds, [], []
         for kind in columns.kinds[len(self._translated) :]:
@@ -254,16 +254,16 @@ class BeliefAutomaton:
         return number
 
     def _learn(self, before: Belief, seen: Key) -> None:
-        """Enter the step of *seen* from *before*, if it only leads to another belief."""
+        """Add the step from *before* for *seen* to the table if all it does is lead to another belief."""
         step, kind = before.next.get(seen), self._kind_numbers.get(seen)
         if step is None or kind is None or step.note or step.tolerated or step.explained:
             return
         if step.starts in {(), (0,)} or (not step.starts[1:] and self._limit(before) is None):
-            start, end = self._number(before), self._number(step.to)  # each call may enlarge the table
+            start, end = self._number(before), self._number(step.to)  # first, as each call may replace the table
             self._table.to[start, kind] = end
 
     def _lend(self, entity: str) -> Belief | None:
-        """Make *entity* the monitor's and return the belief in it; ``None`` if the entity is not known here."""
+        """Lend *entity* to the monitor and return the belief about it, or ``None`` if the entity is unknown here."""
         slot = self._slot(entity) if entity else NONE
         if slot < 0 or self._slots[slot]["place"] == NEW:
             return None
@@ -280,7 +280,7 @@ class BeliefAutomaton:
         return belief
 
     def happens(self, seen: Observation) -> None:
-        """Apply what is *seen* of all entities to those alive whose step is known; lend the others to the monitor."""
+        """Apply *seen*, which concerns all entities, to the live ones whose step is known.  Lend the others."""
         if not self.active:
             return
         kind, alive, slots = self._kind(key(seen)), self._living(), self._slots
@@ -297,7 +297,7 @@ class BeliefAutomaton:
         self._lent = {entity: life.belief for entity, life in self._alive.items()}
 
     def _lend_alive(self, slots: NDArray[np.int32]) -> None:
-        """Lend the entities in *slots*, which are alive, to the monitor, in that order."""
+        """Lend the live entities in *slots* to the monitor, in order."""
         lives: dict[str, Life] = {}
         for slot in slots.tolist():
             entity = self._id(slot)
@@ -320,7 +320,7 @@ class BeliefAutomaton:
         return buckets[buckets > 0] - 1
 
     def _take_back(self, entity: str) -> None:
-        """Take *entity* with what the monitor has found out about it, or mark it as kept by the monitor."""
+        """Take *entity* back with the monitor's belief about it, or mark it as lent if the monitor must keep it."""
         life, belief = self._alive.get(entity), self._resting.pop(entity, None)
         slot = self._slot(entity, enter=life is not None or belief is not None)
         if belief is not None:
@@ -347,7 +347,7 @@ class BeliefAutomaton:
         return NONE if seen is None else self._kind(key(seen))
 
     def _life(self, slot: int) -> Life:
-        # Only the kind of the last observation matters.
+        # Only the kinds of the last observations matter, so the other details are not restored.
         kinds = (int(self._slots[slot][each]) for each in ("last", "led"))
         last, led = (None if kind < 0 else Observation(**self._kinds[kind]._asdict()) for kind in kinds)
         since, belief = int(self._slots[slot]["since"]), self._belief(slot)
@@ -392,7 +392,7 @@ class BeliefAutomaton:
 
 
 def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Return *array* contiguous and read-only, so that functions are compiled for one type of argument only."""
+    """Return a contiguous, read-only view of *array*, so that functions are compiled for a single argument type."""
     given = np.ascontiguousarray(array, kind).view()
     given.flags.writeable = False
     return given

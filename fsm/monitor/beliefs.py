@@ -1,7 +1,7 @@
-"""Interned beliefs, and the belief to which each observation leads.
+"""Interned beliefs, and the step that each observation takes from a belief.
 
-Most observations of a trace lead from beliefs that many entities have had before, so judging one is a look-up.  Beliefs
-that are no longer needed are forgotten.
+Most observations start from a belief that other entities have had before, so processing one is a look-up.  Beliefs that
+are no longer needed are forgotten.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from fsm.monitor.time_limits import Late, Start
 from fsm.trace import LATEST, Key, Line, Observation, nanoseconds
 
 INTERNED: Final = 200_000
-"""Total number of configurations and steps that are remembered beyond those needed."""
+"""Maximum number of configurations and steps to cache beyond those in use."""
 
 FEW: Final = 64
-"""A step is always computed if the belief has at most this many configurations plus the number of states."""
+"""The step from a belief is always computed if the belief has at most this many configurations plus one per state."""
 
 TRIED: Final = 56_000
-"""Initial budget: configurations from which steps of larger beliefs may start in total."""
+"""Initial budget for steps from larger beliefs: the total number of configurations that they may start from."""
 
 EACH: Final = 25
-"""Configurations that every step found adds to the budget."""
+"""Number of configurations that each computed step adds to the budget."""
 
 CALLS: Final = 4
-"""Calls in progress that cost as much as one more configuration."""
+"""Number of calls in progress that cost as much as one more configuration."""
 
 
 @dataclass(slots=True, eq=False)
 class Belief:
     """Interned configurations, and the step for each observation.
 
-    ``since`` has, as bits, the states in which the entity may have been since it was created: a call whose request was
-    not recorded may have acted in any of them.  The entity *rests* if nothing is known of it, or if it is in the
-    initial state, or in a state that it does not leave, with no reply awaited.  The belief is ``timed`` if the entity
-    may be in a state that must be left in time.
+    ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
+    was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity.  It is also
+    true if no reply is awaited and the entity is in the initial state or in one that it never leaves.  ``timed`` is
+    true if the entity may be in a state that has a time limit.
     """
 
     configurations: Configurations
@@ -64,11 +64,12 @@ class Belief:
 
 @dataclass(slots=True, eq=False)
 class BeliefStep:
-    """The belief to which an observation leads, the cells that explain it, and the number of times it was taken.
+    """The step that an observation takes from a belief, and the number of times it was taken.
 
-    A step is ``plain`` if there is nothing to report and the entity stays alive.  It ``leads`` if its observation may
-    move entities, or shows their state.  Of each group in ``tolerated``, one deviation certainly occurred.  ``starts``
-    has, for each start of ``to``, its number in the previous belief, or :data:`NOW`.
+    ``to`` is the next belief, and ``cells`` are the cells that explain the observation.  A step is ``plain`` if there
+    is nothing to report and the entity stays alive.  It ``leads`` if its observation may move entities or show their
+    state.  Of each group in ``tolerated``, at least one deviation certainly occurred.  ``starts`` maps the starts of
+    the time limits in ``to`` to their numbers in the previous belief, or to :data:`NOW`.
     """
 
     to: Belief
@@ -85,7 +86,7 @@ class BeliefStep:
 class Beliefs:
     """All beliefs that entities have or may return to.
 
-    *initial* are the configurations of an entity in the initial state, *ended* the states that are never left, and
+    *initial* holds the configurations of an entity in the initial state.  *ended* holds the states that are never left.
     *states* is the number of states.
     """
 
@@ -100,7 +101,7 @@ class Beliefs:
         self._tried = -TRIED
 
     def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
-        """Return the interned belief for *configurations* and *since*; with *rests*, mark it as at rest."""
+        """Return the interned belief for *configurations* and *since*.  If *rests*, mark it as at rest."""
         known = self._known.get((configurations, since))
         if known is None:
             known = self._known[configurations, since] = Belief(configurations, since, self._rests(configurations))
@@ -109,23 +110,23 @@ class Beliefs:
         return known
 
     def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
-        """Store *step* as the step of *seen* from *before*."""
+        """Store *step* as the step from *before* for *seen*."""
         before.next[seen] = step
         self._size += 1
 
     def charge(self, before: Belief) -> None:
-        """Charge a step from *before*; if *before* is large and the budget is spent, raise :class:`TooManyError`."""
+        """Charge a step to the budget.  Raise :class:`TooManyError` if *before* is large and the budget is spent."""
         tried = sum(1 + len(each.pending) // CALLS for each in before.configurations)
         self._tried += (tried if tried > self._few else 0) - EACH
         if self._tried > 0 and tried > self._few:
             raise TooManyError
 
     def full(self) -> bool:
-        """Check whether more is stored than should be remembered."""
+        """Check whether the cache has reached its maximum size."""
         return self._size > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
-        """Forget all beliefs except *held*, and all steps."""
+        """Forget all steps, and all beliefs except those in *held*."""
         self.count()
         for belief in self._known.values():
             belief.next.clear()
@@ -134,7 +135,7 @@ class Beliefs:
         self._room = self._size + INTERNED
 
     def count(self) -> None:
-        """Add the cells of the steps taken so far to ``covered``."""
+        """Add the cells of the steps taken since the last call to ``covered``."""
         for belief in self._known.values():
             for step in belief.next.values():
                 for cell in step.cells:
@@ -155,8 +156,8 @@ class Beliefs:
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
     """Return the deviations that certainly occurred, and the configurations without them.
 
-    Each group of deviations contains one that occurred: a single deviation on which all configurations rest, or several
-    if every configuration rests on one or another.
+    At least one deviation of each group occurred.  A group is either a single deviation on which all configurations
+    rest, or several deviations such that every configuration rests on at least one of them.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]
@@ -178,7 +179,7 @@ def _without(configurations: Configurations, names: frozenset[str]) -> Configura
 
 
 def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int, ...]]:
-    """Return *configurations* with their starts renumbered from 0, and the old number of each start."""
+    """Return *configurations* with the starts of time limits renumbered from 0, and the old number of each start."""
     starts = tuple(sorted({each.due.start for each in configurations if each.due} - {FRESH}))
     number = {start: at for at, start in enumerate(starts)} | {FRESH: FRESH}
     return frozenset(
@@ -188,7 +189,7 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
 
 
 def limit(belief: Belief, dynamics: Dynamics) -> int | None:
-    """Return the seconds from the first start by which a configuration must be left; ``None`` without a start."""
+    """Return the shortest time limit that runs from the first start, in seconds, or ``None`` if there is none."""
     ways = dynamics.table.ways
     found = (ways[each.due.way].within for each in belief.configurations if each.due and not each.due.start)
     return min(found, default=None)
@@ -196,11 +197,13 @@ def limit(belief: Belief, dynamics: Dynamics) -> int | None:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """An entity that is alive: its belief, its ``last`` observation, and the last that ``led`` it, without requests.
+    """A live entity: its belief and what else must be known to process its next observation.
 
-    Of the events that may have happened to all entities, the belief takes the first ``assumed`` into account.  It may
-    rest on those from number ``rested`` on, and on the entity's ``own``.  ``starts`` are those of the belief.  ``late``
-    are configurations that remain possible only if a time limit was broken.
+    ``last`` is the last observation.  ``led`` is the last one that may have moved the entity or showed its state.
+    Requests do not count for either.  Of the events that may have happened to all entities, the belief takes the first
+    ``assumed`` into account.  It may rest on those from number ``rested`` on, and on the entity's ``own``.  ``starts``
+    are the starts of the time limits in the belief.  ``late`` holds configurations that are possible only if a time
+    limit was broken.
     """
 
     belief: Belief
@@ -213,19 +216,22 @@ class Life:
     late: tuple[Late, ...] = ()
 
     def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        """Take *step*, which explains *seen* on *line*."""
+        """Move to the belief after *step*, which explains *seen* on *line*."""
         self.belief = step.to
         if step.starts or self.starts:
             now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def plain(self) -> bool:
-        """Check whether compiled code can represent this life: one start at most, nothing late, and nothing assumed."""
+        """Check whether compiled code can represent this life.
+
+        There must be at most one start, at a time that fits, and nothing late or assumed.
+        """
         known = all(0 <= (each.at or 0) <= LATEST for each in self.starts)
         return known and not (self.starts[1:] or self.late or self.own or self.assumed)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits are kept when *seen* is seen, and add the others to ``late``."""
+        """Return the configurations whose time limits have not expired at *seen*.  Add the others to ``late``."""
         now = nanoseconds(seen.at) if self.starts else None
         late = defaultdict[tuple[int, Start], set[Configuration]](set)
         for each in self.belief.configurations if now is not None else ():

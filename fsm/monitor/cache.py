@@ -1,7 +1,7 @@
-"""Results shared by all monitors of one machine: how its beliefs move, and what was found out from that.
+"""Cache results that all monitors of a machine share: effects of observations and explanations of violations.
 
-Recordings judged by one machine lead to the same beliefs again and again.  The effect of an observation, and the
-explanation of a violation, depend on nothing else, so they are cached, within bounds, while the machine is in use.
+Recordings of one machine lead to the same beliefs again and again.  The effect of an observation, and the explanation
+of a violation, depend only on the belief and a few observations.  They are cached, up to a maximum size.
 """
 
 from collections import OrderedDict
@@ -19,19 +19,19 @@ from fsm.monitor.scene import Scene
 from fsm.trace import Key
 
 MACHINES: Final = 32
-"""Machines, each with the signals that a trace shows, for which results are cached."""
+"""Maximum number of :class:`Shared` results to cache, for different machines, profiles or shown signals."""
 
 KEPT: Final = 100_000
-"""Total number of configurations cached for one machine, before and after each observation."""
+"""Maximum number of configurations to cache for one machine.  Those before and after an observation both count."""
 
 
 class Shared:
-    """The dynamics of *machine* under *profile* if a trace shows the signals *seen*, with cached results.
+    """The dynamics of *machine* under *profile* for traces that show the signals *seen*, with cached results.
 
-    ``others`` are the tables of the other profiles.  ``beginning`` are the configurations of an entity in the initial
-    state, ``everything`` those of an unknown entity.  ``pairs`` are the reachable (row, state) pairs.  ``ended`` are
-    the states that no event named on the wire leaves.  ``there`` are, as bits, the states that show something else than
-    the initial state.
+    ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the initial
+    state, and ``everything`` those of an unknown entity.  ``pairs`` holds the reachable (row, state) pairs.  ``ended``
+    holds the states that no event with an RPC name leaves.  ``there`` is a bit set of the states that show something
+    other than the initial state does.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
@@ -49,12 +49,12 @@ class Shared:
         self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
-        # The configurations if only a call of the row is known to be in progress.
+        # Configurations that are possible if all that is known is that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
         self._size = 0
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
-        """Return the result of :meth:`Dynamics.observed`, cached."""
+        """Call :meth:`Dynamics.observed`, or return its cached result."""
         at = (before, seen, since)
         found = self._kept.get(at)
         if found is None:
@@ -64,7 +64,7 @@ class Shared:
         return found
 
     def explain(self, scene: Scene) -> Explained:
-        """Return the result of :func:`explain` for a *scene* of this machine, cached."""
+        """Call :func:`explain` for a *scene* of this machine, or return its cached result."""
         led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
         at = (scene.before, scene.since, scene.seen, led, scene.again)
         found = self._explained.get(at)
@@ -86,17 +86,17 @@ _SHARED: Final[OrderedDict[tuple[object, ...], Shared]] = OrderedDict()
 
 
 def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> Shared:
-    """Return what all monitors of *machine* under *profile* share if a trace shows the signals *seen*."""
-    at = (id(machine), profile, seen, outputs)  # by identity: comparing machines costs more than it saves
+    """Return the results that monitors of *machine* under *profile* share if their traces show the signals *seen*."""
+    at = (id(machine), profile, seen, outputs)  # by identity, because comparing machines costs more than it saves
     found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
-    _SHARED[at] = found  # moved to the end: the least recently used is first
+    _SHARED[at] = found  # moved to the end, so that the least recently used comes first
     if len(_SHARED) > MACHINES:
         _SHARED.popitem(last=False)
     return found
 
 
 def _ended(table: Table, state: int) -> bool:
-    """Check that no event named on the wire leaves *state*."""
+    """Check whether no event with an RPC name leaves *state*."""
     named = [row for row in table.rows if row.event.rpc]
     ways = [table.step(state, row.index) for row in named]
     return bool(named) and all(each is not None and all(way.to == state for way in each) for each in ways)

@@ -1,6 +1,6 @@
 """Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace.
 
-Called once for each distinct violation of a belief; the answers are data.
+This is done once for each distinct violation of a belief.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ from fsm.trace import Key, Line, Observation
 class Explained:
     """The diagnosis of a violation, without its entity and time.
 
-    ``after`` are the configurations left by legal traces that are one edit away; the monitor continues from these.
+    ``after`` holds the configurations left by legal traces that are one edit away.  The monitor continues from them.
     """
 
     cause: Cause
@@ -37,7 +37,7 @@ class Explained:
     limit: TimeLimit | None = None
 
     def violation(self, machine: Machine, observation: Observation, edits: Iterable[Edit], place: Line) -> Violation:
-        """Return the *observation* at *place* as a violation of *machine*, with *edits* in this order."""
+        """Return the violation of *machine* by *observation* at *place*, with *edits* in the given order."""
         return Violation(
             machine=machine.name,
             cause=self.cause,
@@ -56,7 +56,7 @@ class Explained:
 
 
 _UNHEARD: Final = "UNHEARD_OF"
-"""An error that no cell names."""
+"""The name of an error that no cell mentions."""
 
 
 def explain(scene: Scene) -> Explained:
@@ -94,9 +94,10 @@ def explain(scene: Scene) -> Explained:
 
 
 def _fault(scene: Scene) -> Fault:
-    """Return the part of the observation without which it is legal: what was shown, met or emitted; else the event.
+    """Return the part of the observation that is at fault.
 
-    If the entity may be in the state that was met, the reply is at fault.
+    This is what was shown, met or emitted if the observation is legal without it.  Otherwise it is the reply of a call,
+    or the event itself.  A met state is not at fault if the entity may be in it.
     """
     seen = scene.seen
     if seen.output:
@@ -123,10 +124,10 @@ def _fault(scene: Scene) -> Fault:
 
 
 def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
-    """Return the states in which the call may have acted, or in which something else would have been seen."""
+    """Return the states in which the call may have acted or, for other faults, the possible states of the entity."""
     if fault.met:
         return tuple(sorted(showing(scene, scene.seen.met) or acted(scene)))
-    # States with outputs still to come are possible only through hidden events.
+    # Configurations with pending outputs are possible only through hidden events, so ignore them if there are others.
     quiet = [each for each in scene.before if not each.queue]
     return tuple(sorted({each.state for each in quiet or scene.before}))
 
@@ -147,7 +148,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            # A plugin receives only events with a name on the wire.
+            # A plugin receives only events with an RPC name, so list only those if there are any.
             rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
@@ -160,7 +161,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
 
 
 def _legal_replies(scene: Scene, state: int) -> list[str]:
-    """Return the definite replies that are legal if the call acted in *state*; ``error`` stands for any error."""
+    """Return the definite replies that are legal if the call acted in *state*.  ``error`` stands for any error."""
     bit, row = 1 << state, scene.row
     before = scene.before
     if scene.seen.phase == "reply":
@@ -185,7 +186,7 @@ def _replies(scene: Scene) -> list[str]:
 
 
 def _replying(scene: Scene, reply: str) -> Key:
-    """Return the observation with another *reply*; the state that the call met is kept if it was possible."""
+    """Return the observation with *reply* instead.  Drop the state that a failed call met if it was impossible."""
     seen = scene.seen
     met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
@@ -196,7 +197,7 @@ def _may_reply(scene: Scene, way: Way) -> bool:
 
 
 def _sights(scene: Scene, state: int) -> Iterator[str]:
-    """Return what may be shown after the event, or at any time without one, if the entity is in *state* before."""
+    """Return what may be shown if the entity was in *state*: after the event, or at any time if there is none."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
@@ -209,8 +210,8 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
         case Cause.STATE:
             cells = _broken_by_sight(scene, fault, states)
         case Cause.OUTPUT if scene.row < 0:
-            # The event is unknown.  An output that no cell of the state has breaks
-            # the strongest of the clauses whose event can emit it elsewhere.
+            # Only an output was seen, not its event.  If no cell of the state emits the output, then it breaks the
+            # strongest clause of the events that can emit it in other states.
             makers = [
                 row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.illegal)
             ]
@@ -222,15 +223,15 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
 
 
 def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[int, int]]:
-    """Return the cells that contradict what was shown or met: those of the first of these that apply.
+    """Return the cells that contradict the state that was shown or met, from the first source that has any.
 
-    1. the call that was refused because of the state that it met;
+    1. the call that was refused because of the state it met;
     2. the event after which the state was shown, if that event moves entities;
     3. the last event that moved the entity, unless a state was shown with it;
     4. the event after which the state was shown;
-    5. unseen events, preferably those that can lead to what was shown, in the states shown last if these are possible;
+    5. hidden events, preferably those that can lead to the state, in the states shown last if these are possible;
     6. calls in progress;
-    7. any event that can lead to what was shown.
+    7. any event that can lead to the state.
     """
     table = scene.dynamics.table
     if fault.met and scene.seen.reply not in {"", "ok"}:
@@ -260,7 +261,7 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _leads(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
-    """Check whether an event of *row* may emit *output*, or moves entities and may leave one that *shows* this."""
+    """Check whether an event of *row* may emit *output* or, without one, may lead to a state showing *shows*."""
     ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
     if output:
         return any(output in way.emits for _, way in ways)
@@ -272,7 +273,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """Return the clause that is broken if no cell can be named: observations must follow from the machine."""
+    """Return the clause that is broken if no cell is to blame: what is seen must follow from what happened."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)
@@ -304,7 +305,7 @@ def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit
 
 
 def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
-    """Yield events that make the observation legal if one is inserted before it, according to specified cells only."""
+    """Yield the events that make the observation legal if inserted before it.  Use specified cells only."""
     dynamics = replace(scene.dynamics, silence=False)
     for row in dynamics.table.rows:
         if row.ends or row.index in dynamics.unseen or row.index == scene.row:
@@ -317,12 +318,12 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
-            signal = row.event.kind == "signal" and row.event.rpc  # the plugin's name for it
+            signal = row.event.kind == "signal" and row.event.rpc  # the name that plugins use
             yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 
 def _without(scene: Scene, fault: Fault) -> Configurations:
-    """Return the configurations without this observation; none if a shown state is at fault: sights are not dropped."""
+    """Return the configurations without the observation, or none if it only shows a wrong state."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     kept = set()
@@ -341,7 +342,7 @@ def _whatever(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
-    """Return the deviations, declared in other profiles, that allow what was seen."""
+    """Return the deviations declared in other profiles that allow what was seen."""
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:

@@ -1,4 +1,4 @@
-"""Check the fields of a status against the clauses about the state that is shown with them."""
+"""Check the fields of a status against the clauses about the state that the status shows."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -13,10 +13,10 @@ from fsm.monitor.grouping import Folder
 from fsm.trace import Line, Observation, nanoseconds
 
 Kept: TypeAlias = dict[str, dict[str, FieldValue]]
-"""By clause, the fields that must keep their values."""
+"""Maps each clause to the fields that must keep their values."""
 
 ENTITIES: Final = 65_536
-"""Entities whose fields are remembered."""
+"""Maximum number of entities whose fields are remembered."""
 
 
 def demanded(
@@ -28,8 +28,8 @@ def demanded(
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
     """Yield each clause that *machine* requires of every state showing *shown*, with its demands on the fields *seen*.
 
-    If *possible* names any of these states, the others are ignored.  *before* has, by clause, the values that must not
-    change; values that must not change from now on are added to it.
+    If *possible* names any of these states, the others are ignored.  *before* maps each clause to the values that must
+    not change.  Values that must not change from now on are added to it.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("cri-container"), "CONTAINER_RUNNING", {"started": 0, "finished": 0})
@@ -60,8 +60,8 @@ def _time(value: FieldValue) -> int | None:
 class FieldClauses:
     """Checks the statuses of one trace against the field clauses of *machine*, which may be under a profile.
 
-    Violations go to *folder*, with the known deviations of *profiles* that explain them.  ``tested`` counts how often
-    each clause was tested.
+    Violations are added to *folder*, with the known deviations of *profiles* that explain them.  ``tested`` counts how
+    often each clause was tested.
     """
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
@@ -77,19 +77,19 @@ class FieldClauses:
         return entity in self._kept
 
     def forget(self, entity: str = "") -> None:
-        """Forget the fields of *entity*, or of all entities: they may change now."""
+        """Forget the fields of *entity* (default: all entities), since they may change now."""
         if entity:
             self._kept.pop(entity, None)
         else:
             self._kept.clear()
 
     def notice(self, seen: Observation) -> None:
-        """Forget fields that may change after *seen*: an interruption, a creation, or a gap for all entities."""
+        """Forget the fields that may change after *seen*: an interruption, a creation, or a gap for all entities."""
         if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
             self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
-        """Return the violations of field clauses by *seen*; the state is one of *possible*, unless that is empty."""
+        """Return the violations of field clauses by *seen*.  If *possible* is given, the state is one of these."""
         if not seen.fields:
             return ()
         found = []
@@ -126,6 +126,6 @@ class FieldClauses:
 
 
 def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
-    """Return a checker of the statuses of *machine* against *requirements* instead of the machine's own clauses."""
+    """Return a checker that holds the statuses of *machine* to *requirements* instead of the machine's own clauses."""
     requires = {each.clause.name: each for each in requirements}
     return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

@@ -1,7 +1,7 @@
-"""Reused ids: creations that succeed under an id that was given before, or named before the creation began.
+"""Detect creations that succeed with an id that was given before, or was named before the creation began.
 
-A machine may return to its initial state, so a run may create an entity of the same name again.  In a recording of a
-runtime, names are ids, and the runtime never gives the same id twice.  The last :data:`REMEMBERED` ids are remembered.
+A machine may return to its initial state, so a run may create an entity with the same name again.  In a recording of a
+runtime, names are ids, and the runtime never gives the same id twice.  Only the last :data:`REMEMBERED` ids are known.
 """
 
 from collections import OrderedDict
@@ -15,11 +15,14 @@ from fsm.monitor.diagnosis import Explained
 from fsm.trace import Observation, nanoseconds
 
 REMEMBERED: Final = 65_536
-"""Number of ids that are remembered as given."""
+"""Maximum number of ids to remember."""
 
 
 class FreshIds:
-    """The ids given by creations, the calls that leave the initial state; without *dynamics*, none are tracked."""
+    """Tracks the ids given by creations, which are calls that leave the initial state.
+
+    Without *dynamics*, nothing is tracked.
+    """
 
     def __init__(self, dynamics: Dynamics | None) -> None:
         self._initial = dynamics.table.machine.initial if dynamics else ""
@@ -32,25 +35,28 @@ class FreshIds:
         return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
 
     def known(self, identity: str) -> bool:
-        """Check whether *identity* was given."""
+        """Check whether *identity* was given before."""
         return identity in self._given
 
     def give(self, identity: str) -> None:
-        """Record that *identity*, which is new, is given."""
+        """Record that *identity*, a new id, was given."""
         self._named.pop(identity, None)
         _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        """Record the id of *seen*, whose entity was not alive or at rest before.
+        """Record the id of *seen*, whose entity was neither alive nor at rest.
 
-        This matters only to calls with intervals.  No recording with ids and such calls has columns, so compiled code
-        need not report the ids that it meets.
+        This matters only for calls with intervals.  No recording that has both ids and such calls has columns, so
+        compiled code need not report the ids that it meets.
         """
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
-        """Return the violation if *seen*, which leaves *after*, is illegal only for its id; ``None`` if it is legal."""
+        """Return the violation if *seen* gives an id that is not fresh, or ``None`` if it does not.
+
+        *after* holds the configurations after *seen*.
+        """
         if not self.gives(seen):
             return None
         named = self._named.pop(seen.entity, None)
@@ -77,7 +83,7 @@ def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) 
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Return the calls that succeed by leaving the initial state, by name, with the clause that refuses each."""
+    """Map each call that can leave the initial state by succeeding to a clause that refuses the call."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():

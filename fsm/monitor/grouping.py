@@ -1,4 +1,4 @@
-"""Violations grouped by cause: the first few are kept whole, the others counted."""
+"""Group violations by cause.  The first few of each cause are kept whole, and the others are counted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,18 +12,18 @@ from fsm.monitor.diagnosis import Explained
 from fsm.trace import Line, Observation, key
 
 WHOLE: Final = 3
-"""Violations of one cause that are kept whole."""
+"""Maximum number of violations to keep whole per cause."""
 
 CAUSES: Final = 1_000
-"""Causes that are kept separately; violations of further causes are counted by level."""
+"""Maximum number of causes to keep separately.  Violations of further causes are counted by level."""
 
 NAMED: Final = 1_000
-"""Entities of one cause that are counted exactly."""
+"""Maximum number of entities to count per cause."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity, which may decide between the edits."""
+    """A violation that waits for the next observation of its entity, which may show which edits are likely."""
 
     observation: Observation
     place: Line
@@ -31,7 +31,7 @@ class Open:
     explained: Explained
 
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
-        """Return the violation, with its edits ranked by whether they explain *following*."""
+        """Return the violation.  Edits that explain *following* come first."""
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
@@ -55,7 +55,7 @@ class _Group:
 
 
 class Folder:
-    """Collects violations and tolerated deviations by cause; memory is bounded unless ``every`` is true.
+    """Collects violations and tolerated deviations by cause.  Memory is bounded unless *every* is true.
 
     Observations that are not ``wanted`` are left out.  ``found`` is called with each violation as soon as it is found.
     """
@@ -78,18 +78,18 @@ class Folder:
         return other
 
     def tell(self, violation: Callable[[], Violation]) -> None:
-        """Pass a *violation* to ``found``, if that is set."""
+        """Pass the violation to ``found``, if that is set."""
         if self.found is not None and self.wanted((told := violation()).observation):
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*; unless it was already *told*, pass it to ``found``."""
+        """Add *violation*.  Unless ``found`` was already *told* about it, pass it to ``found``."""
         seen = violation.observation
         if not self.wanted(seen):
             return
         if not told:
             self.tell(lambda: violation)
-        # Violations that one known deviation explains have one cause, whichever edit would make them legal.
+        # Violations that the same known deviation explains have one cause, whichever edit would make them legal.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
         if cause in self._causes or len(self._causes) < CAUSES:
@@ -103,7 +103,7 @@ class Folder:
             group.entities.add(seen.entity)
 
     def tolerate(self, machine: str, deviations: Sequence[Deviation], seen: Observation, place: Line) -> None:
-        """Add an observation that is legal only through one of *deviations*, declared by the profile of *machine*."""
+        """Record an observation that only one of *deviations*, declared by the profile of *machine*, makes legal."""
         if not self.wanted(seen):
             return
         first, *others = deviations
@@ -117,7 +117,7 @@ class Folder:
             self._each.setdefault(names, []).append(met)
 
     def findings(self) -> tuple[Finding, ...]:
-        """Return every cause, in the order of first appearance."""
+        """Return a finding for each cause in order of first appearance, then one for each level of further causes."""
         groups = [(each, False) for each in self._causes.values()] + [(each, True) for each in self._others.values()]
         return tuple(
             Finding(first=tuple(each.whole), count=each.count, entities=len(each.entities), others=others)
@@ -125,5 +125,5 @@ class Folder:
         )
 
     def tolerated(self) -> tuple[Deviated, ...]:
-        """Return every tolerated deviation, in the order of first appearance."""
+        """Return all tolerated deviations, in order of first appearance."""
         return tuple(replace(each, whole=tuple(self._each.get(names, ()))) for names, each in self._tolerated.items())

@@ -1,4 +1,4 @@
-"""The compiled part of a :class:`~fsm.monitor.automaton.BeliefAutomaton`: its entities, and the loop over a column."""
+"""The compiled part of a :class:`~fsm.monitor.automaton.BeliefAutomaton`: its entity store and its main loop."""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -8,30 +8,31 @@ from numpy.typing import NDArray
 from fsm.compiled import Bytes, Codes, Number, Numbers, alike, copied, hashed, lean, lean_inner
 
 NONE: Final = -1
-"""In place of any number: there is none."""
+"""Stored where there is no number."""
 
 ALIVE: Final = -1
 NEW: Final = -2
-"""In place of an entity's position among those at rest: it is alive, or has not been seen yet."""
+"""Stored instead of a position among the entities at rest: the entity is alive, or has not been seen yet."""
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""In place of the number of a kind: it concerns another machine, or the monitor must take it."""
+"""Stored instead of the number of a kind: it concerns another machine, or the monitor must process it."""
 
 USED, FREE, HIGH, HEAD, TAIL, RESTING, BORN, ENTITIES, OBSERVED, FULL, TEXT = range(11)
-"""Indices of the counts of a store.
+"""Indices into the counts of a store.
 
-``USED`` bytes of ``ids`` are in use; ``FREE`` slots are free below ``HIGH``, the first slot never used.  The queue is
-from ``HEAD`` to ``TAIL``, with ``RESTING`` entities at rest.  ``BORN`` lives have begun; ``ENTITIES`` and ``OBSERVED``
-are the entities and observations met.  ``FULL`` is 1 if there was no room; ``TEXT`` bytes of ids are needed.
+``USED`` is the number of bytes of ``ids`` in use.  ``FREE`` is the number of free slots below ``HIGH``, the first slot
+never used.  The queue runs from ``HEAD`` to ``TAIL`` and has ``RESTING`` entities at rest.  ``BORN`` is the number of
+lives begun.  ``ENTITIES`` and ``OBSERVED`` count the entities and observations met.  ``FULL`` is 1 if there was no
+room.  ``TEXT`` is the number of bytes that the ids of the current entities need.
 """
 
 
 class KindRows(NamedTuple):
-    """The columns of a batch with the numbers of kinds translated, and the slot of each id once it is known.
+    """The columns of a batch, and the slot of each id once it is known.
 
-    The last of ``numbers`` is for rows without a kind.  ``began`` has the slot of the entity in a row at which a time
-    limit began to run, and -1 in other rows.
+    ``numbers`` translates the kinds of the batch to those of the automaton.  Its last item is for rows without a kind.
+    ``began`` has the slot of the entity in rows where a time limit starts to run, and -1 in all others.
     """
 
     kind: Codes
@@ -46,11 +47,11 @@ class KindRows(NamedTuple):
 
 
 class StepTable(NamedTuple):
-    """The belief to which each kind leads from each belief, -1 if unknown, and the number of times each step was taken.
+    """The next belief for each belief and kind, or -1 if unknown, and the number of times each step was taken.
 
-    ``rests`` marks beliefs at rest, ``timed`` beliefs with a state that must be left in time.  ``limits`` has the
-    nanoseconds after which the first such state is overdue, -1 if no time runs.  ``asks`` marks kinds that are
-    requests, ``leads`` kinds that may move entities or show their state.
+    ``rests`` marks beliefs at rest.  ``timed`` marks beliefs with a state that has a time limit.  ``limits`` has the
+    number of nanoseconds after which the first such state is overdue, or -1 if no time limit is running.  ``asks``
+    marks kinds that are requests.  ``leads`` marks kinds that may move entities or show their state.
     """
 
     to: NDArray[np.int32]
@@ -63,7 +64,7 @@ class StepTable(NamedTuple):
 
 
 EntitySlots: TypeAlias = NDArray[np.void]
-"""The record of each entity, of type :data:`ENTITY`."""
+"""An array of entity records, of dtype :data:`ENTITY`."""
 
 ENTITY: Final = np.dtype(
     [
@@ -72,17 +73,22 @@ ENTITY: Final = np.dtype(
         ("hashed", np.uint64),
     ]
 )
-"""The record of an entity, one line of a cache.
+"""The record of an entity, which fills one cache line.
 
-``belief`` is the number of the belief, negative if compiled code may not use it; ``since`` is when its time limit
-began, or -1.  ``last`` and ``led`` are the kinds last seen and last seen to lead.  ``place`` is its position among
-those at rest.  ``born`` orders the beginnings of lives.  ``owner`` is the number, counted over all batches, of the id
-that was last looked up.  ``begins`` and ``length`` locate the text of its id, ``hashed`` is the hash.
+``belief`` is the number of the belief, or negative if compiled code may not use it.  ``since`` is when its time limit
+began, or -1.  ``last`` is the last kind observed, and ``led`` is the last one that leads.  ``place`` is the position
+among the entities at rest.  ``born`` orders entities by when they became alive.  ``owner`` is the number, counted over
+all batches, of the id that was last looked up.  ``begins`` and ``length`` locate the text of the id in the store.
+``hashed`` is its hash.
 """
 
 
 class SlotStore(NamedTuple):
-    """A hash table of slots (plus 1; 0 is empty), the text of ids, the queue of those at rest, free slots, counts."""
+    """The ids of all entities, and the slots that have their records.
+
+    ``buckets`` is a hash table of slot numbers plus 1, where 0 means empty.  ``ids`` holds the text of the ids.
+    ``queue`` has the slots of entities at rest, and ``free`` the unused slots.
+    """
 
     buckets: Codes
     ids: Bytes
@@ -92,7 +98,7 @@ class SlotStore(NamedTuple):
 
 
 def steps_for(beliefs: int, kinds: int) -> StepTable:
-    """Return an empty table with room for *beliefs* and *kinds*."""
+    """Return an empty table with room for *beliefs* beliefs and *kinds* kinds."""
     return StepTable(
         np.full((beliefs, kinds), NONE, np.int32),
         np.zeros((beliefs, kinds), np.int64),
@@ -105,7 +111,7 @@ def steps_for(beliefs: int, kinds: int) -> StepTable:
 
 
 def widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
-    """Return *table* with room for *beliefs* and *kinds*."""
+    """Return a copy of *table* with room for *beliefs* beliefs and *kinds* kinds."""
     wider = steps_for(beliefs, kinds)
     old = table.to.shape
     wider.to[: old[0], : old[1]], wider.taken[: old[0], : old[1]] = table.to, table.taken
@@ -115,7 +121,7 @@ def widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
 
 
 def slots_for(size: int) -> EntitySlots:
-    """Return room for *size* entities, each aligned to a line of the cache."""
+    """Return *size* empty entity slots, each aligned to a cache line."""
     line = ENTITY.itemsize
     room = np.zeros(line * (size + 1), np.uint8)
     start = -room.ctypes.data % line
@@ -135,7 +141,7 @@ def store_for(size: int, text: int, most: int) -> SlotStore:
 
 @lean_inner
 def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
-    """Return the slot of an id, or -1."""
+    """Return the slot of an id, or -1 if it has none."""
     last = np.uint64(store.buckets.shape[0] - 1)
     at = mixed & last
     while store.buckets[at]:
@@ -152,7 +158,7 @@ def found(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: Enti
 
 @lean_inner
 def entered(text: Bytes, start: Number, end: Number, mixed: np.uint64, slots: EntitySlots, store: SlotStore) -> Number:
-    """Enter an id that has no slot yet; return its slot, or -1 if there is no room."""
+    """Give an id its first slot.  Return the slot, or -1 if there is no room."""
     counts, size = store.counts, end - start
     slot = np.int64(store.free[counts[FREE] - 1]) if counts[FREE] else counts[HIGH]
     fits = slot < slots.shape[0] and slots[slot]["length"] == size  # reuse the text of a removed id of the same length
@@ -204,7 +210,7 @@ def removed(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
 
 @lean_inner
 def rested(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> None:
-    """Append the entity in *slot* to those at rest; forget the oldest beyond *most*."""
+    """Append the entity in *slot* to the queue of those at rest.  Forget the oldest beyond *most*."""
     queue, counts = store.queue, store.counts
     size = queue.shape[0]
     if counts[TAIL] - counts[HEAD] == size:  # compact: drop entities that have left the queue
@@ -230,7 +236,7 @@ def rested(slot: Number, most: Number, slots: EntitySlots, store: SlotStore) -> 
 
 @lean
 def slot_of(text: Bytes, slots: EntitySlots, store: SlotStore, *, enter: bool) -> Number:
-    """Return the slot of the id *text*; if it has no slot, return -1, or with *enter* a new slot."""
+    """Return the slot of the id *text*, or -1 if it has none.  If *enter*, give it a slot if there is room."""
     mixed = hashed(text, 0, text.shape[0])
     slot = found(text, 0, text.shape[0], mixed, slots, store)
     return entered(text, 0, text.shape[0], mixed, slots, store) if slot < 0 and enter else slot
@@ -250,7 +256,7 @@ def remove(slot: Number, slots: EntitySlots, store: SlotStore) -> None:
 
 @lean
 def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
-    """Enter all entities into *store*, which has more room, and drop the ids that are no longer used."""
+    """Move all entities to *store*, which has more room than *before*, and drop ids that are no longer used."""
     last = np.uint64(store.buckets.shape[0] - 1)
     used = 0
     for at in range(before.buckets.shape[0]):
@@ -273,7 +279,10 @@ def move(slots: EntitySlots, before: SlotStore, store: SlotStore) -> None:
 def looked_up(
     rows: KindRows, entity: Number, base: Number, unseen: Number, slots: EntitySlots, store: SlotStore
 ) -> Number:
-    """Return the slot of *entity* of a batch, entering it if new; -1 if it means all entities or there is no room."""
+    """Return the slot of id number *entity* of the batch.  Give the id a slot if it is new.
+
+    Return -1 if the id is empty, which stands for all entities, or if there is no room.
+    """
     start, end = rows.starts[entity], rows.ends[entity]
     if start == end:
         return NONE
@@ -291,7 +300,7 @@ def looked_up(
 
 @lean_inner
 def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
-    """Begin a life of the entity in *slot*, which was at rest or not seen yet."""
+    """Mark the entity in *slot* as alive.  It was at rest or not seen yet."""
     if slots[slot]["place"] == NEW:
         counts[ENTITIES] += 1
     else:
@@ -305,7 +314,7 @@ def born(slot: Number, slots: EntitySlots, counts: Numbers) -> None:
 def in_time(
     rows: KindRows, row: Number, before: Number, to: Number, slot: Number, table: StepTable, slots: EntitySlots
 ) -> bool:
-    """Check that no time limit of the entity in *slot* is known to have passed at the time of *row*."""
+    """Check that no time limit of the entity in *slot* is known to have expired by the time of *row*."""
     if not (table.timed[before] or table.timed[to]):
         return True
     since, now = slots[slot]["since"], rows.at[row]
@@ -314,7 +323,7 @@ def in_time(
 
 @lean_inner
 def moved(slot: Number, to: Number, row: Number, rows: KindRows, table: StepTable, slots: EntitySlots) -> None:
-    """Set the belief in the entity in *slot* to number *to*, and note when a time limit begins."""
+    """Set the belief about the entity in *slot* to number *to*.  Record the start of a time limit."""
     before, slots[slot]["belief"] = slots[slot]["belief"], to
     if table.limits[to] < 0:
         slots[slot]["since"] = NONE
@@ -333,10 +342,10 @@ def run(
     slots: EntitySlots,
     store: SlotStore,
 ) -> Number:
-    """Take observations from number *first* on; return the number of the first that the monitor must take.
+    """Process observations from row *first* on, and return the number of the first row that the monitor must process.
 
-    The loop also stops if there is no room for an entity.  ``base`` is the number of ids in earlier batches, ``unseen``
-    the belief in an entity not seen yet.
+    The loop also stops if there is no room for an entity.  *base* is the number of ids in earlier batches.  *unseen* is
+    the belief about an entity that has not been seen yet.
     """
     counts = store.counts
     for row in range(first, rows.kind.shape[0]):
@@ -347,7 +356,7 @@ def run(
             return row
         entity = np.int64(rows.entity[row])
         slot = np.int64(rows.slots[entity])
-        if slot < 0 or slots[slot]["owner"] != base + entity:  # inline: a call would pass all arrays one by one
+        if slot < 0 or slots[slot]["owner"] != base + entity:  # inline, as a call would pass every array separately
             slot = np.int64(looked_up(rows, entity, base, unseen, slots, store))
         before = slots[slot]["belief"] if slot >= 0 else NONE
         to = table.to[before, kind] if before >= 0 else NONE

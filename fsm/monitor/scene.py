@@ -1,4 +1,4 @@
-"""The context of a violation: the belief before it, and the observations that led to it."""
+"""The context of a violation: the belief before it and the observations that led to it."""
 
 from dataclasses import dataclass
 
@@ -13,10 +13,11 @@ from fsm.trace import Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scene:
-    """A belief, the observation ``seen``, and the last earlier observation that ``led`` the entity or showed its state.
+    """An illegal observation ``seen``, and the belief ``before`` it.
 
-    ``since`` are the states, as bits, in which an unrecorded call may have acted.  ``again`` is true if the last event
-    seen to end was the same event.
+    ``led`` is the last earlier observation that may have moved the entity or showed its state.  ``others`` are the
+    tables of the other profiles.  ``since`` is a bit set of the states in which an unrecorded call may have acted.
+    ``again`` is true if the last event seen to end was the same event.
     """
 
     dynamics: Dynamics
@@ -29,7 +30,7 @@ class Scene:
 
     @property
     def row(self) -> int:
-        """The row of the event; -1 if only a state or an output was seen."""
+        """The row of the event, or -1 if only a state or an output was seen."""
         return self.dynamics.row(self.seen.event)
 
     def left(self, seen: Key) -> Configurations:
@@ -39,7 +40,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The illegal part of an observation: its cause and text; ``met`` if it concerns the state met by a call."""
+    """The illegal part of an observation: its cause and text.  ``met`` is true if it concerns the state a call met."""
 
     cause: Cause
     illegal: str
@@ -47,7 +48,7 @@ class Fault:
 
 
 def showing(scene: Scene, met: str) -> set[int]:
-    """Return the states in which the event may have acted and that show *met*; without *met*, all such states."""
+    """Return the states showing *met* in which the event may have acted, or all of them if *met* is empty."""
     shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
     return {state for state in acted(scene) if not met or shows[state] == met}
 

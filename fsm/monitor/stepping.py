@@ -1,4 +1,4 @@
-"""The step from a belief by an observation, and what is found on the way."""
+"""Compute the steps that observations take from beliefs, and diagnose those that are illegal."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,14 +18,15 @@ NOTHING: Final = "nothing observed"
 """Note on an observation without content."""
 
 UNRECORDED: Final = "reply not recorded"
-"""Note on a call that ended with an unrecorded reply."""
+"""Note on a call whose reply was not recorded."""
 
 
 class Stepping:
-    """The steps of one monitor.
+    """Computes the steps of one monitor.
 
-    ``everything`` is the belief in an unknown entity.  Events called *anew* create or interrupt an entity, so their
-    steps are never plain.  Missing replies are noted in traces written for this machine (*own*), not in logs.
+    *everything* is the belief about an unknown entity.  Events in *anew* create or interrupt an entity, so their steps
+    are never plain.  If *own*, the trace was written for this machine, and missing replies are noted.  In logs they are
+    not.
     """
 
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
@@ -36,13 +37,13 @@ class Stepping:
 
     @contextmanager
     def told(self) -> Iterator[dict[str, frozenset[tuple[int, int]]]]:
-        """Collect, while the context is open, the cells that the last step of each entity certainly exercised."""
+        """While the context is open, collect the cells that the last step of each entity certainly exercised."""
         self._told = {}
         yield self._told
         self._told = None
 
     def in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step of *life* by *seen*; if only late configurations explain *seen*, it breaks a time limit."""
+        """Return the step of *life* for *seen*.  If only late configurations explain it, it breaks a time limit."""
         if not life.starts and not life.late:
             return self.take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
@@ -64,7 +65,7 @@ class Stepping:
         return self._broken(life.belief, what, overdue(self._dynamics.table, broken, place))
 
     def take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Return the step from *before*, and count it."""
+        """Return the step from *before* for *seen*, and count it."""
         step = before.next.get(key(seen)) or self.step(before, seen, life)
         step.taken += 1
         if self._told is not None:
@@ -72,7 +73,7 @@ class Stepping:
         return step
 
     def step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Compute the step from *before*, and remember it there unless it is a violation."""
+        """Compute the step from *before* for *seen*.  Unless the step is a violation, store it."""
         what = key(seen)
         try:
             self._beliefs.charge(before)
@@ -94,7 +95,10 @@ class Stepping:
         return step
 
     def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
-        """Return the configurations at *seen*, and a note; a call whose request is missing may be in any state."""
+        """Return the configurations before *seen*, and a note if the request of its call is missing.
+
+        Such a call may have begun in any state.
+        """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
@@ -131,7 +135,7 @@ class Stepping:
         return step
 
     def leads(self, seen: Key) -> bool:
-        """Check whether *seen* may have moved an entity or shows its state; a request does neither."""
+        """Check whether *seen* may have moved an entity or shows its state.  A request does neither."""
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 

@@ -1,4 +1,4 @@
-"""States that are not left in time."""
+"""Explain violations of time limits: states that were not left in time."""
 
 from typing import NamedTuple
 
@@ -10,7 +10,7 @@ from fsm.trace import Line
 
 
 class Start(NamedTuple):
-    """The start of a time limit: its time in nanoseconds, if known, and its line."""
+    """The start of a time limit: its time in nanoseconds, or ``None`` if unknown, and its line."""
 
     at: int | None
     line: int | Line
@@ -25,7 +25,7 @@ class Late(NamedTuple):
 
 
 def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """Return the explanation of a broken time limit at *place*, if only *late* explains the observation."""
+    """Explain the time limit that is broken because only *late* explains the observation at *place*."""
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line

@@ -1,7 +1,7 @@
-"""Candidate properties of a machine, read off its cells and worded in the property language.
+"""Candidate properties of a machine, derived from its cells and written in the property language.
 
-A candidate is a guess at what the machine's author may have meant; :mod:`~fsm.mutation.suggestions` finds out whether
-it holds, and which errors break it. The candidates that say most come first.
+A candidate is a guess at what the machine's author may have meant. :mod:`~fsm.mutation.suggestions` finds out whether
+it holds and which errors break it. The strongest candidates come first.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ ClaimWords: TypeAlias = Mapping[str, str | list[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A property that a machine may have; ``event`` is the event that it is about, empty if it is about several."""
+    """A property that a machine may have. ``event`` is empty if the property is about several events."""
 
     name: str
     kind: str
@@ -34,7 +34,7 @@ class Candidate:
 
 
 def candidates(machine: Machine) -> Iterator[Candidate]:
-    """Yield properties that *machine* may have and that an error in it would break; names may repeat.
+    """Yield properties that *machine* may have and that an error in it would break. Names may repeat.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in candidates(load("cri-pod"))][:2]
@@ -54,7 +54,7 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """A reading of *machine*'s cells in the reachable states ``met``, which words conditions about them."""
+    """Reads the cells of ``machine`` in the reachable states ``met`` and words conditions about them."""
 
     machine: Machine
     met: tuple[str, ...]
@@ -65,7 +65,7 @@ class _Reading:
 
     @cached_property
     def unclear(self) -> frozenset[str]:
-        """Names that are ambiguous in a condition: words of the language, and names of both an event and a state."""
+        """Names that are ambiguous in a condition: keywords, and names of both an event and a state."""
         events = {name for event in self.machine.events.values() for name in (event.name, event.rpc)}
         return WORDS | (events & set(self.machine.states))
 
@@ -76,18 +76,18 @@ class _Reading:
         return f"{event} happens" if event in self.unclear else event
 
     def now(self, states: Collection[str]) -> str:
-        """Word the condition that the state is one of *states*."""
+        """Return the condition that the state is one of *states*."""
         return _some(f"is {each}" if each in self.unclear else each for each in states)
 
     def before(self, states: Collection[str]) -> str:
-        """Word the condition that the state was one of *states*; empty if it cannot have been another."""
+        """Return the condition that the state was one of *states*, or an empty string if that is always true."""
         rest = [each for each in self.met if each not in states]
         if len(rest) == 1 and len(states) > 1:
             return f"not was {rest[0]}"
         return _some(f"was {each}" for each in states) if rest else ""
 
     def cited(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
-        """Return the weakest level of *clauses* and, if they share one source, that, else the machine's."""
+        """Return the weakest level of *clauses* and their source, or the machine's source if theirs differ."""
         found = list(clauses)
         level: Level = min((each.level for each in found), key=LEVELS.index, default="observed")
         sources = {each.source for each in found}
@@ -103,7 +103,7 @@ class _Reading:
         return [event.cells[state].clause for event in events for state in states]
 
     def never_again(self) -> Iterator[Candidate]:
-        """Yield claims that some states are never reached again from a state."""
+        """Yield claims that certain states are never reached again from a given state."""
         after = {state: self._after(state) for state in self.met}
         groups: dict[tuple[str, ...], list[str]] = {}
         for state in self.met:
@@ -131,7 +131,7 @@ class _Reading:
         return frozenset(found)
 
     def ways(self, event: Event, state: str) -> Iterator[Outcome]:
-        """Yield the outcomes of *event* in *state*, and of the end of a call of it in progress there."""
+        """Yield the outcomes of *event* in *state*, including those of a call that ends there."""
         yield from outcomes(event.cells[state], state, event.kind) or ()
         if state in event.ends:
             yield from event.ends[state].outcomes
@@ -153,7 +153,7 @@ class _Reading:
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
 
     def entered(self) -> Iterator[Candidate]:
-        """Yield claims that only certain events lead to a state."""
+        """Yield, for each state, the claim that only certain events lead to it."""
         for state in self.met:
             by = {
                 event.name
@@ -169,13 +169,13 @@ class _Reading:
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, clauses)
 
     def acts(self, event: Event) -> str:
-        """Word the condition that *event* happens, or that a call of it ends."""
+        """Return the condition that *event* happens or that a call to it ends."""
         if event.ends:
             return f"{self.happens(event.name)} or {event.name} replies ok or {event.name} replies {ANY_ERROR}"
         return self.happens(event.name)
 
     def outputs(self) -> Iterator[Candidate]:
-        """Yield claims that only certain events emit an output."""
+        """Yield, for each output, the claim that only certain events emit it."""
         for output in self.outputs_known:
             events = [
                 event
@@ -190,7 +190,7 @@ class _Reading:
 
 
 _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""The target of an outcome (empty if the state stays), its replies, and its outputs."""
+"""The target of an outcome (empty if the state does not change), its replies, and its outputs."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -264,7 +264,7 @@ class _OfEvent:
         return _all(self.reading.happens(self.event.name), self.reading.before(states))
 
     def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
-        """Yield claims about the exact effects of the event, one for all states in which they are the same."""
+        """Yield a claim about the exact effects of the event for each group of states in which they are the same."""
         groups: dict[frozenset[_Effect], list[str]] = {}
         for state, found in self._row(ends=ends).items():
             groups.setdefault(frozenset(_effect(way, state) for way in found), []).append(state)
@@ -325,7 +325,7 @@ def _effect(way: Outcome, state: str) -> _Effect:
 
 
 def _told(effect: _Effect) -> str:
-    """Describe an outcome with this *effect*, as a part of a sentence."""
+    """Describe an outcome with this *effect* as a verb phrase."""
     to, replies, emits = effect
     replied = (
         f"replies {_either([f'any {each}' if each == ANY_ERROR else each for each in replies])}" if replies else ""

@@ -1,6 +1,6 @@
 """Machines that differ from an original in a single cell.
 
-The change is an error that an author could make: another target, kind, reply or output, or a missing alternative.
+The change is an error that an author could make: a wrong target, kind, reply or output, or a missing alternative.
 """
 
 from collections.abc import Iterator
@@ -13,7 +13,10 @@ from fsm.language.build.events import endless, in_progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with a change, ``name``, to the cell of ``event`` in ``state``, or to its end there if ``ends``."""
+    """A machine with one change to the cell of ``event`` in ``state``.
+
+    If ``ends`` is true, the change is to the end of a call that is in progress in that state.
+    """
 
     name: str
     event: str
@@ -26,7 +29,7 @@ class Mutant:
 def mutants(machine: model.Machine) -> Iterator[Mutant]:
     """Yield every mutant of *machine*, in the order of its events and states, each with a unique name.
 
-    Each is well formed, and its changed cell has a different meaning. Two mutants may be equal.
+    Each mutant is well formed, and its changed cell has a different meaning. Two mutants may be equal.
 
     >>> from fsm.language.library import load
     >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
@@ -57,7 +60,7 @@ class _Making:
     outputs: tuple[str, ...]
 
     def mutant(self, name: str, cell: model.Cell) -> Mutant | None:
-        """Return the machine with *cell* here, without unreachable ends; ``None`` if some call would never end."""
+        """Return the machine with *cell* in this place, or ``None`` if some call would then never end."""
         event = self.event
         if isinstance(cell, model.Moves) and self.ends:
             changed = replace(event, ends={**event.ends, self.state: cell})
@@ -69,7 +72,7 @@ class _Making:
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
 
     def changes(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield changed cells with their names; the same cell may occur under several names."""
+        """Yield changed cells with their names. The same cell may occur under several names."""
         yield from self._kinds(cell)
         match cell:
             case model.Moves(outcomes=ways):
@@ -95,7 +98,7 @@ class _Making:
                 assert_never(cell)
 
     def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield the cell as one of another kind; an end can only be of the kind ``Moves``."""
+        """Yield cells of other kinds. The end of a call has none, because it is always of kind ``Moves``."""
         clause, line = cell.clause, cell.line
         kinds: dict[str, model.Cell] = {"ignored": model.Ignores(clause=clause, line=line)}
         if self.event.kind == "call":
@@ -137,7 +140,7 @@ class _Making:
 
 
 def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
-    """Return the effect of *cell* in *state* without the names of its outcomes."""
+    """Return the effect of *cell* in *state*, ignoring the names of its outcomes."""
     ways = model.outcomes(cell, state, kind)
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 

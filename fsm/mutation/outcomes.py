@@ -1,9 +1,9 @@
-"""Outcomes of the mutants of a machine or a system: the properties that each breaks, or that it is equivalent.
+"""Find out which properties each mutant of a machine or system breaks, and which mutants are equivalent.
 
-A system of many copies has many states, and most errors show with one copy of each part, so a mutant is checked there
-first. A mutant that breaks no property there is checked in the system itself, in the largest cone that the properties
-need. If it takes the same steps there in every state, or is bisimilar, it is equivalent; if not, every property is
-checked.
+A system with many copies has many states, and most errors show up with one copy of each part. So a mutant is first
+checked in a smaller system. If it breaks no property there, it is checked in the full system, within the largest cone
+that the properties need. It is equivalent if it takes the same steps in every state of the cone or is bisimilar.
+Otherwise, every property is checked.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
 
 _CONES: Final = 4
-"""Number of cones of a system whose reachable states are cached."""
+"""Maximum number of cones of a system whose reachable states are cached."""
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MutationOutcome(Generic[M_co]):
-    """The ``killers`` of a mutant: the properties, of those ``asked``, that it breaks; or that it is ``equivalent``."""
+    """The properties among ``asked`` that a mutant breaks (its ``killers``), and whether it is ``equivalent``."""
 
     mutant: M_co
     killers: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class MutationOutcome(Generic[M_co]):
 
     @property
     def survives(self) -> bool:
-        """True if it is not equivalent and breaks no property."""
+        """True if the mutant is not equivalent and breaks no property."""
         return not self.killers and not self.equivalent
 
 
@@ -62,10 +62,9 @@ def mutation_outcomes(
 ) -> Iterator[MutationOutcome[Mutant]]:
     """Yield the outcome of each mutant of *machine* under *profile*.
 
-    Properties that compare the machine with another take long; only mutants that break no other property are checked
-    against them. Properties that are not as stated of the machine itself kill nothing; *unsound* is called with their
-    names. If *whole* is false, one killer is enough, and others are not looked for. *advanced* is called after each
-    mutant.
+    Properties that do not hold as stated on the original machine are not used, and *unsound* is called with their
+    names. Properties that compare two machines are slow, so they are checked only for mutants that no other property
+    kills. If *whole* is false, stop at the first property that kills a mutant. *advanced* is called after each mutant.
     """
     profiled = machine.under(profile)
     table = tabulate(profiled)
@@ -83,7 +82,7 @@ def mutation_outcomes(
         if not found and not equivalent:
             asked = sound
             found = killers(slow, steps, profile, whole=whole)
-        if found and not whole:  # the next mutant is similar, so try its killer first
+        if found and not whole:  # the next mutant is similar, so try this killer first
             quick.sort(key=lambda each: each.name != found[0])
         names = frozenset(each.name for each in asked)
         yield MutationOutcome(mutant=mutant, killers=found, asked=names, equivalent=equivalent)
@@ -91,10 +90,10 @@ def mutation_outcomes(
 
 
 def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
-    """Return the steps of *mutant*; steps that it shares with its machine are taken from *stepping*."""
+    """Return the steps of *mutant*. Steps that it shares with the original machine are taken from *stepping*."""
     table = machine_table(stepping.table)
     changed = tabulate(mutant.machine, like=table)
-    # The numbers of rows differ if a call takes time in only one of the two.
+    # The tables have different numbers of rows if a call takes time in only one of the machines.
     alike = len(changed.rows) == len(table.rows)
     return StepCache(changed, like=stepping if alike else None, but=table.states.index(mutant.state))
 
@@ -102,13 +101,13 @@ def steps_of(mutant: Mutant, stepping: StepCache) -> StepCache:
 def killers(
     properties: Iterable[Property], steps: StepCache | Cones, profile: str | None, *, whole: bool = True
 ) -> tuple[str, ...]:
-    """Return the names of the *properties* that are not as stated, or only the first of them if *whole* is false."""
+    """Return the names of the *properties* that do not hold as stated, or only the first one if *whole* is false."""
     broken = (each.name for each in properties if not as_stated(decide(each, steps, profile=profile)))
     return tuple(islice(broken, None if whole else 1))
 
 
 def as_stated(checked: Checked) -> bool:
-    """Check whether the property is proved, is undecided, or fails as its file expects."""
+    """Check whether the property is proved, is undecided, or fails in the way that its file expects."""
     return not checked.unexpected if checked.expected else isinstance(checked.verdict, Proved | Undecided)
 
 
@@ -122,10 +121,11 @@ def joint_mutation_outcomes(
     advanced: Callable[[], None] = lambda: None,
     unsound: Callable[[tuple[str, ...]], None] = lambda _: None,
 ) -> Iterator[MutationOutcome[JointMutant]]:
-    """Yield the outcome of each of *mutants* of the system under *profile*; *smaller* is the system with fewer copies.
+    """Yield the outcome of each of *mutants* of the system under *profile*.
 
-    Properties that are not as stated of the system itself kill nothing; *unsound* is called with their names. If
-    *whole* is false, one killer is enough, and others are not looked for. *advanced* is called after each mutant.
+    *smaller* is the same system with fewer copies. Properties that do not hold as stated on the original system are not
+    used, and *unsound* is called with their names. If *whole* is false, stop at the first property that kills a mutant.
+    *advanced* is called after each mutant.
     """
     full = _Scope(specification, profile)
     small = _Scope(smaller, profile) if smaller else full
@@ -135,7 +135,7 @@ def joint_mutation_outcomes(
     for mutant in mutants:
         likely = sorted(asked, key=lambda name: mutant.event not in mentioned[name])
         outcome = _outcome(mutant, full, small, likely, whole=whole)
-        if outcome.killers:  # the next mutant is similar, so try its killer first
+        if outcome.killers:  # the next mutant is similar, so try this killer first
             asked.sort(key=lambda name: name != outcome.killers[0])
         yield outcome
         advanced()
@@ -155,7 +155,7 @@ def _outcome(
 
 
 class _Scope:
-    """A system, its properties, the largest cone that they need, and, computed once, everything that mutants share."""
+    """A system, its properties, the largest cone that they need, and cached results that all mutants share."""
 
     def __init__(self, specification: Specification[System], profile: str | None) -> None:
         self.profile = profile
@@ -168,25 +168,25 @@ class _Scope:
 
     @cached_property
     def broken(self) -> tuple[str, ...]:
-        """The properties that are not as stated of the original system."""
+        """The names of the properties that do not hold as stated on the original system."""
         return killers(self.stated.values(), self.cones(self.system), self.profile)
 
     @property
     def sound(self) -> list[str]:
-        """The properties that are as stated of the original system."""
+        """The names of the properties that hold as stated on the original system."""
         return [name for name in self.stated if name not in self.broken]
 
     def cones(self, system: System) -> Cones:
-        """Return the cones of *system*, which must have the same parts."""
+        """Return the cones of *system*, which must have the same parts as the original."""
         return Cones(system=system, tables=self.tables)
 
     def table(self, system: System, cone: frozenset[int]) -> SystemTable:
-        """Return the table of *cone* of *system*, which must have the same parts."""
+        """Return the table of *cone* of *system*, which must have the same parts as the original."""
         return SystemTable(system, cone=cone, tables=self.tables)
 
 
 class _Changed:
-    """The *system* of a mutant, in the cone that the properties need of it and of the original."""
+    """A mutated *system*, restricted to the cone that the properties need in it and in the original."""
 
     def __init__(self, scope: _Scope, system: System) -> None:
         self.scope = scope
@@ -194,7 +194,7 @@ class _Changed:
         self.cone = Influence(system, scope.tables).cone(scope.largest)
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
-        """Return the broken properties among *asked*, in file order, or if *whole* is false the first asked of them."""
+        """Return the properties in *asked* that are broken, in file order. Stop at the first if *whole* is false."""
         stated = self.scope.stated
         found = killers(
             (stated[name] for name in asked), self.scope.cones(self.system), self.scope.profile, whole=whole
@@ -202,9 +202,9 @@ class _Changed:
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Check whether the mutant takes the same steps in every state that the original can reach.
+        """Check whether the mutant takes the same steps as the original in every state that the original can reach.
 
-        If *named* is true, the ways must have the same names too.
+        If *named* is true, the names of the ways must also be the same.
         """
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 

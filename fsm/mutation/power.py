@@ -1,9 +1,9 @@
-"""The power of the judge: how many illegal single edits of a recording it notices, and how many false alarms it raises.
+"""Measure the judge's power: how many illegal edits of a recording it detects, and how many false alarms it raises.
 
 An edit is *illegal without doubt* in four cases. An entity that it touches contradicts its contract in the strict
-reading (:mod:`fsm.mutation.strict_reading`), and did not before. A container is started in a pod that was stopped. A
-status shows a time or an exit code that differs from another line's. Or a plugin that was told of a call before its
-reply no longer is. ``docs/reference/power.md`` gives the reasons.
+reading (:mod:`fsm.mutation.strict_reading`), but did not do so before the edit. A container is started in a pod that
+has been stopped. Two statuses show different times or exit codes. A plugin is no longer told of a call before the
+reply. ``docs/reference/power.md`` gives the reasons.
 """
 
 import random
@@ -30,21 +30,21 @@ from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]
 ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
-"""Another violation of a MUST than before the edit; only a weaker finding; no new finding."""
+"""A new violation of a MUST is *caught*. Only weaker new findings are a *surprise*. No new finding means *missed*."""
 
 CONTRACTS: Final = {
     RecordingKind.CALLS: {CONTAINER: "cri-container", POD: "cri-pod"},
     RecordingKind.LOG: {CONTAINER: "cri-container", POD: "cri-pod"},
     RecordingKind.EVENTS: {CONTAINER: "plugin-container", POD: "plugin-pod"},
 }
-"""The contracts for the strict reading of each kind of recording; a log is read as the calls in it."""
+"""Maps each kind of recording to the contracts for its strict reading. A log is read as the calls in it."""
 
 _Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegality:
-    """The reason why an edited recording is illegal: the contradicted cell of ``machine``, and ``acts`` as proof."""
+    """The reason why an edited recording is illegal: a contradicted cell of ``machine``, with ``acts`` as proof."""
 
     machine: str
     cell: str
@@ -63,9 +63,10 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The judge's answers to ``tried`` of the possible ``edits`` of a recording, if they are illegal without doubt.
+    """The judge's answers to those edits of a recording that are illegal without doubt.
 
-    ``alarms`` counts the violations of a MUST in the unedited recording, ``surprises`` the weaker findings.
+    ``edits`` is the number of possible edits, of which ``tried`` were tried. ``alarms`` is the number of violations of
+    a MUST in the unedited recording, and ``surprises`` is the number of weaker findings in it.
     """
 
     name: str
@@ -91,10 +92,10 @@ def power_over(
     limit: int = 0,
     advanced: Callable[[], None] = lambda: None,
 ) -> Power:
-    """Judge every edit of the recording in the file *name*, or *limit* edits chosen by *seed*.
+    """Judge every edit of the recording in the file *name*, or *limit* edits chosen at random with *seed*.
 
-    It is judged under *profile*, together with *calls*, the calls of the same run. *assume* tells where the judge
-    assumes restarts. *advanced* is called after each edit.
+    The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* says where the
+    judge assumes restarts. *advanced* is called after each edit.
     """
     reading = _StrictReading(name, calls, profile, assume)
     every = list(reading.edits())
@@ -142,7 +143,7 @@ def _alarms(judged: Judged) -> _Alarms:
 
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
-    """Return the lines of the file *name*; if *json*, with the blanks after colons and commas that edits expect."""
+    """Return the lines of the file *name*. JSON lines get the spaces after colons and commas that edits expect."""
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
     return [_spaced(line) if json else line for line in lines]
 
@@ -183,7 +184,7 @@ class _StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return why *edit*, which results in *lines*, is illegal without doubt; ``None`` if there is doubt."""
+        """Return why *edit*, which results in *lines*, is illegal without doubt, or ``None`` if there is doubt."""
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             if entity[1] in touched or read.pods.get(entity[1]) in touched:
@@ -224,7 +225,7 @@ class _StrictReading:
         if self.kind is RecordingKind.LOG and of == CONTAINER:
             fresh &= (POD, read.pods.get(identity, "")) in read.fresh
         if self.kind is not RecordingKind.CALLS and not fresh:
-            return None  # in logs and events, the state of other entities, and their calls in progress, are not known
+            return None  # logs and events do not show the initial state and pending calls of older entities
         acts, unseen = read.during(entity), ["exit"]
         if self.kind is RecordingKind.EVENTS:
             acts, unseen = read.acts.get(entity, []), []

@@ -1,7 +1,7 @@
-"""The acts on each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
+"""Extract the acts on each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
 
-They are read from the lines, independently of observations. Uncertain facts are left open: shortened ids, containers
-whose pod is not known, and calls that were given up.
+They are read from the lines, independently of observations. Uncertain facts are left open, such as shortened ids,
+containers whose pod is unknown, and calls that the client gave up on.
 """
 
 import re
@@ -21,7 +21,7 @@ from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.recordings.restarts import Restarts
 
 Entity: TypeAlias = tuple[str, str]
-"""The kind of an entity and its id."""
+"""The kind and the id of an entity."""
 
 FULL: Final = re.compile(r"[0-9a-f]{64}")
 _ON: Final = re.compile(r'^(\w+?) (?:within sandbox |for )?"([0-9a-f]+)"(.*)', re.DOTALL)
@@ -42,9 +42,9 @@ _TOLD: Final = {
 
 @dataclass(slots=True, kw_only=True)
 class RecordedActs:
-    """The acts on each entity, and the ``rooms`` in which the runtime may have restarted.
+    """The acts on each entity, and the intervals (``rooms``) in which the runtime may have restarted.
 
-    ``fresh`` are the entities that did not exist before the recording; ``pods`` maps containers to their pods.
+    ``fresh`` holds the entities that did not exist before the recording. ``pods`` maps containers to their pods.
     """
 
     acts: dict[Entity, list[RecordedAct]] = field(default_factory=lambda: defaultdict(list))
@@ -53,7 +53,7 @@ class RecordedActs:
     pods: dict[str, str] = field(default_factory=dict)
 
     def made(self, act: RecordedAct, identity: str, pod: str = "") -> None:
-        """Add *act*, which made the entity *identity* in *pod*."""
+        """Add *act*, which created the entity *identity* in *pod*."""
         of = CONTAINER if act.event == "CreateContainer" else POD
         self.acts[of, identity].append(replace(act, entity=identity, of=of))
         self.fresh.add((of, identity))
@@ -61,9 +61,9 @@ class RecordedActs:
             self.pods.setdefault(identity, pod)
 
     def started_once_stopped(self) -> Iterator[RecordedAct]:
-        """Yield successful starts of containers whose pod was already stopped.
+        """Yield successful starts of containers whose pod had already been stopped.
 
-        All starts called before the stop had ended when such a start was called, so none of them can explain it.
+        No start from before the stop was still in progress, so none can explain the success.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -75,7 +75,7 @@ class RecordedActs:
                     yield start
 
     def during(self, entity: Entity) -> list[RecordedAct]:
-        """Return all acts on *entity*, including calls on its pod, or on any pod if its own is not known."""
+        """Return all acts on *entity*, including calls on its pod, or calls on any pod if its pod is unknown."""
         kind, identity = entity
         own = self.acts.get(entity, [])
         if kind == POD:
@@ -85,7 +85,7 @@ class RecordedActs:
         known = made is not None and (POD, pod) in self.fresh
         pods = [pod] if known else [each for of, each in tuple(self.acts) if of == POD]
         calls = [act for each in pods for act in self.acts[POD, each] if made is None or act.end >= made.start]
-        # A container that is created while its pod is being removed may outlive it.
+        # A container that is created while its pod is being removed may outlive the pod.
         orphan = made is None or any(act.event == "RemovePodSandbox" and act.start <= made.end for act in calls)
         found = list(own)
         for act in calls:
@@ -97,7 +97,7 @@ class RecordedActs:
 
 
 class TimedCall(NamedTuple):
-    """A client's call with its interval and its line number."""
+    """A client's call, with its time interval and line number."""
 
     line: int
     call: CriCallLine
@@ -106,7 +106,7 @@ class TimedCall(NamedTuple):
 
 
 def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
-    """Yield the calls in *lines* that have a time, and the statuses read by them."""
+    """Yield the calls in *lines* that have a time, and the statuses that they read."""
     for number, line in enumerate(lines, 1):
         call = decoded(line, DECODER)
         if call is not None and call.start is not None:
@@ -116,7 +116,8 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     """Return the acts in a client's calls.
 
-    A restart may have happened in any gap in which no answered call was in progress for long enough.
+    If *restarts* allows it, the runtime may have restarted in a gap between answered calls that is long or in which a
+    call got no answer.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -147,7 +148,7 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
 
 
 def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str]]:
-    """Return the (id, datum) of containers that two statuses show differently, without a restart in between."""
+    """Return each (container id, field) whose value differs in two statuses without a restart in between."""
     found: set[tuple[str, str]] = set()
     last: dict[tuple[str, str], tuple[int, int | str]] = {}
     for _, call, start, _ in timed(lines):
@@ -163,7 +164,7 @@ def changed(lines: Sequence[bytes], rooms: Sequence[Room]) -> set[tuple[str, str
 
 
 def _act(event: str, entity: str, start: int, end: int, code: str, line: int) -> RecordedAct:
-    """Return the act of a call that ended with *code*; a call that was given up may act at any later time."""
+    """Return the act of a call that ended with *code*. A call that the client gave up on may act at any later time."""
     reply = "" if code in LOST else "ok" if code == "OK" else code
     of = POD if event in POD_CALLS else CONTAINER
     return RecordedAct(
@@ -189,10 +190,10 @@ def _rooms(busy: Sequence[tuple[int, int]], down: Sequence[int], restarts: Resta
 
 
 def of_log(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts of the calls in a log; the time is the line number.
+    """Return the acts of the calls in a log, with line numbers as times.
 
-    Calls on one entity whose requests and replies overlap cannot be told apart: each may have acted at any time from
-    the first request to the last reply.
+    Calls on one entity cannot be told apart if their requests and replies overlap. Each of them may have acted at any
+    time from the first request to the last reply.
     """
     found = RecordedActs()
     asked: dict[tuple[str, str], list[RecordedAct]] = {}
@@ -227,7 +228,7 @@ def of_log(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def _over(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
-    """Add the calls *asked*, which get no more replies: each may have acted from the first request until *at*."""
+    """Add the calls in *asked*, which get no more replies. Each may have acted from the first request until *at*."""
     for calls in asked.values():
         for act in calls:
             found.acts[act.of, act.entity].append(replace(act, start=calls[0].start, end=at))
@@ -235,10 +236,10 @@ def _over(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], 
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts in a plugin's events; the time is the line number.
+    """Return the acts in a plugin's events, with line numbers as times.
 
-    Only the connection that first mentions an entity counts. A pod is fresh if the plugin was told of its run, and so
-    are the containers told of on the same connection.
+    Only the connection that first mentions an entity counts. A pod is fresh if the plugin was told that it was run. Its
+    containers are fresh if they are first mentioned on the same connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -261,11 +262,11 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map calls, by name, id and start, to whether a plugin was told of them before their reply.
+    """Map each call, by name, id and start, to whether a plugin was told of it before the reply.
 
-    Only calls count that succeeded between a synchronisation of the plugin and its last event before it connects again.
-    A stop or a removal counts only if the plugin was told of the making of the entity in that time, and if no call was
-    given up that may have ended the entity silently.
+    Only calls count that succeeded between a synchronisation of the plugin and its last event before it reconnects. A
+    stop or a removal counts only if the plugin was told in that time that the entity was created, and if the client did
+    not give up on a call that may have ended the entity silently.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)

@@ -1,4 +1,4 @@
-"""Single edits of a recording, legal or not: a reply flipped, a state changed, lines dropped, doubled or moved."""
+"""Make single edits of a recording, legal or not: flip a reply, change a state, or drop, double or move lines."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +13,7 @@ from fsm.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
 LATE: Final = 1_000_000
-"""Nanoseconds after the end of a call at which a plugin is told late of it."""
+"""Number of nanoseconds by which a late event follows the end of its call."""
 
 _ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
@@ -29,12 +29,12 @@ _TIME: Final = re.compile(rb'(?:time(?:=|":)"|"ts": )[^",}]*')
 
 _Lines: TypeAlias = tuple[bytes, ...]
 _Timed: TypeAlias = Callable[[_Lines, _Lines], _Lines]
-"""A function that returns its first lines with the times of its second ones."""
+"""A function that returns its first argument with the times of its second argument."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingEdit:
-    """An edit of one line, or of a few that belong together; ``changes`` maps line indices to replacements."""
+    """An edit of one line or of a few related lines. ``changes`` maps line indices to replacements."""
 
     kind: str
     what: str
@@ -42,7 +42,7 @@ class RecordingEdit:
     changes: Mapping[int, _Lines]
 
     def applied(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return *lines*, edited.
+        """Return *lines* with this edit applied.
 
         >>> RecordingEdit(kind="line dropped", what="b", line=2, changes={1: ()}).applied([b"a", b"b"])
         [b'a']
@@ -58,7 +58,7 @@ class RecordingEdit:
 
 
 class _Unit(NamedTuple):
-    """Lines that are edited together: an event, or a call with the status it read; ``identity`` is the entity's id."""
+    """Lines that are edited together: an event, or a call and the status it read. ``identity`` is the entity's id."""
 
     event: str
     identity: bytes
@@ -106,7 +106,7 @@ def _of_data(index: int, line: bytes) -> Iterator[RecordingEdit]:
 
 
 def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Yield edits of the lines of a containerd log that are about calls."""
+    """Yield edits of those lines of a containerd log that are about calls."""
     units: list[_Unit] = []
     for index, line in enumerate(lines):
         found, ids = _LOGGED.search(line), _ID.findall(line)
@@ -130,7 +130,7 @@ def _failing(line: bytes, code: str) -> bytes:
 
 
 def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Iterator[RecordingEdit]:
-    """Yield edits of a plugin's events; with the *calls* of the run, also events that come late."""
+    """Yield edits of a plugin's events, including edits that delay an event until after the end of one of *calls*."""
     units: list[_Unit] = []
     made = [(call.id, start, end) for _, call, start, end in calls if call.code == "OK"]
     events = {index: event for index, line in enumerate(lines) if (event := decoded(line, DECODER))}
@@ -175,9 +175,9 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
 
 
 def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
-    """Return *lines* with the times of the call *of*, or *of* itself if that has no times.
+    """Return *lines* with the times of the call *of*, or *of* itself if it has no times.
 
-    Lines after the first are statuses, which were read when the call ended.
+    Lines after the first are statuses, which are read when the call ends.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:

@@ -1,7 +1,7 @@
-"""Contradictions between one entity's acts and its machine, found by a naive reading of the cells.
+"""Find contradictions between the acts on an entity and its machine, by a naive reading of the cells.
 
-This is a second opinion on the judge: it uses a machine's dataclasses and nothing of the engines. It tries every order
-of acts that their intervals allow, each act at some instant, and keeps the possible situations one by one.
+This is a second opinion on the judge. It uses the dataclasses of a machine and none of the engines. It tries every
+order of the acts that their intervals allow, and enumerates the possible situations.
 """
 
 from collections.abc import Collection, Iterator, Sequence
@@ -14,21 +14,21 @@ FOREVER: Final = 1 << 63
 """End of an act that may happen at any later time."""
 
 TOO_MANY: Final = 2_000
-"""Number of situations at which a reading gives up and finds no contradiction."""
+"""Maximum number of situations. Beyond it, a reading gives up and finds no contradiction."""
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]
-"""Acts that have not happened yet: the number of each, and whether it has begun."""
+"""Acts that are not yet complete: the index of each, and whether it has begun."""
 
 _Situation: TypeAlias = tuple[str, _Calls]
 _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
-"""A next state, the replies that fit (empty if all do), and whether the call has only begun."""
+"""A next state, the replies that fit (empty if any reply does), and whether the call has only begun."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A call, or an event that a plugin received; it happens at one instant from ``start`` to ``end``.
+    """A call, or an event that a plugin received. It happens at one instant between ``start`` and ``end``.
 
-    An empty ``reply`` or ``shows`` is unknown. An act that is not ``certain`` may not have happened.
+    An empty ``reply`` or ``shows`` means that it is unknown. An act that is not ``certain`` may not have happened.
     """
 
     entity: str
@@ -44,7 +44,7 @@ class RecordedAct:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Room:
-    """An interval in which the runtime restarted, or may have restarted if that is not ``certain``."""
+    """An interval in which the runtime restarted or, if ``certain`` is false, may have restarted."""
 
     start: int
     end: int
@@ -53,7 +53,7 @@ class Room:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contradiction:
-    """An ``act`` that no order explains: the entity could only be in ``states``. ``before`` are the acts until then."""
+    """An ``act`` that no order explains. The entity could only be in ``states``. ``before`` lists the acts so far."""
 
     act: RecordedAct
     states: tuple[str, ...]
@@ -68,9 +68,9 @@ def contradiction(
     initial: Collection[str],
     unseen: Collection[str],
 ) -> Contradiction | None:
-    """Return the first of *acts* that no order explains, starting from one of the states *initial*.
+    """Return the first of *acts* that no order explains if the entity starts in one of the states *initial*.
 
-    The signals *unseen* may happen at any time, hidden events only in *rooms*.
+    Signals in *unseen* may happen at any time, but hidden events only happen in *rooms*.
 
     >>> from fsm.language.library import load
     >>> acts = [RecordedAct(entity="c", of="", event="stop", start=at, end=at, reply="INTERNAL") for at in (1, 2)]
@@ -125,7 +125,7 @@ class _Reading:
                 return [(each.to, each.reply, each.begins) for each in cell.outcomes]
 
     def _means_nothing(self, act: RecordedAct) -> bool:
-        """Check whether *act* moves in no state, and may end as recorded in every state."""
+        """Check whether *act* never changes the state and may end as recorded in every state."""
         return all(
             any(self._fits(act, *way) for way in ways) and all(to == state and not begins for to, _, begins in ways)
             for state in self.machine.states
@@ -138,7 +138,7 @@ class _Reading:
         return begins or (shown and (not act.reply or not replies or act.reply in replies or error))
 
     def restarted(self, now: set[_Situation], left: list[Room], at: int) -> set[_Situation]:
-        """Return *now* after the restarts before *at* that happened or may have; remove past ones from *left*."""
+        """Return *now* after all certain and possible restarts before *at*. Remove past restarts from *left*."""
         maybe = False
         while left and left[0].start < at:
             maybe |= not left[0].certain
@@ -161,7 +161,7 @@ class _Reading:
         }
 
     def quietly(self, now: set[_Situation]) -> set[_Situation]:
-        """Return *now* with all situations that unseen signals and waiting acts lead to."""
+        """Return *now* and all situations that unseen signals and pending acts can lead to."""
         found, todo = set(now), list(now)
         while todo and len(found) <= TOO_MANY:
             fresh = set(self._next(*todo.pop())) - found
@@ -175,7 +175,7 @@ class _Reading:
                 yield to, calls
         for number, begun in calls:
             act, rest = self.acts[number], calls - {(number, begun)}
-            # The state has changed under a call that had begun: it may end in any way.
+            # A call that has begun has no end here if the state changed in between. It may then end in any way.
             ways = self.then.get((act.event, state), [(state, (), False)]) if begun else self.first[act.event, state]
             for way in ways:
                 if self._fits(act, *way):

@@ -1,4 +1,4 @@
-"""Properties that a machine has and that its mutants break: suggestions for what its author may want to state."""
+"""Suggest properties to the author of a machine: those that the machine has and its mutants break."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import killers, steps_of
 
 CATCHES: Final = 2
-"""The most mutants that a suggested property names."""
+"""Maximum number of mutants that a suggested property names."""
 
 DEVIATES: Final = "This profile differs from the model here."
 """The remark on a suggested property that fails under a profile."""
@@ -45,7 +45,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill a machine's survivors, those that kill most first, and the survivors that are ``left``."""
+    """Properties that kill a machine's survivors, most effective first, and the survivors that are ``left``."""
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -61,8 +61,8 @@ def suggested(
 ) -> Suggested:
     """Return properties of *machine* under *profile* that break the mutants named in *survivors*.
 
-    No name of a property is in *taken*. Every property is proved, and was checked on each mutant that it is said to
-    kill. A greedy choice keeps their number low. *advanced* is called for each survivor.
+    No property gets a name in *taken*. Every property is proved, and was checked on each mutant that it is said to
+    kill. A greedy choice keeps their number small. *advanced* is called for each survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("nri-pod"), ["stop-pod-sandbox in absent: to running"])
@@ -94,7 +94,7 @@ def suggested(
 
 
 def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int] | None:
-    """Map profiles under which the property fails to counterexample lengths; ``None`` if it is undecided under one."""
+    """Map profiles under which the property fails to counterexample lengths. Return ``None`` if one is undecided."""
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         verdict = (
@@ -108,7 +108,7 @@ def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int
 
 
 def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
-    """Return up to *most* properties of *machine* that say most, of many kinds, each with mutants that break it."""
+    """Return up to *most* strong properties of *machine*, of many kinds, each with mutants that break it."""
     found = holding(machine)
     stepping = StepCache(tabulate(machine))
     kinds: dict[str, list[str]] = {}
@@ -137,7 +137,7 @@ def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping
 
 
 def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
-    """Return the candidates that are proved of *machine*, and their properties, by names that are not in *taken*."""
+    """Map names not in *taken* to the candidates that are proved of *machine*, each with its property."""
     named: dict[str, Candidate] = {}
     used = Counter(taken)
     for each in candidates(machine):
@@ -156,7 +156,7 @@ def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Cand
 
 
 def written(machine: str, found: Iterable[Candidate]) -> str:
-    """Return a property file of *machine* with the candidates *found*."""
+    """Return a property file for *machine* with the candidates *found*."""
     document = tomlkit.document()
     document["machine"] = machine
     document["property"] = {each.name: table_of(each) for each in found}
@@ -166,7 +166,7 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
 def table_of(
     candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] | None = None
 ) -> dict[str, object]:
-    """Return *candidate* as the table of a property that *catches* some mutants and *fails* under some profiles."""
+    """Return the table for *candidate*, with the mutants it *catches* and the profiles under which it *fails*."""
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
     if catches:
@@ -184,7 +184,7 @@ def table_of(
 
 
 def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return few names that together kill all that any name kills: a greedy choice without superfluous names."""
+    """Greedily choose a small set of names that together kill every mutant that any name kills."""
     left = frozenset().union(*kills.values())
     chosen: list[str] = []
     while left:

@@ -1,8 +1,8 @@
 """Systems that differ from an original in one detail of a joint event.
 
 A mutant is made from the system as it was written, so a change applies to every copy. A step is dropped, repeated, or
-swapped with the one before it; a condition is dropped or negated; a way is dropped, or its reply changed; a step whose
-failure ends the joint event no longer ends it, or the reverse; a step loses or gains an outcome.
+swapped with the one before it. A condition is dropped or negated. A way is dropped, or its reply is changed. A step
+whose failure ends the joint event no longer ends it, or vice versa. A step loses or gains an outcome.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,9 +24,9 @@ _Steps = tuple[str | WrittenStep, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMutant:
-    """A system with one change in the joint event or part ``event``, and there in ``way``; ``name`` tells the change.
+    """A system with one change in the joint event or part ``event``. The change is in its ``way``, if there is one.
 
-    ``change`` applies it to the system, or to the same system with other numbers of copies.
+    ``name`` describes the change. ``change`` applies it to the system, with any number of copies of the parts.
     """
 
     name: str
@@ -39,8 +39,8 @@ class JointMutant:
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
     """Yield every mutant of *system*, which *file* describes and to which *profile* is applied.
 
-    The mutants are in the order of the file, are well formed, and have unique names. No two mutants of one joint event
-    have the same steps.
+    The mutants are in file order, are well formed, and have unique names. No two mutants of one joint event have the
+    same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _Making(system=system, file=file, profile=profile, name=name, written=joint)
@@ -80,7 +80,7 @@ class _Making:
     written: WrittenJoint
 
     def joints(self, system: System) -> tuple[object, ...]:
-        """Return the conditions, ways and steps of the joint event in *system*, for each copy."""
+        """Return the conditions, ways and steps of each copy of the joint event in *system*."""
         return tuple(
             (each.when, tuple((way.name, way.when, way.steps, way.reply) for way in each.ways))
             for each in system.events.values()
@@ -88,7 +88,7 @@ class _Making:
         )
 
     def mutants(self) -> Iterator[JointMutant]:
-        """Yield the mutants of the joint event, then those of each of its ways; some may be equal."""
+        """Yield the mutants of the joint event, then those of each of its ways. Some may be equal."""
         yield from self._conditions(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
             only = WrittenWay.model_validate({"steps": self.written.steps})
@@ -115,7 +115,7 @@ class _Making:
     def _way(
         self, way: WrittenWay, among: Callable[[WrittenWay | None], WrittenJoint], name: str, at: Keys
     ) -> Iterator[JointMutant]:
-        """Yield the mutants of *way*; *among* puts a replacement among the other ways."""
+        """Yield the mutants of *way*. *among* returns the joint event with *way* replaced or, for ``None``, removed."""
 
         def instead(**changes: object) -> WrittenJoint:
             return among(way.model_copy(update=changes))
@@ -142,7 +142,7 @@ class _Making:
         )
 
     def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
-        """Yield changes of *steps* at *place*: a description, the steps afterwards, and the changed step's place."""
+        """Yield each change of *steps* at *place*: a description, the new steps, and the place of the changed step."""
         for number, each in enumerate(steps):
             step, here = _read(each), (*place, number)
             called = names[here]
@@ -158,7 +158,7 @@ class _Making:
                 yield change, (*steps[:number], *block, *steps[number + 1 :]), there
 
     def _step(self, step: WrittenStep, called: str) -> Iterator[tuple[str, _Steps]]:
-        """Yield changes of *step*: a description, and the steps that replace it."""
+        """Yield each change of *step*: a description, and the steps that replace it."""
         do = str(step.do).strip()
         yield f"drops {called}", ()
         if not do.startswith(_RESET):
@@ -183,7 +183,7 @@ class _Making:
                 yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
 
     def _outcomes(self, do: str) -> dict[str, bool]:
-        """Return the outcomes that the event of the step *do* may have, and whether each may be an error."""
+        """Map each outcome that the event of the step *do* may have to whether it may be an error."""
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
         part = self.system.parts[name]
         found: dict[str, bool] = {}
@@ -197,7 +197,7 @@ class _Making:
 
 
 def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
-    """Return names of *steps* by place: what the step does, with a number if an earlier step does the same."""
+    """Map the place of each step to a name: what the step does, with a number if an earlier step does the same."""
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _read(each)

@@ -1,8 +1,8 @@
-"""The pytest plugin: model and property files as tests, in repositories that opt in.
+"""The pytest plugin, which runs model and property files as tests in repositories that opt in.
 
-A repository opts in with a table ``[tool.fsm]`` in ``pyproject.toml`` or one of the options. Then ``models/*.toml`` and
-``properties/*.toml`` are collected where pytest looks: ``pytest models properties`` runs them. In other repositories
-nothing is collected, and only this module is imported.
+A repository opts in with a ``[tool.fsm]`` table in ``pyproject.toml`` or with one of the options. Then pytest collects
+``models/*.toml`` and ``properties/*.toml`` wherever it looks for tests. For example, ``pytest models properties`` runs
+them. In other repositories nothing is collected, and only this module is imported.
 """
 
 import tomllib
@@ -13,20 +13,20 @@ import pytest
 
 FOLDERS: Final = ("models", "properties")
 ALL: Final = "*"
-"""Key for every model that is not named."""
+"""Key that stands for all models that are not named."""
 
 AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
-"""The system under test of each model, by model name or :data:`ALL`; ``None`` if the repository does not opt in."""
+"""Maps model names or :data:`ALL` to systems under test. It is ``None`` if the repository does not opt in."""
 
 UNREACHED: Final = "fsm coverage"
-"""The report section with the pairs that a passed test did not reach."""
+"""Name of the report section with the pairs that a passed test did not reach."""
 
 BY_OPTION: Final = pytest.StashKey[set[str]]()
-"""The models in :data:`AGAINST` that were named by an option."""
+"""The models in :data:`AGAINST` that were named on the command line."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add the options of ``fsm``."""
+    """Add the command-line options of fsm."""
     group = parser.getgroup("fsm", "lifecycle specifications (fsm)")
     group.addoption(
         "--fsm",
@@ -49,10 +49,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Return the collector for a model or property file."""
+    """Return the collector for a model or property file, or ``None`` for any other file."""
     if parent.config.stash[AGAINST] is None or file_path.suffix != ".toml" or file_path.parent.name not in FOLDERS:
         return None
-    from fsm.pytest_plugin import collection  # noqa: PLC0415  (others need no engines)
+    from fsm.pytest_plugin import collection  # noqa: PLC0415  (other repositories need no engines)
 
     kind = collection.ModelFile if file_path.parent.name == "models" else collection.PropertyFile
     found: pytest.Collector = kind.from_parent(parent, path=file_path)
@@ -69,7 +69,7 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 def _against(config: pytest.Config) -> dict[str, str] | None:
-    """Return the SUTs named by the table ``[tool.fsm]`` and the options; ``None`` if there is neither."""
+    """Return the SUTs named by the ``[tool.fsm]`` table and the options, or ``None`` if there is neither."""
     file = config.rootpath / "pyproject.toml"
     try:
         with file.open("rb") as opened:

@@ -40,7 +40,7 @@ def _sut(config: pytest.Config, model: str) -> str:
 
 
 def _command(config: pytest.Config, model: str, sut: str) -> str:
-    """Return a command that tests *sut* against the model at this path, for the folder in which pytest was called."""
+    """Return a command, for the folder in which pytest was invoked, that tests *sut* against the model at *model*."""
     given = Path(model)
     path = str(given.relative_to(config.rootpath)) if given.is_relative_to(config.rootpath) else model
     there = os.path.relpath(config.rootpath, config.invocation_params.dir)
@@ -49,14 +49,14 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Whether the item ``holds``, and a ``report``: the failure, or a remark on an item that holds."""
+    """Whether an item ``holds``, and a ``report`` of its failure or, if it holds, a remark."""
 
     report: str = ""
     holds: bool = True
 
 
 class SpecificationItem(pytest.Item):
-    """A test item that calls ``answer``; ``says`` is the claim that is wrong if it fails."""
+    """A test item that calls ``answer``. ``says`` is the claim that does not hold if the item fails."""
 
     def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
         super().__init__(**others)
@@ -74,7 +74,7 @@ class SpecificationItem(pytest.Item):
             self.add_report_section("call", UNREACHED, report)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest's own)
-        """Return the report; shorten pytest's summary, which in CI would repeat all of it, to one line."""
+        """Return the report. Shorten pytest's summary, which in CI would repeat the whole report, to one line."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:
             first, *_ = shown.reprcrash.message.splitlines()
@@ -91,7 +91,7 @@ def _read(reader: Callable[[str], object], path: Path) -> ItemAnswer:
 
 
 class ModelFile(pytest.File):
-    """Tests of a model: it is well formed, and the SUT named for it conforms to it."""
+    """Tests that a model is well formed and that the SUT named for it conforms to it."""
 
     @cached_property
     def machine(self) -> Machine:
@@ -105,7 +105,7 @@ class ModelFile(pytest.File):
             yield SpecificationItem.from_parent(self, name=f"conforms[{sut}]", answer=partial(self._conforms, sut))
 
     def _conforms(self, sut: str) -> ItemAnswer:
-        with contextlib.chdir(self.config.rootpath):  # names of SUTs are relative to it
+        with contextlib.chdir(self.config.rootpath):  # SUT names are relative to this folder
             tested = conform(self.machine, find(sut, self.machine), name=sut)
         least = conformance_report.default_level(self.machine)
         again = _command(self.config, str(self.path), sut)
@@ -115,7 +115,7 @@ class ModelFile(pytest.File):
 
 
 class PropertyFile(pytest.File):
-    """Tests of a machine's properties: each is as stated, and the machine has the expected size."""
+    """Tests that each property of a machine holds as stated and that the machine has the expected size."""
 
     _last: tuple[str | None, StepCache] | None = None
 
@@ -124,7 +124,7 @@ class PropertyFile(pytest.File):
         return specification(str(self.path))
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Yield the tests of this file, or one that fails if it is not well formed."""
+        """Yield the tests of this file, or one failing test if the file is not well formed."""
         refuse_unknown(self)
         try:
             stated = self.specification

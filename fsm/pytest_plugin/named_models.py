@@ -1,4 +1,4 @@
-"""A check that models with a SUT exist; otherwise a misspelled name would test nothing, and every test would pass."""
+"""Check that every model for which a SUT is named exists. Otherwise, a misspelled name would go unnoticed."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from fsm.language.library import names
 from fsm.pytest_plugin import AGAINST, ALL, BY_OPTION
 
 _REFUSED = pytest.StashKey[bool]()
-"""True once the names were checked; they are checked only once."""
+"""Set to true when the names are checked, so that this is done only once."""
 
 
 def refuse_unknown(collected: pytest.File) -> None:
-    """Fail to collect this file if a SUT is named for a model that does not exist.
+    """Raise a collection error if a SUT is named for a model that does not exist.
 
-    A model exists if it is shipped, or if it is beside the file *collected*, anywhere in the repository, or in the
-    paths given to pytest. So the result does not depend on how much of that is collected.
+    A model exists if it is bundled with fsm, or if it is near the file *collected*, anywhere in the repository, or
+    below a path given to pytest. So the result does not depend on which of these files are collected.
     """
     config = collected.config
     if config.stash.get(_REFUSED, False):
@@ -50,7 +50,7 @@ def _unknown(config: pytest.Config, name: str, known: list[str]) -> str:
 
 
 def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
-    """Yield model files, the nearest first; some may occur twice."""
+    """Yield model files, nearest first. Some may occur twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
     asked = (config.invocation_params.dir / each.partition("::")[0] for each in config.args)

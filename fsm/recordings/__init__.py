@@ -1,10 +1,10 @@
-"""Open files as recordings: find the kind of recording, and read its observations.
+"""Open files as recordings: detect the kind of a recording and read its observations.
 
-Four kinds are recognised by the first line that fits one of them: a containerd log in any of its forms, CRI calls
-recorded at a client, NRI events recorded at a plugin, and the project's own trace format. Lines that fit none are
-counted. A history of concurrent operations is recognised by its first form and read as a whole; the files that
-containerd keeps of containers are recognised by their names. Each kind except histories may also be a table of
-observations (:mod:`fsm.recordings.tables`).
+Four kinds are recognised by the first line that matches one of them: containerd logs in any of their formats, CRI calls
+recorded at a client, NRI events recorded at a plugin, and the project's own trace format. Lines that match none are
+counted. A history of concurrent operations is recognised by its first form and read as a whole. containerd's checkpoint
+files are recognised by their names. Any kind except a history may also be stored as a table of observations
+(:mod:`fsm.recordings.tables`).
 """
 
 from collections import Counter
@@ -30,7 +30,7 @@ from fsm.trace import Batch, Line, Observation, batch
 
 
 class RecordingKind(Enum):
-    """Kinds of recordings."""
+    """The kind of a recording."""
 
     LOG = "containerd log"
     CALLS = "CRI calls"
@@ -44,13 +44,13 @@ class RecordingKind(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """An open recording: its kind, the signals that it shows, and its observations as they are read.
+    """An open recording: its kind, the signals that it shows, and its observations, which are read lazily.
 
-    ``machines`` are the default machines to judge it against. ``shown`` are the signals that it shows, ``None`` for
-    all; ``hidden`` are those that it does not show. ``version()`` returns the version of containerd that wrote the log,
-    once everything is read. ``history`` has the operations of a history, ``pods`` the pod of each container named in a
-    plugin's events so far, ``names`` the names that people use for the entities of a log. Times of a ``relative`` clock
-    do not count from the epoch.
+    ``machines`` are the default machines to judge it against. ``shown`` has the signals that it shows, or is ``None``
+    if it shows all. ``hidden`` has those that it does not show. ``version()`` returns the version of containerd that
+    wrote the log, once everything has been read. ``history`` has the operations of a history. ``pods`` maps each
+    container named in a plugin's events so far to its pod. ``names`` maps the entities of a log to the names that
+    people use for them. If ``relative`` is true, times do not count from the epoch.
     """
 
     name: str
@@ -83,11 +83,11 @@ KINDS: Final[Mapping[RecordingKind, _Kind]] = {
     RecordingKind.CHECKPOINTS: _Kind(machines=("container-status",), shown=frozenset()),
     RecordingKind.NOTHING: _LOG,
 }
-"""Fields of a recording that follow from its kind."""
+"""Maps each kind of recording to the fields that follow from it."""
 
 
 def about(text: str, name: str) -> RecordingKind | TraceHeader:
-    """Return the kind of recording or the trace header in *text* of the table *name*; an empty *text* means a trace.
+    """Return the recording kind or trace header in *text*, from the table *name*. An empty *text* means a trace.
 
     >>> about("CRI calls", "calls.parquet")
     <RecordingKind.CALLS: 'CRI calls'>
@@ -103,7 +103,7 @@ def about(text: str, name: str) -> RecordingKind | TraceHeader:
 
 
 def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
-    """Return the recording *name* of the *known* kind or with the *known* header."""
+    """Return the recording *name* of the *known* kind, or with the *known* trace header."""
     if isinstance(known, TraceHeader):
         return Recording(
             name=name,
@@ -119,13 +119,13 @@ def recorded(known: RecordingKind | TraceHeader, name: str, batches: Iterator[Ba
 
 
 class Source(Protocol):
-    """A source of lines other than one whole file."""
+    """A source of lines other than a single whole file."""
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Piece]: ...
 
 
 class _Reader(Protocol):
-    """Turns consecutive lines into observations, some of which may be held back until a pause or a gap."""
+    """Turns consecutive lines into observations. It may hold some of them back until a pause or a gap."""
 
     def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]: ...
 
@@ -147,7 +147,7 @@ SUFFIXES: Final = (".parquet", ".arrow")
 
 PARQUET: Final = b"PAR1"
 ARROW: Final = b"ARROW1"
-"""First bytes of Parquet and Arrow files."""
+"""Magic bytes of Parquet and Arrow files."""
 _SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
 
 
@@ -183,18 +183,18 @@ def open_recording(
 ) -> Recording:
     """Open the recording in the file *name*, or the checkpoints in the directory *name*.
 
-    Raises :class:`InputError` if the file cannot be opened; for lines of a trace that cannot be read, at the end.
+    Raise :class:`InputError` if the file cannot be opened. If lines of a trace cannot be read, raise it at the end.
 
     Args:
         name: ``-`` is standard input.
-        advanced: Called with the number of bytes of each piece that is read.
-        restarts: Where the runtime may have been restarted.
+        advanced: Called with the size in bytes of each piece that is read.
+        restarts: Where to assume that the runtime restarted.
         as_called: If true, leave out what calls imply for entities that they do not name, and give both ends of a call
             their times.
-        source: If given, the lines come from there.
-        settle: Nanoseconds in which an earlier line may still come. Observations that have to be sorted by time are
-            returned once these have passed; without *settle*, at the end.
-        lenient: If true, or with *settle*, count the lines of a trace that cannot be read.
+        source: If given, read the lines from it.
+        settle: Nanoseconds for which an earlier line may still arrive. Observations that must be sorted by time are
+            returned after this time, or at the end if *settle* is not given.
+        lenient: If true, count the lines of a trace that cannot be read. This is implied by *settle*.
     """
     notes = Notes()
     if source is None and is_table(name):
@@ -257,7 +257,7 @@ def open_recording(
 
 
 def matching(name: str) -> list[str]:
-    """Return the files in a store that match the pattern *name*, in order; *name* itself if it is not a pattern.
+    """Return the sorted files in a store that match the pattern *name*, or just *name* if it is not a pattern.
 
     >>> matching("containerd.log"), matching("s3://logs/node-7.parquet")
     (['containerd.log'], ['s3://logs/node-7.parquet'])
@@ -291,7 +291,7 @@ def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
 
 
 def is_table(name: str) -> bool:
-    """Check whether *name* is a table: in a store, a folder of tables, or a file with a suffix or start of a table."""
+    """Check whether *name* is a URL, a folder of tables, or a file with the suffix or magic bytes of a table."""
     path = Path(name)
     try:
         if path.is_dir():
@@ -330,7 +330,7 @@ def _begun(pieces: Iterator[Piece]) -> list[Piece]:
 
 
 def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
-    """Cut *pieces* before each line with the *mark* of a start: the lines that follow may be of another version."""
+    """Split *pieces* before each line with *mark*, because another version may have written the lines after it."""
     for piece in pieces:
         if isinstance(piece.lines, LineSequence) and mark not in piece.lines.data:
             yield piece
@@ -348,7 +348,7 @@ def _batches(
     rest: Callable[[], Iterable[tuple[int | Line, Observation]]] = tuple,
     whole: Callable[[Piece], Batch | None] = lambda _: None,
 ) -> Iterator[Batch]:
-    """Yield what *whole* finds in each piece, or else what *read* finds in each of its lines; then the *rest*."""
+    """Yield the batch from *whole* for each piece, or what *read* finds line by line. Finally, yield the *rest*."""
     file = ""
     for piece in pieces:
         if piece.gap:
@@ -358,7 +358,7 @@ def _batches(
             yield read_whole
             continue
         places = range(piece.first, piece.first + len(piece.lines))
-        # Observations that are held back belong to this file, even if they are returned while another is read.
+        # Put the file in the line numbers, because observations may be held back until another file is read.
         numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
         found = (each for number, line in zip(numbers, piece.lines, strict=False) for each in read(line, number))
         yield _of(file, batch(found))
@@ -367,7 +367,6 @@ def _batches(
 
 
 def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
-    """Yield the observations in *pieces*, which belong to one file."""
     for piece in pieces:
         if piece.gap:
             yield trace.gap()

@@ -1,7 +1,7 @@
-"""A recording as it was recorded: requests, replies, and what was received and logged, without inferences.
+"""A recording without inferences: only requests, replies, and what was received and logged.
 
 For judging, the effects of calls on pods become observations of their containers, and so does what must have happened
-before a plugin received an event. Here every observation is one that a file has.
+before a plugin received an event. Here, every observation is one that a file contains.
 """
 
 import heapq
@@ -27,9 +27,9 @@ class RecordedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AsRecorded:
-    """The observations of one or two files in the order of time, read as a stream, once.
+    """The observations of one or two files in order of time, as a stream that can be read only once.
 
-    ``pods`` has the pod of each container in the events of a plugin, as far as they have been read.
+    ``pods`` maps the containers in a plugin's events to their pods, as far as the events have been read.
     """
 
     files: tuple[str, ...]
@@ -40,9 +40,9 @@ class AsRecorded:
 
 
 def as_recorded(name: str, calls: str = "") -> AsRecorded:
-    """Open the recording in the file *name*; if it has NRI events, possibly with the *calls* of the same run.
+    """Open the recording in the file *name*. NRI events may be combined with the *calls* of the same run.
 
-    Raises :class:`fsm.errors.InputError` if a file cannot be opened, or *calls* are given with files of other kinds.
+    Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if *calls* are given with files of other kinds.
     """
     if calls:
         check_kinds(name, calls)
@@ -52,7 +52,7 @@ def as_recorded(name: str, calls: str = "") -> AsRecorded:
             RecordedStep(Line.of(line, recording.name), seen)
             for part in recording.batches
             for seen, line in zip(part.observations, part.lines, strict=True)
-            if seen.entity or not seen.output  # a relay that failed has no entity
+            if seen.entity or not seen.output  # leave out failed relays, which have no entity
         )
         return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=steps)
     events = NriEventReader()

@@ -1,4 +1,4 @@
-"""Findings in lines read in bulk: variants of observations with their ids and lines, as columns and on demand."""
+"""Observations as columns: those found in log lines read in bulk, and the decoded ones of a trace."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +16,15 @@ from fsm.trace import NEVER, Batch, Columns, Key, Line, Made, Observation, key, 
 T = TypeVar("T")
 
 _MANY: Final = 1 << 16
-"""Number of kinds of observations beyond which they are renumbered."""
+"""Maximum number of kinds of observations before numbering starts over."""
 
 
 class Variants:
-    """Recurring observations: kinds, as :class:`Columns` has them, and variants, which add what each line fills in."""
+    """Numbers recurring observations.
+
+    A kind is an observation without its entity, time and detail, as in :class:`Columns`. A variant is a kind together
+    with a time and a detail, or placeholders for them.
+    """
 
     def __init__(self) -> None:
         self.kinds: list[Observation] = []
@@ -30,7 +34,7 @@ class Variants:
         self._variants: dict[tuple[str, Key, object, str], int] = {}
 
     def number(self, seen: Observation) -> int:
-        """Return the number of the variant of *seen*, whose entity is ignored."""
+        """Return the variant number of *seen*, ignoring its entity. Add the variant if it is new."""
         what = (seen.of, key(seen), seen.at, seen.detail)
         found = self._variants.get(what)
         if found is None:
@@ -45,10 +49,10 @@ class Variants:
 
 @dataclass(slots=True)
 class Found:
-    """Observations found in some lines: for each its variant, the number of its id, and its row.
+    """Observations found in some lines, as parallel lists of variant numbers, id numbers and rows.
 
-    The variant -1 marks an observation that the log made itself, which is in ``own``. The id with number 0 is empty.
-    The log already knows the replies among the first ``replied`` observations.
+    Variant -1 marks an observation made by the log itself, which is in ``own``. Id number 0 is the empty id. The
+    replies among the first ``replied`` observations have already been reported to the log.
     """
 
     ids: list[str]
@@ -60,7 +64,7 @@ class Found:
     replied: int = 0
 
     def number(self, identity: str) -> int:
-        """Return the number of *identity*, a new one if it is not in these lines."""
+        """Return the number of *identity*, adding it if it is new."""
         if not self.numbers:
             self.numbers.update(zip(self.ids, range(len(self.ids)), strict=True))
         found = self.numbers.setdefault(identity, len(self.ids))
@@ -75,9 +79,10 @@ class Found:
 
 
 class ScannedLines(NamedTuple):
-    """Lines that were ``cut``: for each its effect, the number of the entity in ``ids``, and its time.
+    """Scanned lines, with the effect, the entity number and the time of each.
 
-    ``moments`` has the nanoseconds of a time, and its start and end in ``text``.
+    Entity numbers are indices into ``ids``. Each row of ``moments`` has a time in nanoseconds, and its start and end in
+    ``text``.
     """
 
     cut: Scanned
@@ -99,7 +104,7 @@ class _Kept(Made[T]):
 
 
 def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen: Found) -> Batch:
-    """Return what was *seen* in the *scanned* lines as a batch; the first line has the number *first*."""
+    """Return the observations *seen* in the *scanned* lines as a batch. *first* is the number of the first line."""
     variants, numbers = np.array(seen.variants, np.int64), np.array(seen.rows, np.int64) + first
     moments, all_said = scanned.moments[seen.rows], said.variants
 
@@ -129,14 +134,14 @@ def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen:
 
 
 class DecodedColumns:
-    """Makes columns of the decoded observations of one trace."""
+    """Converts the decoded observations of one trace to columns."""
 
     def __init__(self) -> None:
         self._kinds: list[Observation] = []
         self._numbers: dict[tuple[object, ...], int] = {}
 
     def of(self, found: Sequence[Observation], *, plain: bool) -> Columns:
-        """Return *found* as columns; if *plain*, all of them are :func:`~fsm.recordings.trace_lines.is_plain`."""
+        """Return *found* as columns. *plain* means that all are :func:`~fsm.recordings.trace_lines.is_plain`."""
         if len(self._kinds) > _MANY:
             self._kinds, self._numbers = [], {}
         numbers, ids = self._numbers, dict[str, int]()
@@ -159,7 +164,7 @@ class DecodedColumns:
 
 
 def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
-    """Convert valid *times* to nanoseconds since the epoch; if all are *plain* UTC texts, NumPy reads them."""
+    """Convert valid *times* to nanoseconds since the epoch. If all are *plain* UTC times, NumPy parses them."""
     texts = [each[:-1] for each in times if isinstance(each, str) and each[-1:] == "Z"] if plain else []
     if len(texts) == len(times):
         return np.array(texts, "datetime64[ns]").astype(np.int64)

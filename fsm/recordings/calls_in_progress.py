@@ -1,8 +1,8 @@
-"""Calls in progress while a plugin receives events, and the events that no call can have caused.
+"""Track the calls in progress while a plugin receives events, and find events that no call can have caused.
 
-A call that its caller gave up may still relay each of its events once. A call on an entity relays events about that
-entity; a creation whose id was returned to no caller relays events about one unknown entity. Creations are matched with
-entities at the end, when it is known which ids were returned.
+A call whose caller gave up may still relay each of its events once. A call on an entity relays events about that
+entity. A creation whose id was returned to no caller relays events about one unknown entity. Such creations are matched
+with entities at the end, when it is known which ids were returned.
 """
 
 from collections import Counter, defaultdict
@@ -24,7 +24,7 @@ RELAYED: Final = {
     "StartContainer": ("StartContainer", "PostStartContainer"),
     "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
 }
-"""Events that a successful call relays to the plugin before its reply."""
+"""Maps each call to the events that it relays to the plugin before it replies successfully."""
 
 _CAUSES: Final = {
     **{event: (call,) for call, events in RELAYED.items() for event in events},
@@ -40,11 +40,11 @@ _CAUSES: Final = {
     ),
     "RemoveContainer": ("CreateContainer", "StartContainer", "RemoveContainer", "RemovePodSandbox"),
 }
-"""Calls that relay each event; creations and starts are undone by a stop and a removal."""
+"""Maps each event to the calls that relay it. Undoing a creation or a start relays a stop and a removal."""
 
 
 class Asked(NamedTuple):
-    """The request of a call: its time, the number of points before it, and the plugin's connection, 0 without one.
+    """The request of a call: its time, the number of its point, and the plugin's connection (0 if there is none).
 
     A call that has returned no id relays nothing after the time ``until``.
     """
@@ -57,7 +57,7 @@ class Asked(NamedTuple):
 
 
 class Received(NamedTuple):
-    """An event that the plugin received; a call that caused it names an entity ``among`` these."""
+    """An event that the plugin received. A call that caused it names one of the entities in ``among``."""
 
     at: int
     line: Line
@@ -67,16 +67,20 @@ class Received(NamedTuple):
 
 @dataclass(slots=True)
 class CallsInProgress:
-    """Calls in progress by name and entity, and calls given up. ``failed``: the points of failed relays, by output."""
+    """Calls in progress by name and entity, and calls given up.
+
+    ``failed`` maps each output to the points at which relays of it failed.
+    """
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Calls that are over but may still relay an output (empty: any); each with the point at which it began."""
+    """Maps calls that are over to the points at which they began and the outputs that may still come (empty for any).
+    """
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
     _spent: set[tuple[str, ...]] = field(default_factory=set)
     _vain: defaultdict[tuple[str, str], list[Asked]] = field(default_factory=lambda: defaultdict(list))
     _unreturned: dict[tuple[str, str], Received] = field(default_factory=dict)
-    """First event about each entity whose id was returned to no caller, by the creating call and the id."""
+    """Maps the creating call and id of each entity whose id no caller received to the first event about the entity."""
     _alone: list[Received] = field(default_factory=list)
     _longest: Counter[str] = field(default_factory=Counter)
     _overlap: bool = False
@@ -89,7 +93,7 @@ class CallsInProgress:
             self._asked.setdefault((call, each), []).append(asked)
 
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
-        """End a call on *entity* with *seen*; return the call requested on *line*, else the first one in progress."""
+        """End a call on *entity* with *seen*. Return its request: the one on *line*, or else the first in progress."""
         which = (seen.event, entity)
         asked = self._asked.get(which)
         mine = next((each for each in asked or () if each.line == line), None)
@@ -102,7 +106,7 @@ class CallsInProgress:
         elif lost:
             self.over[which].append((first.order if first else 0, ""))
         if not asked or first is None:
-            # The request was not recorded, so this call may have caused events relayed before.
+            # The request was not recorded, so this call may have caused earlier events.
             self._alone = [
                 it for it in self._alone if not (entity in it.among and seen.event in _CAUSES[it.seen.output])
             ]
@@ -118,7 +122,7 @@ class CallsInProgress:
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress: the runtime restarted or, if *gap* is true, lines are missing."""
+        """Forget the calls in progress, because the runtime restarted or, if *gap* is true, lines are missing."""
         for which, creations in self._vain.items():
             self._vain[which] = [each._replace(until=min(each.until, at)) for each in creations]
         self._asked.clear()
@@ -126,15 +130,15 @@ class CallsInProgress:
         self._spent.clear()
         self.failed.clear()
         if not self._interrupted:
-            self._alone.clear()  # calls that began before the first line and did not end may have caused these
+            self._alone.clear()  # unfinished calls from before the first line may have caused these
         self._interrupted = True
         self._gap = self._gap or gap
 
     def excused(self, output: str, entity: str, pod: str, asked: Asked) -> bool:
         """Check whether a failed or late relay excuses the missing *output* of a successful call.
 
-        A failed relay belongs to one call that was in progress then. If a call that was given up has stopped or removed
-        something without relaying it, no later call relays it.
+        A failed relay excuses only one call that was in progress at the time. If a call that was given up has stopped
+        or removed something without relaying it, no later call relays it.
         """
         failed = next((each for each in self.failed[output] if asked.order < each), None)
         if failed is not None:
@@ -147,7 +151,7 @@ class CallsInProgress:
         return bool(late)
 
     def _late(self, calls: Collection[tuple[str, str]], entity: str, output: str) -> list[tuple[int, tuple[str, ...]]]:
-        """Return which of *calls* are over but may still relay *output*: when each began, and its key in ``_spent``."""
+        """Return the starting points and ``_spent`` keys of *calls* that are over but may still relay *output*."""
         late = [
             (began, (*which, str(number), what, entity, output))
             for which in calls
@@ -159,7 +163,8 @@ class CallsInProgress:
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
         """Return whether a call in progress may cause *event*, and the point at which the first possible cause began.
 
-        If *judged* is true, an event that no call has caused is remembered. *returned*: was its id told to a caller?
+        If *judged* is true, an event that no call has caused is remembered. *returned* tells whether a caller received
+        the id.
         """
         seen = event.seen
         which = [(cause, each) for cause in _CAUSES.get(seen.output, ()) for each in event.among if each]
@@ -179,8 +184,8 @@ class CallsInProgress:
     def alone(self, end: int, *, late: bool) -> Iterator[Received]:
         """Yield the events that no recorded call has caused.
 
-        If calls are recorded *late* and overlap, skip events within twice the longest call's duration of *end*: their
-        call may not be recorded yet.
+        If calls are recorded *late* and overlap, skip events closer to *end* than twice the duration of the longest
+        call. Their calls may not have been recorded yet.
         """
         unended = late and self._overlap
         made, relayed = self._matched(), set[tuple[str, str]]()
@@ -193,7 +198,7 @@ class CallsInProgress:
                 yield event
 
     def _matched(self) -> dict[tuple[str, str], Asked]:
-        """Match each entity whose id was returned to no caller with a creation in progress: the first to end."""
+        """Match each entity whose id no caller received with the creation in progress that ended first."""
         left = {which: sorted(creations, key=lambda each: each.until) for which, creations in self._vain.items()}
         found: dict[tuple[str, str], Asked] = {}
         for (call, entity), event in sorted(self._unreturned.items(), key=lambda each: each[1].at):

@@ -1,7 +1,7 @@
-"""Checkpoints: the status file that containerd keeps of each container, at one point in time.
+"""Read checkpoints, the status files that containerd keeps of its containers, each at one point in time.
 
-All that containerd reads and writes is in ``fsm.runtimes.reference.container.checkpoint``; this module reads only what
-judging needs: the state, and the fields of a status.
+Everything that containerd reads and writes is in ``fsm.runtimes.reference.container.checkpoint``. This module reads
+only what judging needs: the state and the status fields.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _PATTERNS: Final = (
     "containers/*/status",
     "io.containerd.grpc.v1.cri/containers/*/status",
 )
-"""Paths of checkpoints in a directory: that of one container, one with copies, or containerd's root."""
+"""Glob patterns for the checkpoints in the directory of a container, a directory of copies, or containerd's root."""
 
 _SUFFIX: Final = ".status.json"
 
@@ -49,7 +49,7 @@ class _Status(
 
 
 def files(name: str) -> list[Path]:
-    """Return the checkpoints in the directory *name*, or the file *name* if it is a checkpoint; else an empty list."""
+    """Return the checkpoint file *name*, or the checkpoints in the directory *name*, or an empty list."""
     path = Path(name)
     try:
         if path.is_file():
@@ -61,9 +61,9 @@ def files(name: str) -> list[Path]:
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield what each of the files *found* shows of its container, whose name is that of the file or its directory.
+    """Yield the state shown by each of the files *found*. Its container is named after the file or its directory.
 
-    Raises :class:`InputError` with all files that containerd could not read.
+    Raise :class:`InputError` listing all files that containerd could not read.
     """
     problems = []
     for path in found:

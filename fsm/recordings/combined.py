@@ -1,19 +1,19 @@
-"""Events that a plugin received and the calls of the same run: one recording from two files.
+"""Combine the events that a plugin received and the calls of the same run into one recording.
 
-A connected plugin receives everything that a call must relay before the call has succeeded. So a success is an
-observation of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was
-connected during the whole call. Disconnections are not recorded, and an event may have been sent some time before it is
-received. So the plugin was connected when a call succeeded if it then receives, on the same connection, an event of a
-call that began later, or of any call in progress if none was given up lately. A success without such an event before
-the plugin connects again means nothing. After its very last event the plugin is assumed to stay connected, unless it
-missed something then. The daemon's log shows the relays that failed because a caller had given up its call: such a line
-excuses one missing relay of one call that was in progress then.
+A connected plugin receives everything that a call must relay before the call succeeds. So a success is an observation
+of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was connected
+during the whole call. Disconnections are not recorded, and an event may be received some time after it was sent. So the
+plugin counts as connected when a call succeeded if it then receives, on the same connection, an event of a call that
+began later. If no call was given up recently, an event of any call in progress will do. If the plugin connects again
+before it receives such an event, the success means nothing. After its very last event, the plugin is assumed to stay
+connected, unless it missed something after that event. The daemon's log shows the relays that failed because a caller
+had given up its call. Such a line excuses one missing relay of one call that was in progress then.
 
-Only calls relay events, except ends of containers. An event received while no call that relays it was in progress is
-reported at the end (:data:`fsm.recordings.nri_events.UNASKED`), if a call of the recording names the entity or its pod,
-and no unrecorded call before the first line or after the last one can have been the cause.
+Only calls relay events, except for the exits of containers. An event that was received while no call that relays it was
+in progress is reported at the end (:data:`fsm.recordings.nri_events.UNASKED`). It is reported only if a recorded call
+names the entity or its pod, and no unrecorded call before the first line or after the last one can have caused it.
 
-Files that are not of one run are refused (:mod:`fsm.recordings.one_run`).
+Files from different runs are rejected (:mod:`fsm.recordings.one_run`).
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ from fsm.recordings.time_order import HELD
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
 _BATCH: Final = 1_024
-"""Number of observations in a batch."""
+"""Number of observations per batch."""
 
 _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
 _MAY_END: Final = {POD: ("StopPodSandbox", "RemovePodSandbox"), CONTAINER: ("StopContainer", "RemoveContainer")}
 _QUIET: Final = 2_000_000_000
-"""Nanoseconds in which a call that was given up may still be in progress and close a plugin."""
+"""Nanoseconds for which a call that was given up may still be in progress and close a plugin."""
 
 
 class RecordedPoint(NamedTuple):
@@ -58,13 +58,14 @@ class RecordedPoint(NamedTuple):
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""A line, an observation, and the point at which the plugin must have been connected; 0 if it need not have been."""
+"""A line, an observation, and the point at which the plugin must have been connected, or 0 if there is none."""
 
 
 class _Known(NamedTuple):
-    """The last event about an entity that the plugin received, and its connection; no event if the entity was listed.
+    """The last event about an entity that the plugin received, and its connection.
 
-    If ``started`` is true, a container may have started; from the point ``since`` on, the entity certainly exists.
+    ``output`` is empty if the entity was listed. If ``started`` is true, a container may have started. From the point
+    ``since`` on, the entity certainly exists.
     """
 
     connection: int
@@ -74,9 +75,9 @@ class _Known(NamedTuple):
 
 
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """Open the NRI events of a plugin in the file *name*, with the *calls* of the same run.
+    """Open the NRI events in the file *name* together with the *calls* of the same run.
 
-    Raises :class:`InputError` if a file cannot be opened, or is of another kind.
+    Raise :class:`InputError` if a file cannot be opened or is of the wrong kind.
     """
     check_kinds(name, calls)
     notes = Notes()
@@ -96,7 +97,7 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 
 def check_kinds(name: str, calls: str) -> None:
-    """Raise :class:`InputError` unless *name* is a file of NRI events, and *calls* of calls or a containerd log."""
+    """Raise :class:`InputError` unless *name* holds NRI events, and *calls* holds CRI calls or a containerd log."""
     for file, kinds, what in (
         (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
         (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
@@ -126,7 +127,7 @@ def called(recording: Recording) -> Iterator[RecordedPoint]:
     for part in recording.batches:
         for seen, line in zip(part.observations, part.lines, strict=True):
             if seen.phase == "assumed":
-                continue  # an assumed restart, which no line shows
+                continue  # skip assumed restarts, which no line shows
             latest = max(latest, nanoseconds(seen.at) or 0)
             last = Line.of(line, recording.name)
             yield RecordedPoint(latest, last, seen)
@@ -151,7 +152,7 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns points by time into observations from the plugin's view. If ``late``, calls are recorded when they end."""
+    """Turns time-sorted points into what the plugin observes. ``late`` means that calls are recorded when they end."""
 
     events: NriEventReader
     late: bool
@@ -162,7 +163,7 @@ class CombinedReader:
     _connected: int = 0
     """Number of the latest point at which the plugin was certainly connected."""
     _given_up: int = -_QUIET
-    """Time at which a caller last gave up a call: a plugin that the call waited for may have been closed."""
+    """Time at which a caller last gave up a call. A plugin that the call waited for may have been closed."""
     _calls: bool = False
     _covered: bool = False
     _known: dict[str, _Known] = field(default_factory=dict)
@@ -206,7 +207,7 @@ class CombinedReader:
                 told = Received(point.at, point.line, seen, among)
                 asked, began = self._progress.relayed(told, judged=self._calls, returned=seen.entity in self._created)
             if seen.shows:
-                pass  # absent: nothing about it was relayed before
+                pass  # absent, so nothing about it was relayed before
             elif seen.output in _REMOVED:
                 self._known.pop(seen.entity, None)
                 if self._progress.none(seen.entity, pod, NO_ID):
@@ -214,7 +215,7 @@ class CombinedReader:
             else:
                 self._known[seen.entity] = self._knows(seen)
                 self._received[seen.entity].append((seen.output, self._order))
-            # The plugin received the output at this time, so here it is an event.
+            # An output of the runtime is an event in this recording, at the time when the plugin received it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
             what = "listed-running" if runs else seen.event
             yield point.line, structs.replace(seen, event=seen.output or what, output=""), 0
@@ -257,7 +258,7 @@ class CombinedReader:
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
-            return  # the other call may relay the removal, and this one found the pod gone
+            return  # another call may relay the removal if this one found the pod gone
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._lacking(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
@@ -266,7 +267,7 @@ class CombinedReader:
             yield from self._unclear(point.line, seen, meant)
 
     def _meant(self, identity: str) -> tuple[tuple[str, ...], bool]:
-        """Return the ids that *identity* may stand for, and whether it certainly stands for the only one."""
+        """Return the ids that *identity* may stand for, and whether there is certainly only one."""
         if len(identity) >= FULL or identity in self._created or identity in self._known:
             return (identity,), True
         created = [each for each in self._created if each.startswith(identity)]
@@ -274,7 +275,7 @@ class CombinedReader:
         return (*created, *known), len(created) == 1 and not known
 
     def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
-        """Yield that a call succeeded, and what it did not relay, if the plugin was connected during the whole call."""
+        """Yield the success of a call and what it did not relay, if the plugin was connected during the whole call."""
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
@@ -296,7 +297,7 @@ class CombinedReader:
             self._created.discard(seen.entity)
 
     def _lacking(self, seen: Observation, asked: Asked, at: int) -> list[str]:
-        """Return the events of a call that the plugin lacks; all that the call may still relay if it failed."""
+        """Return the events of a call that the plugin has not received. A failed call may still relay them."""
         received = self._received.get(seen.entity, [])
         lacks = [*RELAYED.get(seen.event, (seen.event,))]
         if seen.event == "StopContainer" and _stopped(received, asked.order):
@@ -307,7 +308,7 @@ class CombinedReader:
         elif seen.reply == "ok":
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
-                # The next update has events of its own.
+                # Each update relays its own events, so do not count these for the next one.
                 self._received[seen.entity] = [each for each in received if each not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
@@ -318,7 +319,7 @@ class CombinedReader:
         return [each for each in self._known if self.events.pods.get(each) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
-        """Yield that entities may have ended by a call that perhaps did not have to relay anything to the plugin."""
+        """Yield a "maybe" observation for each entity that the call may have ended without relaying an event."""
         for each in meant:
             for container in self._within(each) if seen.of == POD else ():
                 yield from _unclear(line, container, CONTAINER, seen)
@@ -326,7 +327,7 @@ class CombinedReader:
                 yield from _unclear(line, each, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
-        """Yield the waiting successes, if the plugin was connected until the end, and the events without a call."""
+        """Yield the waiting successes if the plugin stayed connected, and then the events that no call has caused."""
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._missed, held)):
             self.events.notes["calls after the last event of the plugin"] += len(held)
@@ -341,14 +342,14 @@ class CombinedReader:
     def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
         self._left()
         if self._connection:
-            # Anything may have happened to any entity without being recorded.
+            # While the plugin was not connected, anything may have happened without being recorded.
             covered = self._covered and self._calls
             yield point.line, Observation(event=CONNECTS, at=point.at) if covered else Observation(phase="gap"), 0
         self._connection += 1
         self._there = False
 
     def _left(self) -> None:
-        """Drop the waiting successes, because it is unknown whether the plugin was connected."""
+        """Drop the waiting successes, because the plugin may not have been connected."""
         waiting = tuple(self._waiting)
         self._waiting.clear()
         for line, seen, order in waiting:
@@ -358,7 +359,7 @@ class CombinedReader:
                 self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
     def _missed(self, seen: Observation) -> bool:
-        """Check whether the plugin lacks what *seen* is about on this connection, so that it may have left."""
+        """Check whether the plugin missed the event of *seen* on this connection and so may have disconnected."""
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
             return seen.event == UNRELAYED
@@ -368,7 +369,7 @@ class CombinedReader:
 
 
 def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
-    """Check whether a stop was the last event *received* before a call was *asked* for, or came since."""
+    """Check whether a stop was the last event *received* before the point *asked*, or was received after it."""
     moved = [(name, order) for name, order in received if "Update" not in name]
     before = [name for name, order in moved if order < asked]
     return before[-1:] == ["StopContainer"] or ("StopContainer" in (name for name, order in moved if order > asked))

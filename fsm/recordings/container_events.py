@@ -1,14 +1,14 @@
-"""Check the events of containers and pods from GetContainerEvents against the calls of the same recording.
+"""Check the container and pod events from GetContainerEvents against the calls of the same recording.
 
-An event counts as happening at the runtime's timestamp, which is within the call that sends it. So no event comes while
-no call that sends it is in progress; each call that succeeds sends one, a call that fails sends none; and events sent
-before a call began come before those that the call sends. The end of a container has no call: it may come at any time
-once the container was started, and comes some time before the container has been removed.
+An event counts as happening at the runtime's timestamp, which lies within the call that sends it. So no event comes
+while no call that sends it is in progress. Each successful call sends one event, and a failed call sends none. Events
+sent before a call began come before those that the call sends. The exit of a container has no call. Its event may come
+at any time after the container was started, and comes some time before the container has been removed.
 
-Nothing is claimed about pods and containers whose creation is not recorded, or on which a call was given up; about an
-id that may stand for several; about missing events while more than one stream is open or was just before, because
-containerd 1.7 sends each event to only one stream, even to one that has hung up; and about the end of a stream, after
-whose last event nothing counts as missing. An event without a call is not reported if the recording breaks off before a
+Nothing is claimed about pods and containers whose creation is not recorded, or on which a call was given up, or about
+an id that may stand for several of them. Missing events are not reported while more than one stream is open or was open
+just before, because containerd 1.7 sends each event to only one stream, even to one that has hung up. Nothing counts as
+missing after the last event of a stream. An event without a call is not reported if the recording breaks off before a
 call that sends it may have ended.
 """
 
@@ -24,7 +24,7 @@ from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
 
 EVENT: Final = "event"
-"""Operation of a line that has an event; without an id it marks the end of its stream."""
+"""``op`` of a line with an event. Without an id, the line marks the end of its stream."""
 
 CREATED: Final = "CONTAINER_CREATED_EVENT"
 STARTED: Final = "CONTAINER_STARTED_EVENT"
@@ -36,33 +36,33 @@ MISSING: Final = "event-is-missing"
 DISORDERED: Final = "event-out-of-order"
 
 KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
-"""Kinds of the findings of this module, which no machine has, and the kind of entity that each concerns."""
+"""Maps the kinds of findings of this module, which no machine has, to the kinds of entities that they concern."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
 SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})
 """Calls that send events."""
 
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
-"""Events sent by the call that makes an entity."""
+"""Maps each kind of entity to the events that the call which creates it sends."""
 
 _SURE: Final = 2
-"""Number of events on one stream that prove that no other stream takes any: each earlier stream has had its turn."""
+"""Number of consecutive events on a stream that prove it the only one. Any other would have received one of them."""
 
 _EARLY: Final = 16
-"""Maximum number of events to keep for an entity until the call that makes it has ended."""
+"""Maximum number of events to keep for an entity until the call that creates it has ended."""
 
 _EXIT: Final = 10 * 1_000_000_000
-"""Nanoseconds within which an exit that a call waited for is handled."""
+"""Maximum time in nanoseconds to handle an exit that a call waited for."""
 
 _MOST: Final = 8_192
-"""Maximum number of pods and containers to remember, oldest forgotten first; an eighth of it for removed ones."""
+"""Maximum number of pods and containers to remember, an eighth of it for removed ones. The oldest are forgotten."""
 
 _LEAST: Final = 1_000_000_000
-"""Nanoseconds that an unrecorded call may take even if all recorded calls are shorter."""
+"""Assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer."""
 
 
 class ToldEvent(NamedTuple):
-    """An event: the runtime's timestamp, its stream, its position among all events, and its line."""
+    """An event: the runtime's timestamp, its entity, type and stream, its position among all events, and its line."""
 
     at: int
     entity: str
@@ -74,7 +74,7 @@ class ToldEvent(NamedTuple):
 
 
 class EventCall(NamedTuple):
-    """One end of a call; ``answer`` is true for a success, false for a failure, ``None`` if it is unknown."""
+    """One end of a call. ``answer`` is true for a success, false for a failure, and ``None`` if it is unknown."""
 
     op: str
     id: str
@@ -87,7 +87,7 @@ class EventCall(NamedTuple):
 
 @dataclass(slots=True)
 class _Calls:
-    """Calls that send one type of event about an entity, after a time without any: their results and their events."""
+    """Overlapping calls that send one type of event about an entity, with their results and their events."""
 
     open: int = 0
     ok: int = 0
@@ -112,7 +112,7 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Judges events against calls; takes events and both ends of calls by time, from the first event on."""
+    """Judges events against calls. It takes events and both ends of calls in order of time, from the first event on."""
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
     _within: dict[str, list[str]] = field(default_factory=dict)
@@ -145,7 +145,7 @@ class EventJudge:
         self._judge(entity, event)
 
     def _heard(self, event: ToldEvent) -> Iterator[tuple[int | Line, Observation]]:
-        """Yield the events that are missing now that *event* came; track whether missing events can be recognised."""
+        """Track whether missing events can be recognised, and yield those that *event* shows to be missing."""
         if not event.entity:
             self._open.pop(event.stream, None)
             self._settled.pop(event.stream, None)
@@ -166,7 +166,7 @@ class EventJudge:
             self._open[each] = 0
 
     def _judge(self, entity: _Entity, event: ToldEvent) -> None:
-        """Check *event* of an *entity* whose creation is recorded against the calls on it."""
+        """Check *event* against the calls on *entity*, whose creation is recorded."""
         key = (event.stream, event.type, event.at)
         if key in entity.told:
             self._doubt(event, f"{event.type} came twice")
@@ -177,7 +177,7 @@ class EventJudge:
             entity.started = event.at
         if event.type == STOPPED:
             entity.stopped = True
-            # It is sent once the container has stopped, when a removal that waits for that continues: it may be late.
+            # The event may be late, because a removal that waits for the container to stop continues at the same time.
             come = (event.entity, STOPPED)
             self._lacking = [each for each in self._lacking if (each[1].entity, each[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
@@ -193,7 +193,7 @@ class EventJudge:
             self._doubt(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
-        """Keep *event* until its entity is known; in a known pod a container must be known or being created."""
+        """Keep *event* until its entity is known. A container of a known pod must be known or in creation."""
         entity = self._at(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
@@ -322,7 +322,7 @@ class EventJudge:
                 self._judge(entity, event)
 
     def _sent(self, entity: _Entity, call: EventCall) -> None:
-        """Check the events that came while *call* made *entity*: one of each type per stream, in the order sent."""
+        """Check that each stream had one event of each type, in the order sent, while *call* created *entity*."""
         first: dict[int, int] = {}
         for each in _MADE[entity.of]:
             told = [event for event in entity.early if event.type == each and call.start <= event.at <= call.end]
@@ -361,7 +361,7 @@ class EventJudge:
             yield from ((line, seen) for _, seen, line in due)
 
     def rest(self) -> Iterator[tuple[int | Line, Observation]]:
-        """Yield the remaining events without a cause, unless a stream is open: then the recording breaks off here."""
+        """Yield the remaining events without a cause, unless a stream is open because the recording breaks off."""
         if not self._open:
             yield from ((line, seen) for _, seen, line in self._doubted)
         self._doubted.clear()
@@ -374,7 +374,7 @@ class EventJudge:
         return found
 
     def _meant(self, name: str) -> list[str]:
-        """Return the ids that *name* stands for; if there are several, calls on them no longer prove anything."""
+        """Return the ids that *name* may stand for. If there are several, calls on them no longer prove anything."""
         if name in self._entities or len(name) in {0, FULL}:
             return [name] if name else []
         found = [each for each, entity in self._entities.items() if entity.known and each.startswith(name)]

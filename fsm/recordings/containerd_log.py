@@ -1,8 +1,9 @@
-"""Read containerd's own log as a trace: requests, replies, exits, restarts.
+"""Read containerd's own log as a trace of requests, replies, exits and restarts.
 
-A request and its outcome are two lines. Both are written while the call is in progress, so the order of lines bounds
-the order in which calls acted. The requests of some calls are logged at debug level only; their failures are
-observations in phase *answered*, without a request. Exits are logged when they are noticed, before the record changes.
+A request and its outcome are logged on separate lines. Both are written while the call is in progress, so the order of
+lines bounds the order in which calls took effect. Some calls log their requests only at debug level. Failures of such
+calls become observations in phase *answered*, without a request. An exit is logged when containerd notices it, before
+the container's record changes.
 """
 
 import re
@@ -25,7 +26,7 @@ RELEVANT: Final = re.compile(
     rb"Start recovering state|Container to stop|Suppressed \d+ messages|-- (?:Re)?[Bb]oot|"
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
-"""Pattern in every relevant line; most lines are not relevant."""
+"""Pattern that every relevant line matches. Most lines do not match it."""
 
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
@@ -44,7 +45,7 @@ _SEEN: Final = re.compile(
 )
 _FAILED_RELAY: Final = re.compile(rb"NRI (?:failed to|[a-z -]+ notification failed)|closing plugin ")
 _GIVEN_UP: Final = re.compile(r"\bcontext (?:canceled|deadline exceeded)")
-"""Errors of a relay that failed because the caller gave up its call."""
+"""Pattern for the error of a relay that failed because the caller gave up its call."""
 
 _UNRELAYED: Final = {
     "NRI post-create notification failed": "PostCreateContainer",
@@ -55,7 +56,7 @@ _UNRELAYED: Final = {
     "NRI sandbox stop notification failed": "StopPodSandbox",
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
-"""The relay whose failure each message reports, although its call succeeds."""
+"""Maps each message about a failed relay to the event that was not relayed. The call itself still succeeds."""
 
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
@@ -71,7 +72,7 @@ _LOGGED: Final = frozenset(
         "UpdateContainerResources",
     }
 )
-"""Calls on an id whose requests are logged at the same level as their successes."""
+"""Calls on existing entities whose requests are logged at the same level as their successes."""
 
 _UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - MAKES
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
@@ -79,27 +80,27 @@ _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |wi
 _FAILED: Final = re.compile(r"^ failed\b")
 
 DOUBTFUL: Final = 64
-"""Number of replies before a crash that may be false: a handler that panics still logs that it returns successfully."""
+"""Number of replies before a crash that may be false. A handler that panics still logs a successful return."""
 
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536
-"""Maximum number of containers and pods whose names are remembered."""
+"""Maximum number of containers and pods whose names are kept."""
 
 NO_EVENT: Final = "lines without a lifecycle event"
 
 UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 
 SHOWN: Final = frozenset({"restart"})
-"""Signals that are always logged; exits may be missing (1.6 logs none)."""
+"""Signals that are always logged. Exits are not among them, because containerd 1.6 does not log them."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Log:
     """Turns the lines of one log into observations.
 
-    If ``as_called`` is true, what calls imply for entities that they do not name is left out, and relays to plugins
-    that failed are lost outputs of no entity. ``names`` has the names of the last containers and pods that were made:
-    ``NAME``, also ``NAMESPACE/NAME`` for pods and ``POD/NAME`` for containers.
+    If ``as_called`` is true, what calls imply for entities that they do not name is left out. A failed relay to a
+    plugin is then a lost output without an entity. ``names`` maps the ids of the most recently created containers and
+    pods to their names. These are ``NAME``, and also ``NAMESPACE/NAME`` for a pod and ``POD/NAME`` for a container.
     """
 
     notes: Counter[str] = field(default_factory=Counter)
@@ -118,12 +119,12 @@ class Log:
         return seen
 
     def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
-        """Return nothing: none is held back, because the order of lines bounds that in which calls acted."""
+        """Return nothing, because no observation is held back."""
         del quiet
         return ()
 
     def gap(self) -> Sequence[tuple[int, Observation]]:
-        """Forget calls in progress, because lines are missing, and return a gap."""
+        """Return a gap, because lines are missing, and forget the calls in progress."""
         self.asked.clear()
         self.joiner = Joiner(beginning=Beginning())
         return [(0, Observation(phase="gap"))]
@@ -147,7 +148,7 @@ class Log:
         return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
     def _framed(self, line: bytes) -> Sequence[Observation]:
-        """Return the observations in a line without a containerd message: a crash, a boot, or lines journald lost."""
+        """Return the observations in a line without a containerd message: crashes, boots, and dropped lines."""
         if _SUPPRESSED.search(line):
             return [seen for _, seen in self.gap()]
         if _BOOT.match(line):
@@ -240,7 +241,7 @@ class Log:
         return self._called("CreateContainer", pod, "", found)
 
     def called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
-        """Remember the name of what was made, also with the namespace or the names of the pod in front of it."""
+        """Remember the name of a new entity, with and without its namespace or its pod's names as a prefix."""
         if found := _CALLED.search(message):
             before = (found[2],) if found[2] else pods
             self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))
@@ -250,7 +251,7 @@ class Log:
     def _exited(self, exit_event: re.Match[str], found: Entry) -> Sequence[Observation]:
         entity, process = exit_event["entity"], exit_event["process"]
         if process and process != entity:
-            return ()  # an additional process in the container, not its main one
+            return ()  # an exec process, not the container's main process
         what = (exit_event["what"] or "").strip()
         pod = what.startswith("sandbox") or exit_event["pod"] is not None
         of = POD if pod else CONTAINER if what == "container" or self.as_called else self.joiner.kind(entity)

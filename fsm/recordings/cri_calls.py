@@ -1,15 +1,15 @@
-"""CRI calls recorded at the client: one JSON line for each call, with its interval and its gRPC code.
+"""CRI calls recorded at the client: one JSON line per call, with its interval and its gRPC code.
 
-The keys are ``op`` (the RPC), ``id`` (of the container or pod; for Create and Run the new one), ``pod``, ``start`` and
-``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line with ``op`` ``status`` has the state that the
-ContainerStatus call before it returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``, ``reason``
-and ``message``. A line with ``op`` ``event`` is a message of GetContainerEvents: ``type``, the runtime's timestamp
-``created_at``, the time ``start`` at which it came, and ``stream``, which all messages of one call share; without
-``id`` it is the end of the stream.
+The keys are ``op`` (the RPC), ``id`` (of the container or pod; of the new one for a creation), ``pod``, ``start`` and
+``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line whose ``op`` is ``status`` has the state that
+the preceding ContainerStatus call returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
+``reason`` and ``message``. A line whose ``op`` is ``event`` is a GetContainerEvents message. It has ``type``, the
+runtime's timestamp ``created_at``, the arrival time ``start``, and ``stream``, which all messages of one call share.
+Without ``id`` it marks the end of the stream.
 
-Lines are in the order in which calls ended; here each call becomes two observations, request and reply, in the order of
-time. A client does not see whether the runtime was restarted. If the calls that were answered leave room for a restart,
-the observations say that there may have been one (:mod:`fsm.recordings.restarts`).
+Lines are in the order in which calls ended. Each call becomes two observations, its request and its reply, which are
+sorted by time. A client does not see whether the runtime restarted. If the answered calls leave room for a restart, an
+observation says that there may have been one (:mod:`fsm.recordings.restarts`).
 """
 
 from collections import deque
@@ -30,17 +30,17 @@ from fsm.recordings.time_order import Ordering
 from fsm.trace import Line, Nanoseconds, Observation
 
 SHOWN: Final = frozenset({"restart"})
-"""Events other than calls that happen only where an observation reports them."""
+"""Signals that happen only where an observation reports them."""
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
-"""Codes after which the call may still be in progress: the client gave up, or lost the connection."""
+"""Codes after which the call may still be in progress, because the client gave up or lost the connection."""
 
 _READS: Final = 1_024
-"""Number of status calls whose intervals are kept for the lines with their results."""
+"""Maximum number of status calls whose intervals are kept for the lines with their results."""
 
 
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
-"""Fields of a status besides the state."""
+"""Status fields other than the state."""
 
 
 class CriCallLine(
@@ -76,7 +76,7 @@ class CriCallLine(
 
 
 class _Point(msgspec.Struct, gc=False):
-    """One end of a call, its request or its reply; a call with an empty ``op`` concerns no container and no pod."""
+    """The request or the reply of a call. A call with an empty ``op`` concerns no container or pod."""
 
     at: int
     call: CriCallLine
@@ -89,11 +89,11 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 
 @dataclass(slots=True, kw_only=True)
 class CriCallReader:
-    """Turns the lines of one recording into observations, in the order of time.
+    """Turns the lines of one recording into observations, sorted by time.
 
-    If ``as_called`` is true, what calls imply for entities that they do not name is left out. If lines are awaited,
-    each is expected within ``settle`` nanoseconds after its call began. If it comes later, nothing is known any longer
-    of the entities that it concerns, because they were judged without it.
+    If ``as_called`` is true, what calls imply for entities that they do not name is left out. When a growing file is
+    followed, each line is expected within ``settle`` nanoseconds after its call began. If it comes later, its entities
+    have been judged without it, so nothing is known about them any more.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -113,7 +113,7 @@ class CriCallReader:
         self._stretches = Stretches(restarts=self.restarts)
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
-        """Yield the observations that are in order once *line* is read, each with its line number."""
+        """Yield the observations whose order is final once *line* is read, each with its line number."""
         if not line.strip():
             return
         call = decoded(line, DECODER)
@@ -145,7 +145,7 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            self.notes["calls told too late"] += 1  # calls that it overlaps were judged without it
+            self.notes["calls told too late"] += 1  # overlapping calls were judged without it
             for each, kind in self._joiner.concerned(*_on(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
@@ -154,7 +154,7 @@ class CriCallReader:
             yield from self._settled(self._points.settled())
 
     def _event(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
-        """Put an event at the runtime's timestamp; ``end`` becomes its position among all events."""
+        """Add an event at the runtime's timestamp. ``end`` becomes its position among all events."""
         self._told += 1
         self.notes["container events"] += bool(call.id)
         came = call.start if call.start is not None else self._latest
@@ -168,7 +168,7 @@ class CriCallReader:
             yield from self._settled(self._points.settled())
 
     def paused(self, quiet: int) -> Iterator[tuple[int | Line, Observation]]:
-        """Yield the observations in order after no line came for *quiet* nanoseconds, if lines are awaited."""
+        """Yield the observations that are final after *quiet* nanoseconds without a line, if lines are awaited."""
         if self.settle is not None:
             yield from self._settled(self._points.due(self.settle, quiet))
 
@@ -181,7 +181,7 @@ class CriCallReader:
         yield 0, Observation(phase="gap")
 
     def _read(self, shown: CriCallLine) -> CriCallLine | None:
-        """Return the status call whose result *shown* has; the call may have used a shortened id."""
+        """Return the status call whose result is *shown*. The call may have used a shortened id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
                 self._reads.remove(read)
@@ -197,7 +197,7 @@ class CriCallReader:
         for point in points:
             call = point.call
             if call.op == EVENT:
-                # Calls are held back until a restart before them is decided; recorded events stay in order with them.
+                # Calls are held back until a restart before them is decided. Recorded events stay in order with them.
                 yield from self._seen(self._stretches.take(point.at, point)) if self.as_called else self._told_of(point)
                 continue
             code = meant(call.code, call.detail)
@@ -259,7 +259,7 @@ def _reply(call: CriCallLine) -> Observation:
 
 
 def _on(call: CriCallLine) -> tuple[str, str]:
-    """Return the id that *call* named and its kind; no id for RunPodSandbox, whose pod has none yet."""
+    """Return the id that *call* names, and its kind. RunPodSandbox names no id, because its pod has none yet."""
     if call.op in MAKES:
         return call.pod if call.op == "CreateContainer" else "", POD
     return call.id, POD if call.op in POD_CALLS else CONTAINER

@@ -1,8 +1,8 @@
-"""Read EDN, the data notation of Clojure, as JSON-like data.
+"""Parse EDN, the data notation of Clojure, as JSON-like data.
 
-Keywords and symbols become their names, lists and sets become lists, and tags are dropped: nothing in a file is
-executed or looked up. The nesting depth is limited. The notation is described at https://github.com/edn-format/edn;
-callers interpret the data.
+Keywords and symbols become their names, and lists and sets become lists. Tags are dropped, so nothing in a file is
+executed or looked up. The nesting depth is limited. EDN is specified at https://github.com/edn-format/edn. Callers
+interpret the data.
 """
 
 import json
@@ -12,20 +12,20 @@ from itertools import chain
 from typing import Final, NamedTuple, TypeAlias
 
 DEEPEST: Final = 32
-"""Maximum depth of nesting."""
+"""Maximum nesting depth."""
 
 Data: TypeAlias = "dict[str, Data] | list[Data] | str | int | float | bool | None"
 
 
 class EdnForm(NamedTuple):
-    """A value, and the line on which it begins."""
+    """A value and the line on which it starts."""
 
     line: int
     value: Data
 
 
 class NotationError(ValueError):
-    """Text that breaks the rules of its notation, and the line on which it does."""
+    """Raised for a syntax error, with its line number."""
 
     def __init__(self, line: int, what: str) -> None:
         super().__init__(what)
@@ -77,10 +77,10 @@ class _Token(NamedTuple):
 
 
 def forms(text: str) -> Iterator[EdnForm]:
-    r"""Yield each form at the top of *text*, or in the vector or list if *text* is one.
+    r"""Yield each top-level form of *text*, or each item if *text* is a vector or a list.
 
-    Raises :class:`NotationError` if the text is not EDN, a map has a key twice, or forms nest deeper than
-    :data:`DEEPEST`; the forms before that place are yielded first.
+    Raise :class:`NotationError` if *text* is not EDN, a map has a duplicate key, or forms nest deeper than
+    :data:`DEEPEST`. The forms before the error are yielded first.
 
     >>> list(forms('{:f :start, :value [1 nil]}\n#inst "2026"'))
     [EdnForm(line=1, value={'f': 'start', 'value': [1, None]}), EdnForm(line=2, value='2026')]
@@ -111,7 +111,7 @@ def _tokens(text: str) -> Iterator[_Token]:
 
 
 def _inside(tokens: Iterator[_Token], opening: _Token | None, depth: int) -> Iterator[EdnForm]:
-    """Yield the forms inside *opening*: a bracket, or a tag or ``#_``, which precedes one form; ``None`` at the top."""
+    """Yield the forms that belong to *opening* (a bracket, a tag or ``#_``), or all forms if it is ``None``."""
     for token in tokens:
         kind, word, line = token
         if kind == "close":

@@ -1,4 +1,4 @@
-"""Error texts of containerd: the gRPC code, and the state that the call met."""
+"""Extract the gRPC code, and the state that a call met, from containerd's error texts."""
 
 import re
 from typing import Final
@@ -24,7 +24,7 @@ _ENDED: Final = re.compile(r"\bcontext (canceled|deadline exceeded)\b")
 
 
 def split(error: str) -> tuple[str, str]:
-    """Split *error* into the code and the text that a client would get.
+    """Split *error* into the code and the text that a client would receive.
 
     >>> split("rpc error: code = NotFound desc = an error occurred when try to find container")
     ('NOT_FOUND', 'an error occurred when try to find container')
@@ -37,7 +37,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Spell the gRPC *code* as the protocol does, from the spelling of Go or another language.
+    """Convert the gRPC *code* from the spelling of Go or another language to that of the protocol.
 
     >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
     ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')
@@ -46,7 +46,7 @@ def capitals(code: str) -> str:
 
 
 def meant(code: str, text: str) -> str:
-    """Return *code*, or the original code of a context error, because wrapping keeps only its text.
+    """Return *code*, or the code of the context error in *text*, because wrapping an error loses its code.
 
     >>> meant("UNKNOWN", "failed to kill container: context canceled: unknown")
     'CANCELED'
@@ -58,7 +58,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """Return the state that the call met if *text* names it, else an empty string.
+    """Return the state that the call met if *text* names it, or an empty string otherwise.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'
@@ -72,8 +72,8 @@ def met(text: str, *, pod: bool) -> str:
 def unresolved(text: str) -> bool:
     """Check whether *text* means that the call reached no container or pod.
 
-    Its id was ambiguous or empty, or it came too early, or it was not sent: texts of gRPC clients in C++ and in Go
-    begin like this if they could not connect.
+    Its id was ambiguous or empty, the call came too early, or it was not sent. The error texts of gRPC
+    clients in C++ and Go begin like this if the client cannot connect.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")
     True
@@ -84,7 +84,7 @@ def unresolved(text: str) -> bool:
 
 
 def unanswered(code: str, text: str) -> bool:
-    """Check whether a call that ended with *code* and *text* found no runtime that could answer it.
+    """Check whether a call that ended with *code* and *text* found no runtime to answer it.
 
     >>> unanswered("UNKNOWN", "server is not initialized yet")
     True

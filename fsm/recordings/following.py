@@ -1,10 +1,11 @@
-"""Lines of a growing file as they are written, through rotation, truncation and absence; or of a pipe.
+"""Follow the lines of a growing file through rotation, truncation and absence, or those of a pipe.
 
-The file is polled. Rejected: to be notified of its changes (inotify), which does not work on every file system, needs a
-library, and leaves the same questions at rotation; a look five times a second costs nothing.
+The file is polled. Change notification (inotify) was rejected because it does not work on every file system, needs a
+library, and leaves the same questions at rotation. Polling five times a second costs next to nothing.
 
-A file that was renamed is read to its end before the new one is, as long as the old one is written to. If it was copied
-and truncated, the rest is read from the copy. If no copy fits, lines are missing, and the next piece says so.
+A renamed file is read to its end before the new file is, for as long as the old one is written to. If the file was
+copied and truncated, the rest is read from the copy. If no copy matches, lines are missing, and the next piece has
+``gap`` set.
 """
 
 import os
@@ -21,17 +22,17 @@ from fsm.errors import InputError, Problem, refused, stdin
 from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece
 
 LOOK: Final = 0.2
-"""Seconds between two looks at a file to which nothing was added."""
+"""Seconds between two polls of a file that has not grown."""
 
 _TAIL: Final = 256
-"""Number of bytes before the current place, by which a file is recognised."""
+"""Number of bytes before the current position by which a file is recognised."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Followed:
-    """The file *name*, ``-`` for standard input, followed until ``over()`` is true or the pipe ends.
+    """The file *name* (``-`` for standard input), followed until ``over()`` is true or the pipe ends.
 
-    ``missing`` is called at each look that finds no such file. Line numbers begin again with each file.
+    ``missing`` is called on every poll that finds no such file. Line numbers start again with each file.
     """
 
     name: str
@@ -43,7 +44,7 @@ class Followed:
     _since: float = field(default_factory=time.monotonic)
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield whole lines as they come, and pieces without lines when none came for a while."""
+        """Yield whole lines as they arrive, and pieces without lines while none arrive."""
         reader = LineReader(name=self.name, notes=notes, advanced=advanced)
         try:
             yield from self._awaited()
@@ -57,7 +58,7 @@ class Followed:
             self._close()
 
     def _data(self, notes: Counter[str]) -> Iterator[bytes]:
-        """Yield the bytes of one file until it is replaced or was truncated."""
+        """Yield the bytes of one file until it is replaced or truncated."""
         regular = self.name != STDIN and stat.S_ISREG(os.fstat(self._file).st_mode)
         begun = False
         for data in self._grown(notes) if regular else self._piped():
@@ -81,7 +82,7 @@ class Followed:
     def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
         at, tail, replaced = 0, b"", False
         while not self.over():
-            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # the bytes that were read are no longer there
+            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # bytes already read are gone
                 notes["truncations"] += 1
                 yield from self._copied(at, tail)
                 return
@@ -91,7 +92,7 @@ class Followed:
                 replaced = False
                 yield data
                 continue
-            if replaced:  # and nothing more was written to the old one since
+            if replaced:  # and the old file has not grown since
                 notes["rotations"] += 1
                 self._close()
                 for _ in self._awaited():
@@ -102,7 +103,6 @@ class Followed:
             time.sleep(self.look)
 
     def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
-        """Yield the bytes that had not been read when the file was truncated, from a copy of the file."""
         path = Path(self.name)
         beside = (each for each in path.parent.glob(f"{path.name}[.-]*") if each.is_file())
         for copy in sorted(beside, key=lambda each: -each.stat().st_mtime_ns):

@@ -1,8 +1,8 @@
-"""Histories of concurrent operations: reads operations from a file, each from its call to its return.
+"""Read histories of concurrent operations, each from its call to its return.
 
-A history is JSON or EDN, with one form per line or all forms in one list; :mod:`fsm.recordings.operations` interprets
-the forms. :mod:`fsm.linearizability` decides whether the history is legal. Unlike other recordings a history is read as
-a whole and must be complete: a missing operation makes others look illegal.
+A history is JSON or EDN, with one form per line or all forms in one list. :mod:`fsm.recordings.operations` interprets
+the forms, and :mod:`fsm.linearizability` decides whether the history is legal. Unlike other recordings, a history is
+read as a whole and must be complete, because a missing operation makes others look illegal.
 """
 
 import json
@@ -21,10 +21,10 @@ from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
 from fsm.trace import Observation
 
 LARGEST: Final = 1 << 26
-"""Maximum size of a history in bytes: half a million operations."""
+"""Maximum size of a history in bytes, enough for half a million operations."""
 
 REPORTED: Final = 20
-"""Maximum number of problems reported for one history; one early error may cause thousands."""
+"""Maximum number of problems to report for one history. One early error may cause thousands."""
 
 _FORMS: Final = documented("how-to/linearizability")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -33,9 +33,9 @@ _BLANK: Final = re.compile(r"[ \t\r\n]*")
 
 
 class Title(msgspec.Struct, frozen=True, kw_only=True):
-    """The header of a history, its first form, which may be missing.
+    """The header of a history, which is its first form and may be missing.
 
-    If ``fresh`` is false, entities may begin in any state. ``unseen`` names signals that happen without being recorded.
+    If ``fresh`` is false, entities may start in any state. ``unseen`` lists signals that happen without being recorded.
     If ``outputs`` is true, the history has all outputs of every entity.
     """
 
@@ -47,7 +47,7 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation, with the lines of its call and return; it has no ``end`` instant if it never returned.
+    """An operation with the lines of its call and its return. It has no ``end`` if it never returned.
 
     If ``aside`` is true, it belongs to no client, and is an operation only if the machine has its event.
     """
@@ -60,9 +60,9 @@ class Recorded(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedHistory:
-    """The operations of a file in the order of their calls, with the outputs of each entity in order.
+    """The operations of a file in the order of their calls, and the outputs of each entity in order.
 
-    ``left_out`` counts operations that certainly did nothing.
+    ``left_out`` is the number of operations that certainly had no effect.
     """
 
     title: Title
@@ -71,7 +71,7 @@ class RecordedHistory:
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
-        """Yield both ends of each operation with their lines, by time; calls come before returns at the same time."""
+        """Yield the ends of each operation with their lines, sorted by time. At equal times, calls precede returns."""
         replace = msgspec.structs.replace
         ends: list[tuple[int, int, int, Observation]] = []
         for each in self.operations:
@@ -109,7 +109,7 @@ def recognised(head: bytes) -> bool:
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
-    """Return the history in *data*, file *name*; raise :class:`InputError` with up to :data:`REPORTED` problems."""
+    """Return the history in *data*, from file *name*. Raise :class:`InputError` with the problems in it, if any."""
     if len(data) > LARGEST:
         hint = "cut it: each entity can be judged by itself"
         raise InputError([_problem(name, 0, "FSM209", f"is a history of more than {LARGEST >> 20} MiB", hint)])
@@ -152,7 +152,7 @@ def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
 
 
 def _json(text: str) -> Iterator[EdnForm]:
-    """Yield each value at the top of *text*, or in the list if *text* is one list."""
+    """Yield each top-level JSON value of *text*, or each item if *text* is one list."""
     decoder = json.JSONDecoder()
     ends = [found.start() for found in re.finditer("\n", text)]
 
@@ -189,8 +189,6 @@ def _skip(text: str, position: int) -> int:
 
 @dataclass(slots=True)
 class _Begun:
-    """An operation that was called by the form with this number."""
-
     number: int
     line: int
     part: UnderstoodForm
@@ -239,7 +237,7 @@ class _Pairing:
             self._call(number, line, part)
         else:
             self._return(number, line, part)
-        if mixed:  # instants are either times or places in the file
+        if mixed:  # instants are either all times or all positions in the file
             what = f"{'has' if timed else 'has not'} a start, unlike what comes before"
             raise MeaningError(what, "give every operation of a history its start and end, or none")
 
@@ -300,7 +298,7 @@ class _Pairing:
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def history(self) -> RecordedHistory:
-        """Return everything taken; raise :class:`InputError` if some of it was wrong."""
+        """Return the history of all forms that were taken. Raise :class:`InputError` if any of them was wrong."""
         if self.problems:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():

@@ -1,7 +1,7 @@
-"""The project's own trace format: JSON lines, one observation each.
+"""The project's own trace format: one JSON observation per line.
 
-``docs/reference/trace-format.md`` describes the fields. A first line with the key ``trace`` is a header: the machine,
-and the signals that the trace does not show.
+``docs/reference/trace-format.md`` describes the fields. If the first line has the key ``trace``, it is a header with
+the machine and the signals that the trace does not show.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
     """The header of a trace.
 
     ``unseen`` lists signals that happen without an observation. If ``fresh`` is true, every entity starts in the
-    initial state. Times of a ``relative`` clock do not count from the epoch.
+    initial state. If ``clock`` is ``relative``, times do not count from the epoch.
     """
 
     trace: Literal[1]
@@ -46,11 +46,11 @@ _DECODER: Final = msgspec.json.Decoder(Observation)
 _WORDS: Final = TraceHeader.__struct_fields__
 
 MANY: Final = 1_000
-"""Number of errors after which a trace is not read any further."""
+"""Number of errors after which the rest of a trace is not read."""
 
 
 def header(line: bytes) -> TraceHeader | None:
-    """Return the header in *line*; ``None`` if it is not a header."""
+    """Return the header in *line*, or ``None`` if it is not a header."""
     try:
         return msgspec.convert(own(line), TraceHeader)
     except msgspec.ValidationError:
@@ -58,7 +58,7 @@ def header(line: bytes) -> TraceHeader | None:
 
 
 def mistake(line: bytes) -> str:
-    """Return what is wrong with the header in *line*; an empty string if it is right, or not a header.
+    """Return what is wrong with the header in *line*, or an empty string if it is valid or not a header.
 
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
@@ -72,21 +72,23 @@ def mistake(line: bytes) -> str:
         unknown = next((key for key in found if key not in _WORDS), "")
         if unknown and isinstance(found["trace"], int):
             return f"unknown key '{unknown}', {nearest(unknown, _WORDS, of='keys')}"
-        return "" if unknown else str(error)  # with other keys it is not a header but some other line
+        return "" if unknown else str(error)  # an unknown key means that this is not a header
     return ""
 
 
 LARGE: Final = 80 << 20
-"""Bytes from which compiled code judges a trace: loading it pays from 50 MiB on if time limits run, else from 190."""
+"""Size in bytes from which traces are judged by compiled code. Loading it pays off above about 50 MiB if there are time
+limits, and above 190 MiB otherwise.
+"""
 
 
 @dataclass(slots=True, kw_only=True)
 class Trace:
     """Turns the lines of the trace ``name`` into observations.
 
-    If ``clocked`` is true, both ends of a call have their times. ``size`` is its number of bytes, 0 if unknown. Lines
-    that cannot be read are an error, raised at the end for all of them; with ``lenient``, and if the last line breaks
-    off, they are counted.
+    If ``clocked`` is true, both ends of a call have times. ``size`` is the size of the trace in bytes, or 0 if unknown.
+    Unreadable lines are reported together at the end. If ``lenient`` is true, they are only counted. An incomplete last
+    line is never an error.
     """
 
     name: str = ""
@@ -104,13 +106,13 @@ class Trace:
     _problems: list[Problem] = field(default_factory=list)
 
     def observations(self, lines: Sequence[bytes], first: int, *, partial: bool = False) -> Batch:
-        """Return the observations in *lines*, numbered from *first*; if *partial*, the last line has no line end."""
+        """Return the observations in *lines*, numbered from *first*. If *partial*, the last line has no line ending."""
         if first == 1 and lines and header(lines[0]) is not None:
             lines, first = lines[1:], 2
         data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
         found: Sequence[Observation] = ()
         numbers: Sequence[int | Line] = range(first, first + len(lines))
-        if data.count(b"}\n{") == len(lines) - 1:  # else one line may have two objects, and another none
+        if data.count(b"}\n{") == len(lines) - 1:  # otherwise one line may have two objects and another none
             with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
                 found = _DECODER.decode_lines(data)
         relative = self.title.relative
@@ -126,7 +128,7 @@ class Trace:
         return Batch(found, numbers, self._as_columns(found, plain=plain))
 
     def _as_columns(self, found: Sequence[Observation], *, plain: bool) -> Columns | None:
-        """Return *found* as columns; ``None`` if compiled code to judge them does not pay or is not installed."""
+        """Return *found* as columns, or ``None`` if compiled code is not worth loading or not installed."""
         if max(self._read, self.size) < LARGE or not found:
             return None
         if self._columns is None:
@@ -166,7 +168,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Add the observations to those sorted by time, a call with an interval as two; return those that are final."""
+        """Sort the observations by time, splitting calls with intervals in two. Return those that are final."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -185,7 +187,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield *batches*, which were lines once, in the order of time from the first call with an interval on."""
+        """Yield *batches* of a table, sorted by time from the first call with an interval on."""
         for each in batches:
             rare = each.columns is None or (each.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in each.observations)):
@@ -195,7 +197,7 @@ class Trace:
         yield self.rest()
 
     def paused(self, quiet: int) -> Batch:
-        """Return the observations in order after no line came for *quiet* nanoseconds, if lines are awaited."""
+        """Return the observations that are final after *quiet* nanoseconds without a line, if lines are awaited."""
         return batch(self._late.due(self.settle, quiet) if self.settle is not None else ())
 
     def gap(self) -> Batch:
@@ -203,7 +205,7 @@ class Trace:
         return batch([*self._late.rest(), (0, Observation(phase="gap"))])
 
     def rest(self) -> Batch:
-        """Return the remaining observations; raise :class:`InputError` if there are lines that cannot be read."""
+        """Return the remaining observations. Raise :class:`InputError` if any lines could not be read."""
         if self._problems:
             raise InputError(self._problems)
         return batch(self._late.rest())

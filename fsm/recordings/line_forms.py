@@ -1,7 +1,7 @@
-"""Meaning of the lines of one template, as :class:`fsm.recordings.containerd_log.Log` reads one of them.
+"""Find out what the lines of a template mean to :class:`fsm.recordings.containerd_log.Log`.
 
-A template represents all its lines only if they mean the same with other ids, times, numbers and names. This is tried
-out; a template whose meaning depends on what was cut out is left to the log, line by line.
+A template represents all its lines only if they mean the same with other ids, times, numbers and names. This is tested
+with made-up values. If the meaning depends on a part that was cut out, the log reads the lines one by one.
 """
 
 from collections import Counter
@@ -22,18 +22,18 @@ NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)
 """Effects of a line.
 
 ``NOTHING``: no lifecycle event. ``BESIDE``: no lifecycle event, but a time. ``QUIET``: only its time matters. ``SAYS``:
-an observation. ``SLOW``: the log has to read it.
+an observation. ``SLOW``: the log has to read the line.
 """
 
 AT: Final = "time of the line"
 ERROR: Final = "error of the line"
-"""Placeholders in observations that represent many lines, for what each line has of its own."""
+"""Placeholders for the time and error of each line, in observations that represent many lines."""
 
 EITHER: Final = "pod or container"
 
 
 class Span(NamedTuple):
-    """What was cut out of a line: its kind, and where it begins and ends."""
+    """A part cut out of a line: its kind, start and end."""
 
     kind: int
     start: int
@@ -41,10 +41,11 @@ class Span(NamedTuple):
 
 
 class LineForm(NamedTuple):
-    """Effect of the lines of a template; if they say something about one of their ids, the observation ``seen``.
+    """The effect of the lines of a template.
 
-    ``moment``, ``entity`` and ``pod`` are indices of the times and ids in a line: of its time, of the entity, and of
-    the pod in which the entity was made (-1: none). ``named`` is true if the line has a name of the entity. If
+    ``seen`` is the observation, if the lines say something about one of their ids. ``moment`` is the index of the
+    line's own time among its timestamps. ``entity`` and ``pod`` are the indices, among its ids, of the entity and of
+    the pod in which it was created (-1 if there is none). ``named`` is true if the line contains the entity's name. If
     ``always`` is false, the observation differs when the request of its call was logged.
     """
 
@@ -70,21 +71,21 @@ class _Asked(Counter[tuple[str, str]]):
 
 
 def spans(line: bytes) -> list[Span]:
-    """Return the spans cut out of *line*; none if the line is unfit."""
+    """Return the spans cut out of *line*, or an empty list if the line is unfit."""
     scanned = Templates(1).scan(line, 1)
     cut = scanned.spans[: int(np.count_nonzero(scanned.spans[:, 0])) if scanned.templates[0] >= 0 else 0]
     return [Span(*row[:3]) for row in cut.tolist()]
 
 
 def form(line: bytes) -> LineForm:
-    """Return the form of the lines with the template of *line*."""
+    """Return the form of all lines with the same template as *line*."""
     cut = spans(line)
     tried = [_read(changed, found) for changed, found in _variants(line, cut)]
     return tried[0] if all(each == tried[0] for each in tried) else LineForm(SLOW)
 
 
 def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Span]]]:
-    """Yield *line*, then versions of it with other ids, times, numbers and names, each with its spans."""
+    """Yield *line* and then versions of it with other ids, times, numbers and names, each with its spans."""
     yield line, list(cut)
     for turn in (1, 2):
         changed, found, at, ids = b"", [], 0, dict[bytes, bytes]()
@@ -119,7 +120,7 @@ def _other(kind: int, turn: int, number: int) -> bytes:
 
 
 def _read(line: bytes, cut: Sequence[Span]) -> LineForm:
-    """Return the form of *line*, with placeholders for the values that are its own."""
+    """Return the form of *line*, with placeholders for its time and error."""
     if RELEVANT.search(line) is None:
         return LineForm(NOTHING)
     found = entry(line)

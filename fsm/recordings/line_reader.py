@@ -1,7 +1,8 @@
-"""Lines of a file, a compressed file or standard input.
+"""Read lines from a file, a compressed file or standard input.
 
-Bytes are read in large pieces and returned as whole lines with their numbers. Damage is counted and never fatal: a
-truncated compressed file ends where it breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is cut.
+Bytes are read in large pieces and returned as whole lines with their numbers. Damage is counted but never fatal. A
+truncated compressed file ends where its data breaks off (:data:`BROKEN_OFF`), and a line longer than :data:`LONGEST` is
+cut.
 """
 
 import io
@@ -24,25 +25,25 @@ PIECE: Final = 1 << 20
 """Number of bytes read at a time."""
 
 LONGEST: Final = 1 << 20
-"""Maximum number of bytes of a line that are kept."""
+"""Maximum number of bytes to keep of a line."""
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
-"""Note on an input that cannot be read to its end: what the rest would have shown is unknown."""
+"""Note on an input that cannot be read to its end. What the rest would have shown is unknown."""
 
 STDIN: Final = "-"
 
 COMPRESSED: Final = 8
-"""Minimum factor by which a recording is assumed to be larger than its compressed file."""
+"""Assumed minimum compression ratio of a recording."""
 
 _ZSTD: Final = b"\x28\xb5\x2f\xfd"
-"""First bytes of data compressed by zstd."""
+"""Magic bytes of zstd data."""
 
 _GZIP: Final = 31
-"""Window bits with which zlib reads a gzip header and uses the largest window."""
+"""``wbits`` value for which zlib expects a gzip header and uses the largest window."""
 
 
 class LineSequence(Sequence[bytes]):
-    """The lines of *data*, which is split only when one is asked for.
+    """The lines of *data*, which is split only when a line is accessed.
 
     >>> len(LineSequence(b"one\\ntwo")), LineSequence(b"one\\ntwo")[1]
     (2, b'two')
@@ -76,11 +77,12 @@ class LineSequence(Sequence[bytes]):
 
 @dataclass(slots=True, kw_only=True)
 class Piece:
-    """Whole lines without their line ends; pieces of only blank lines are left out.
+    """Whole lines without their line endings. There are no pieces with only blank lines.
 
-    ``first`` is the number of the first line. If ``partial`` is true, it is the last line, without a line end. ``file``
-    is the file of the lines if there are several. If ``gap`` is true, lines are missing before the piece. If lines are
-    awaited, ``lines`` may be empty; then none came for ``quiet`` nanoseconds.
+    ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input, which
+    has no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are
+    missing before the piece. When a growing file is followed, ``lines`` may be empty. No line has then arrived for
+    ``quiet`` nanoseconds.
     """
 
     first: int
@@ -103,7 +105,7 @@ class LineReader:
         return self.pieces(self.data())
 
     def data(self) -> Iterator[bytes]:
-        """Yield the bytes of the input, decompressed, piece by piece."""
+        """Yield the decompressed bytes of the input piece by piece."""
         with self._opened() as file:
             data = self._read(file)
             if data.startswith(b"\x1f\x8b"):
@@ -117,14 +119,14 @@ class LineReader:
                 data = self._read(file)
 
     def pieces(self, data: Iterable[bytes]) -> Iterator[Piece]:
-        """Yield the lines of *data*, the bytes of the input; an empty item yields a piece without lines."""
+        """Yield the lines of *data*, the bytes of the input. An empty item yields a piece without lines."""
         first, rest, cut = 1, b"", False
         for each in data:
             if not each:
                 yield Piece(first=first, lines=[])
                 continue
             taken = rest + each
-            if taken.isspace() and b"\n" in taken:  # only counted: there may be a billion
+            if taken.isspace() and b"\n" in taken:  # only count blank lines, as there may be a billion
                 blank = taken.count(b"\n")
                 self.notes["lines"] += blank
                 first, rest, cut = first + blank, taken[taken.rfind(b"\n") + 1 :], False
@@ -132,7 +134,7 @@ class LineReader:
             end = taken.rfind(b"\n")
             rest = taken[end + 1 :]
             if end >= 0:
-                if cut:  # the piece starts with the rest of a line that was cut
+                if cut:  # skip the rest of a line that was cut
                     start = taken.index(b"\n")
                     cut = False
                 else:
@@ -170,7 +172,7 @@ class LineReader:
                 yield piece
             data = inflate.unconsumed_tail
             if inflate.eof:
-                # One file may hold several compressed parts, like the output of "cat a.gz b.gz".
+                # A file may have several gzip members, like the output of "cat a.gz b.gz".
                 data = inflate.unused_data or self._read(file)
                 if not data:
                     return
@@ -180,7 +182,7 @@ class LineReader:
         self.notes[BROKEN_OFF] += 1
 
     def _unpacked(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
-        """Decompress with zstd like :meth:`_inflated`; if the data breaks off, its last few lines are lost."""
+        """Decompress zstd data like :meth:`_inflated`. If the data breaks off, its last few lines are lost."""
         arrow = of_extra("pyarrow", f"{self.name}: compressed with zstd", extra="fast")
         unpacked = arrow.CompressedInputStream(arrow.PythonFile(_Resumed(data, partial(self._read, file)), "r"), "zstd")
         try:
@@ -218,7 +220,7 @@ class _Resumed(io.RawIOBase):
 
 
 def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
-    """Decode *data*, which anyone may have written; raise ``ValueError`` with a reason if *decoder* cannot.
+    """Decode *data*, which is untrusted. Raise ``ValueError`` with the reason if *decoder* cannot decode it.
 
     >>> decode(b"[" * 10_000, msgspec.json.Decoder(object))
     Traceback (most recent call last):
@@ -235,7 +237,7 @@ def decode(data: bytes | str, decoder: msgspec.json.Decoder[T]) -> T:
 
 
 def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
-    """Return *line* decoded by *decoder*; ``None`` if it is foreign or damaged.
+    """Return *line* decoded by *decoder*, or ``None`` if it is foreign or damaged.
 
     >>> decoded(b"[1, 2", msgspec.json.Decoder(list[int])) is None
     True
@@ -247,7 +249,7 @@ def decoded(line: bytes | str, decoder: msgspec.json.Decoder[T]) -> T | None:
 
 
 def size_of(name: str) -> int:
-    """Estimate the bytes of lines in the file *name*; 0 if unknown."""
+    """Return the estimated uncompressed size in bytes of the file *name*, or 0 if it is unknown."""
     try:
         status = Path(name).stat()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Templates of lines, numbered in the order in which they are met, and what varies in each line."""
+"""Number the templates of log lines in order of occurrence, and locate the variable parts of each line."""
 
 from typing import NamedTuple
 
@@ -9,11 +9,12 @@ from fsm.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 
 
 class Scanned(NamedTuple):
-    """Result of scanning lines: the template of each, the numbers of its ids, 0 for none, and its times.
+    """The result of scanning lines: the template, ids and timestamps of each.
 
-    A time is its nanoseconds, its start and its end. ``begins`` has the start of each line, and where another line
-    would start. ``places`` are the starts of the ids from number 1 on. ``spans`` are the pieces cut out of the last
-    line: kind, start, end. ``known`` is the number of templates, ``anew`` how often they were renumbered.
+    A row of ``ids`` has the numbers of a line's ids, padded with 0. A timestamp is its nanoseconds, its start and its
+    end. ``begins`` has the start of each line and, at the end, that of the next line. ``places`` has the start of each
+    id, beginning with number 1. ``spans`` has the kind, start and end of each part cut out of the last line. ``known``
+    is the number of templates, and ``anew`` is how often they have been renumbered.
     """
 
     data: bytes
@@ -31,7 +32,7 @@ class Scanned(NamedTuple):
 
 
 class Templates:
-    """Templates of all lines so far; they are renumbered before there may be more than *most*, a power of two."""
+    """The templates of all lines so far. They are renumbered before there can be more than *most*, a power of two."""
 
     def __init__(self, most: int) -> None:
         self.most, self._words = most, 64 * most
@@ -42,7 +43,7 @@ class Templates:
         self._table = np.zeros(4 * self.most, np.uint64)
         self._pool = np.zeros(self._words + LONGEST, np.uint64)
         self._line = np.zeros(LONGEST // 8 + 8, np.uint64)
-        self._pool[0] = 2  # the pool begins with the number of words in use and of templates
+        self._pool[0] = 2  # the first two words are the number of words in use and the number of templates
         self._anew += 1
 
     @property
@@ -51,7 +52,7 @@ class Templates:
 
     @property
     def full(self) -> bool:
-        """Whether there may soon be no room for more templates."""
+        """Whether room for new templates may soon run out."""
         return 2 * self.count > self.most or 2 * int(self._pool[0]) > self._words
 
     def scan(self, data: bytes, count: int) -> Scanned:

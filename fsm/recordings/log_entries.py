@@ -1,7 +1,7 @@
-"""Messages of containerd in lines of a node's log, in any of its forms.
+"""Parse the containerd log messages in lines of a node's log, in any of its formats.
 
-containerd writes logfmt or JSON; journald, syslog and log collectors wrap it in their own formats. This module unwraps
-the message with its time and its error.
+containerd writes logfmt or JSON, and journald, syslog and log collectors wrap it in their own formats. This module
+unwraps each message, its timestamp and its error.
 """
 
 import re
@@ -17,11 +17,11 @@ _FIELD: Final = re.compile(r'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
 _FRAMES: Final = 4
-"""Maximum levels of wrapping that are removed, such as a collector's around journald's around containerd's."""
+"""Maximum number of wrappers to remove, such as a log collector's around journald's."""
 
 
 class Entry(NamedTuple):
-    """A message of containerd, its time as written, and the fields that fsm uses."""
+    """A containerd log message: its timestamp as written, and the fields that fsm uses."""
 
     message: str
     at: str
@@ -43,7 +43,7 @@ _DECODER: Final = msgspec.json.Decoder(_Json)
 
 
 def entry(line: bytes) -> Entry | None:
-    r"""Return the message of containerd in *line*; ``None`` if there is none.
+    r"""Return the containerd log message in *line*, or ``None`` if there is none.
 
     >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=late').message
     'StopContainer for "c1"'
@@ -72,7 +72,7 @@ def _json(text: str, frames: int) -> Entry | None:
         return Entry(found.msg, found.time or "", found.error or "", found.version or "")
     inner = found.journal if found.journal is not None else found.log or found.message
     if isinstance(inner, list):
-        # journald writes a message that is not plain text as a list of bytes.
+        # journald writes a message as a list of bytes if it is not plain text.
         inner = bytes(each for each in inner if 0 <= each < 256).decode("utf-8", errors="replace")  # noqa: PLR2004
     return _opened(inner, frames - 1) if inner and frames else None
 
@@ -85,7 +85,7 @@ def _with_fields(message: str, at: str, fields: str) -> Entry:
 
 
 def unescaped(text: str) -> str:
-    r"""Return *text* without the backslashes of a quoted Go string.
+    r"""Return *text*, the content of a quoted Go string, with its escapes resolved.
 
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'

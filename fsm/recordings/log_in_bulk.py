@@ -1,8 +1,9 @@
-"""Read a log in bulk: the same observations as line by line, derived from the templates of its lines.
+"""Read a log in bulk. The observations are the same as line by line, but are derived from line templates.
 
-Compiled code scans the lines. Lines of most templates say nothing; for the others one observation is known except for
-its id. Calls on pods whose containers are all known are joined through the table of :mod:`fsm.recordings.pod_shapes`,
-other calls by the joiner itself. A line whose template does not always say the same is read by the log.
+Compiled code scans the lines. Lines of most templates mean nothing. For the other templates, the observation is known
+except for its id. Calls on pods whose containers are all known are joined through the table of
+:mod:`fsm.recordings.pod_shapes`, and other calls by the joiner itself. If the lines of a template do not all say the
+same, the log reads them.
 """
 
 from collections.abc import Container, Sequence
@@ -28,16 +29,17 @@ from fsm.trace import LATEST, Batch, Observation
 _TEMPLATES: Final = 8_192
 
 _SLOW: Final = 0.1
-"""Share of lines that the log itself must read from which on it reads all."""
+"""Share of lines that only the log can read, above which the log reads all lines of a piece."""
 
 _FEW: Final = 64
-"""Number of lines below which reading in bulk does not pay."""
+"""Minimum number of lines for which reading in bulk pays off."""
 
 
 class _Saying(NamedTuple):
-    """Meaning of the lines of a template: the observation ``seen``, which has the number ``symbol``.
+    """The meaning of the lines of a template: the observation ``seen``, which has the number ``symbol``.
 
-    ``gone`` is the variant that it becomes for a removed container; -1 if that depends on other entities.
+    ``gone`` is the number of the variant that it becomes for a removed container, or -1 if that depends on other
+    entities.
     """
 
     symbol: int
@@ -46,14 +48,13 @@ class _Saying(NamedTuple):
 
 
 class _Doubted(NamedTuple):
-    """Variants for a line about a removed container while older calls may be in progress, and its calls after it."""
+    """The variants for a line about a removed container while unrecorded calls may be open, and its calls after it."""
 
     variants: tuple[int, ...]
     calls: OpenCalls
 
 
 def _others(joiner: Joiner) -> tuple[Container[str], ...]:
-    """Return the collections in which the joiner knows ids, except removed containers."""
     pods, containers = joiner.unrecorded[POD], joiner.unrecorded[CONTAINER]
     return joiner.containers, joiner.pod_of, joiner.removed[POD], containers, pods
 
@@ -75,24 +76,24 @@ class Bulk:
         self._anew = anew
         self._forms: list[LineForm] = []
         self._sayings_of: list[tuple[_Saying, ...]] = []
-        # By template, the symbols of what is said of a pod and of a container; -1 if more than the id is needed.
+        # For each template, the symbols for a pod and for a container, or -1 if more than the id is needed.
         self._plain: list[tuple[int, int]] = []
         self._unasked: list[tuple[int, int]] = []
         self._gone: list[int] = []
         self._waiting: set[int] = set()
-        # The last row is for lines without a template.
+        # The last row is for lines without a template, whose number is -1.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
         self._moments = np.zeros(_TEMPLATES + 1, np.int64)
         self._entities = np.zeros(_TEMPLATES + 1, np.int64)
 
     def scan(self, lines: Sequence[bytes]) -> Scanned | None:
-        """Scan *lines*, possibly in another thread; return ``None`` if they are few."""
+        """Scan *lines*, possibly in another thread. Return ``None`` if there are too few."""
         if len(lines) < _FEW:
             return None
         return self._templates.scan(lines.data if isinstance(lines, LineSequence) else b"\n".join(lines), len(lines))
 
     def batch(self, cut: Scanned | None, first: int, file: str = "") -> Batch | None:
-        """Return the observations in the lines that were *cut*; ``None`` if the log should read them one by one."""
+        """Return the observations in the scanned lines *cut*, or ``None`` if the log should read them one by one."""
         if cut is None:
             self.give_back()
             return None
@@ -121,12 +122,12 @@ class Bulk:
         rows = np.arange(len(cut.templates))
         moments = cut.times[rows, self._moments[cut.templates]]
         entities = cut.ids[rows, self._entities[cut.templates]]
-        text = cut.data.decode("latin-1")  # as many characters as bytes
+        text = cut.data.decode("latin-1")  # one character per byte
         ids = ["", *(text[at : at + 64] for at in cut.places)]
         return ScannedLines(cut, self._does[cut.templates], entities, moments, text, ids)
 
     def _learn(self, cut: Scanned) -> None:
-        """Find the forms of the templates that have been met twice."""
+        """Find the forms of the templates that have now occurred twice."""
         before, now, templates = len(self._forms), cut.known, cut.templates
         if now == before and not self._waiting:
             return
@@ -155,7 +156,7 @@ class Bulk:
                     self._gone[template] = said[0].gone if len(said) == 1 else -1
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
-        """Return the meaning of *seen*: if *made*, of a created container; if *either*, of an entity of either kind."""
+        """Return the meaning of *seen*. *made* marks a creation, and *either* an id that may be of either kind."""
         found = self._sayings.get((seen, made, either))
         if found is None:
             after = removed_so(seen) if not made and seen.of == CONTAINER else None
@@ -175,7 +176,7 @@ class Bulk:
         return late if joiner.began is not None else late[:1]
 
     def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (it runs for every line)
-        """Read the lines from row *start* on; return the row at which to begin again with the joiner's new state."""
+        """Read the lines from row *start* on. Return the row from which to continue with a new state of the joiner."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)
         concern = scanned.does >= SAYS
@@ -236,7 +237,7 @@ class Bulk:
         return len(scanned.does)
 
     def _doubted(self, template: int, entity: int, row: int, seen: Found, beginning: Beginning) -> bool:
-        """Add what a line says of a removed container while older calls may be in progress; return false if unknown."""
+        """Add the variants for a line about a removed container. Return ``False`` if its effect is unknown."""
         said, whose = self._sayings_of[template][0], (CONTAINER, seen.ids[entity])
         known = said.symbol, beginning.calls.get(whose)
         if known not in self._doubts:
@@ -273,7 +274,7 @@ class Bulk:
                 return
             one = says[of == POD]
         pod = self._pod(home or identity)
-        # A creation may name a container in place of its pod.
+        # Steps do not apply if a creation names a container as its pod, or an entity that is already known.
         unlike = pod and home and (home != pod.ids[0] or identity in self._pods or self._is_known(identity))
         if pod is not None and not unlike:
             place = len(pod.ids) if home else pod.ids.index(identity)
@@ -318,7 +319,7 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Give back the pod that the joiner may forget next; calls on it may be in progress even if it was removed."""
+        """Give back the pod that the joiner may forget next. Even if it was removed, calls on it may be in progress."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))
@@ -328,7 +329,7 @@ class Bulk:
         return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
 
     def _pod(self, identity: str) -> Pod | None:
-        """Return the pod that is *identity*, or has it as a container, if its calls can be handled by steps."""
+        """Return the pod that *identity* is or belongs to, if its calls can be handled by steps."""
         pod = self._pods.get(identity)
         if pod is None and (pod := self._shapes.taken(self.log.joiner, identity)) is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):

@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     from fsm.recordings.log_in_bulk import Bulk
 
 ENOUGH: Final = 12 << 20
-"""Bytes of a log that are read faster line by line than the libraries can be loaded."""
+"""Maximum size in bytes of a log read line by line. Loading the libraries for bulk reading would take longer."""
 
 AHEAD: Final = 2
-"""Number of pieces that are scanned while one is read."""
+"""Number of pieces to scan ahead of the one being read."""
 
 
 @dataclass(slots=True, kw_only=True)
 class LogReader:
-    """Reads *log* line by line or a whole piece at a time; ``size`` is its number of bytes, 0 if unknown."""
+    """Reads *log* line by line or a whole piece at a time. ``size`` is its size in bytes, or 0 if unknown."""
 
     log: Log
     size: int = 0
@@ -41,7 +41,7 @@ class LogReader:
         return zip(repeat(number), self.log.observations(line))
 
     def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
-        """Yield *pieces* for :meth:`whole`, while a thread scans up to *ahead* of those that follow."""
+        """Yield *pieces* for :meth:`whole`. Meanwhile, a thread scans up to *ahead* of the following pieces."""
         waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
         with ThreadPoolExecutor(1) as thread:
             for piece in pieces:
@@ -61,12 +61,15 @@ class LogReader:
             self._read += sum(map(len, piece.lines))
             if max(self._read, self.size) > ENOUGH and not self.log.as_called:
                 self._tried = True
-                with suppress(ImportError):  # if the extra is not installed, or does not work
+                with suppress(ImportError):  # the extra is not installed or does not work
                     self._bulk = import_module("fsm.recordings.log_in_bulk").Bulk(self.log)
         return self._bulk
 
     def whole(self, piece: Piece) -> Batch | None:
-        """Return the observations in *piece*, the last one :meth:`scanned`; ``None`` to read its lines one by one."""
+        """Return the observations in *piece*, or ``None`` if its lines must be read one by one.
+
+        *piece* must be the last one that :meth:`scanned` yielded.
+        """
         return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
 
     def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]:

@@ -1,7 +1,8 @@
-"""Scan the lines of a log in bulk by compiled code: cut out what varies, so that the rest is the line's template.
+"""Compiled scanner for log lines. It cuts out the variable parts, so that the rest is the template of the line.
 
-Cut out are times, ids of 64 digits, numbers, names of pods and containers, and words of digits and small letters. A
-line that is too long, or has control characters or numeric escapes, cannot be cut; it is *unfit*.
+The variable parts are timestamps, 64-digit ids, numbers, names of pods and containers, and words of digits and
+lowercase letters. A line is *unfit* if it is too long, has too many variable parts, or contains control characters or
+numeric escapes.
 """
 
 from typing import Final
@@ -12,22 +13,22 @@ from numpy.typing import NDArray
 from fsm.compiled import Bytes, Number, Numbers, beside, inner
 
 UNFIT: Final = -1
-"""Number in place of a template for a line that has none."""
+"""Template number of a line without a template."""
 
 MOMENTS: Final = 2
-"""Number of times of a line whose places are recorded."""
+"""Maximum number of timestamps in a line whose positions are recorded."""
 
 IDS: Final = 4
-"""Maximum number of different ids in a line."""
+"""Maximum number of distinct ids in a line."""
 
 SPANS: Final = 128
-"""Maximum number of pieces cut out of a line."""
+"""Maximum number of parts cut out of a line."""
 
 LONGEST: Final = 8_192
-"""Maximum number of bytes of a line with a template."""
+"""Maximum length in bytes of a line with a template."""
 
 ID, TIME, NUMBER, ZEROS, NAME, MIXED = 1, 2, 3, 4, 5, 6
-"""Kinds of pieces cut out. ``ZEROS`` is a number with leading zeros, which JSON does not have."""
+"""Kinds of parts that are cut out. ``ZEROS`` is a number with leading zeros, which JSON does not allow."""
 
 _DIGIT, _HEX, _SMALL, _OTHER = 1, 2, 4, 8
 _BACKSLASH, _CONTROL = 16, 32
@@ -38,13 +39,13 @@ _T, _Z, _SMALL_A, _SMALL_X, _SMALL_U, _U = map(ord, "TZaxuU")
 _FULL: Final = 64
 _YEAR: Final = 4
 _LAST: Final = 2261
-"""Last year all of whose nanoseconds fit in 64 bits."""
+"""Last year whose times all fit in 64 bits as nanoseconds since the epoch."""
 _LONG: Final = 18
-"""Number of digits that every reader of numbers accepts."""
+"""Maximum number of digits that every number parser accepts. The number fits in 64 bits."""
 _DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
-"""Lengths of a date, a time down to its seconds, a zone, and the longest fraction of a second, in characters."""
+"""Lengths in characters of a date, a time down to the second, a UTC offset, and the longest fraction of a second."""
 _OFFSET: Final = np.int64(719_469)
-"""Days from 0000-03-01 to 1970-01-01, plus one because the days of a month count from one."""
+"""Days from 0000-03-01 to 1970-01-01, plus one because days of the month are counted from one."""
 
 
 def _kinds() -> NDArray[np.uint8]:
@@ -66,7 +67,7 @@ _NAME, _UID, _NAMESPACE = (np.frombuffer(word, np.uint8) for word in (b"Name", b
 
 @inner
 def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
-    """Return the number of *size* digits *at* a place; -1 if there is none or it is larger than *most*."""
+    """Parse the *size* digits at *at*. Return -1 if they are not all digits, or if the number exceeds *most*."""
     found = np.int64(0)
     for index in range(at, at + size):
         digit = np.int64(data[index]) - _ZERO
@@ -78,7 +79,7 @@ def _number(data: Bytes, at: Number, size: Number, most: Number) -> Number:
 
 @inner
 def _day(data: Bytes, at: Number) -> Number:
-    """Return the day since 1970-01-01 of the date ``YYYY-MM-DD`` *at* a place; -1 if none or too late for 64 bits."""
+    """Parse the date ``YYYY-MM-DD`` at *at* to days since 1970-01-01. Return -1 if it is invalid or out of range."""
     year, month, day = _number(data, at, 4, _LAST), _number(data, at + 5, 2, 12), _number(data, at + 8, 2, 31)
     if data[at + 4] != _MINUS or data[at + 7] != _MINUS or year < 1970 or month < 1 or day < 1:  # noqa: PLR2004
         return -1
@@ -94,7 +95,7 @@ def _day(data: Bytes, at: Number) -> Number:
 
 @inner
 def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
-    """Return the end of the time ``YYYY-MM-DDTHH:MM:SS[.F](Z|+HH:MM)`` *at* a place, and its nanoseconds; 0 if none."""
+    """Parse the RFC 3339 time at *at*. Return its end and its nanoseconds since the epoch, or zeros if invalid."""
     if end - at <= _SECONDS or data[at + _DATE] != _T or data[at + 13] != _COLON or data[at + 16] != _COLON:
         return 0, 0
     day = _day(data, at)
@@ -130,7 +131,7 @@ def _time(data: Bytes, at: Number, end: Number) -> tuple[Number, Number]:
 
 @inner
 def _named(data: Bytes, at: Number, stop: Number) -> bool:
-    """Check whether a name follows the word from *at* to *stop*: ``Name``, ``Uid`` or ``Namespace``, then a colon."""
+    """Check whether data[at:stop] is ``Name``, ``Uid`` or ``Namespace``, and is followed by a colon."""
     if stop >= len(data) or data[stop] != _COLON:
         return False
     for word in (_NAME, _UID, _NAMESPACE):
@@ -147,10 +148,11 @@ def _named(data: Bytes, at: Number, stop: Number) -> bool:
 def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is called slowly)
     data: Bytes, start: Number, text: Bytes, spans: Numbers
 ) -> tuple[Number, Number, Number]:
-    """Write the line from *start* on to *text*, with what varies cut out; return its length, span count and end.
+    """Copy the line at *start* to *text*, replacing each variable part with a one-byte placeholder.
 
-    Each of the *spans* is a piece that was cut out: its kind, start and end, and the nanoseconds of a time. The length
-    is -1 if the line is unfit.
+    Return the length of the text, the number of spans, and where scanning stopped. Each span has the kind, start and
+    end of a part that was cut out and, for a time, its nanoseconds since the epoch. The length is -1 if the line is
+    unfit.
     """
     at, size, count, end, last = start, 0, 0, len(data), start + LONGEST
     while at < end:
@@ -235,7 +237,7 @@ def cut(  # noqa: C901, PLR0912, PLR0915  (one loop: a compiled function is call
 
 @inner
 def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
-    """Store the 64 hex digits *at* a place in four *words*."""
+    """Store the 64 hex digits at *at* in four *words*."""
     for index in range(4):
         word = np.uint64(0)
         for place in range(at + 16 * index, at + 16 * index + 16):
@@ -248,7 +250,7 @@ def _digits(data: Bytes, at: Number, words: NDArray[np.uint64]) -> None:
 def _numbered(
     words: NDArray[np.uint64], at: Number, known: NDArray[np.uint64], places: Numbers, table: Numbers
 ) -> Number:
-    """Return the number of the id *words*, found *at* a place, among those *known* in these lines; -1 without room."""
+    """Return the number of the id *words*, adding it to *known* if it is new. Return -1 if there is no room."""
     mask = len(table) - 1
     slot = np.int64((words[0] ^ (words[1] >> np.uint64(7))) & np.uint64(mask))
     while table[slot]:
@@ -274,7 +276,7 @@ def _numbered(
 
 @inner
 def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64], pool: NDArray[np.uint64]) -> Number:
-    """Return the number of the template in the first *size* words of *text*, new if needed; ``UNFIT`` without room."""
+    """Return the number of the template text[:size], adding it if it is new. Return ``UNFIT`` if there is no room."""
     seen = np.uint64(0xCBF29CE484222325)
     for index in range(size):
         seen = (seen ^ text[index]) * np.uint64(0x9E3779B97F4A7C15)
@@ -319,11 +321,12 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     text: Bytes,
     digits: NDArray[np.uint64],
 ) -> None:
-    """Find where each line of *data* begins, its template, the numbers of its ids, and its first times.
+    """For each line of *data*, find its start, its template, the numbers of its ids, and its first timestamps.
 
-    A time is its nanoseconds, its start and its end. ``forms`` and ``pool`` hold the templates of all lines so far;
-    ``table``, ``known`` and ``places`` hold the ids of these lines. ``spans`` are the pieces cut out of the last line.
-    ``words`` is a buffer for a line, ``text`` the same buffer as bytes, ``digits`` a buffer for an id.
+    A timestamp is stored as its nanoseconds, its start and its end. ``forms`` and ``pool`` hold the templates of all
+    lines so far. ``table``, ``known`` and ``places`` hold the ids of these lines. ``spans`` holds the parts cut out of
+    the last line. ``words`` and ``text`` are the same line buffer, as words and as bytes. ``digits`` is a buffer for an
+    id.
     """
     end, line = len(data), 0
     start: Number = 0
@@ -350,7 +353,7 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 if which == ids:
                     found[line, 1 + ids] = number
                     ids += 1
-                # Which id of the line it is belongs to the template; spans and their marks have the same order.
+                # The template includes which of the line's ids this is. Spans are in the order of their placeholders.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

@@ -1,4 +1,4 @@
-"""Notes on the lines of a recording: counts, and the places of the first lines that are foreign or damaged."""
+"""Notes on the lines of a recording: counts, and the locations of the first foreign or damaged lines."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from typing import Final
 from fsm.trace import Line
 
 FOREIGN: Final = "foreign or damaged lines"
-"""Note on lines that do not have the form of the recording."""
+"""Note counting lines that are not in the recording's format."""
 
 INCOMPLETE: Final = "incomplete last lines"
-"""Note on an incomplete last line, such as one that is still being written."""
+"""Note counting incomplete last lines, such as one that is still being written."""
 
 LISTED: Final = 5
-"""Maximum number of foreign lines that are listed."""
+"""Maximum number of foreign lines to list."""
 
 
 class Notes(Counter[str]):
-    """Counts of notes; ``foreign`` lists the first foreign or damaged lines if all lines should have one form.
+    """A counter for each note. ``foreign`` lists the first lines that were added as foreign.
 
     >>> notes = Notes()
     >>> notes.add_foreign(7)
@@ -31,12 +31,12 @@ class Notes(Counter[str]):
         self.foreign: list[int | Line] = []
 
     def add_foreign(self, line: int | Line) -> None:
-        """Count *line*, and remember it if it is one of the first."""
+        """Count *line* as foreign, and list it if it is one of the first."""
         self[FOREIGN] += 1
         if len(self.foreign) < LISTED:
             self.foreign.append(line)
 
     def join(self, other: Notes, file: str) -> None:
-        """Add the notes on another *file* of the same recording."""
+        """Add the notes from another *file* of the same recording."""
         self.update(other)
         self.foreign = [*self.foreign, *(Line.of(each, file) for each in other.foreign)][:LISTED]

@@ -1,8 +1,8 @@
 """Events that an NRI plugin received, one JSON line each, as outputs of the runtime's NRI layer.
 
-The keys are ``event`` (the name of the RPC, or that of the enum for events sent as StateChange), ``pod`` and
-``container``. ``Configure`` begins a connection: what was known before need not hold after it, and ``Synchronize``
-lists what exists.
+The keys are ``event``, ``pod`` and ``container``. ``event`` is the name of the RPC, or the enum name of an event that
+was sent as StateChange. ``Configure`` begins a connection, after which earlier knowledge may no longer hold.
+``Synchronize`` lists the existing pods and containers.
 """
 
 from collections import OrderedDict
@@ -21,10 +21,10 @@ CONNECTS: Final = "connects"
 """Signal that a new connection of the plugin begins."""
 
 UNASKED: Final = "unasked"
-"""Signal that an event was relayed while no call that relays it was in progress."""
+"""Signal that an event was relayed although no call that relays it was in progress."""
 
 UNRELAYED: Final = "success-unrelayed"
-"""Signal that a call succeeded although not all of it was relayed after its request."""
+"""Signal that a call succeeded although not all of its events were relayed after its request."""
 
 SUCCEEDS: Final = {
     (POD, "StopPodSandbox"): "stop-succeeds",
@@ -32,16 +32,16 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""Signal that a call succeeded, which a plugin cannot observe; by kind of entity and call."""
+"""Maps an entity kind and a call to the signal that the call succeeded, which a plugin cannot observe."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}
     | {"sync-created", "sync-running", "sync-stopped", "sync-gone"}
 )
-"""Signals that can be observed; the recorded plugin is assumed to be the only one."""
+"""Signals that can be observed, assuming that the recorded plugin is the only one."""
 
 REMEMBERED: Final = 65_536
-"""Maximum number of finished containers whose pods are remembered, because events are judged after they are read."""
+"""Maximum number of gone containers to keep in ``pods``, because events are judged only after they are read."""
 
 EVENTS: Final = (
     "RunPodSandbox",
@@ -58,13 +58,13 @@ EVENTS: Final = (
     "UpdatePodSandbox",
     "PostUpdatePodSandbox",
 )
-"""Events of pods and containers, in the order of their bits in NRI's event mask."""
+"""Pod and container events, in the order of their bits in NRI's event mask."""
 
 _POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 
 
 def _enum(name: str) -> str:
-    """Return the name of the event *name* in the NRI enum.
+    """Return the NRI enum name of the event *name*.
 
     >>> _enum("PostStartContainer")
     'POST_START_CONTAINER'
@@ -79,7 +79,7 @@ LISTED: Final = {
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
-"""Signal for a container that is listed in a state; it is ``sync-gone`` for other states."""
+"""Maps the listed state of a container to a signal. All other states mean ``sync-gone``."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
@@ -103,7 +103,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns lines into observations; ``pods`` has the pod of each container, until many other containers are over."""
+    """Turns lines into observations. ``pods`` maps containers to pods, including some containers that are gone."""
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)
@@ -112,10 +112,10 @@ class NriEventReader:
     _there: dict[str, None] = field(default_factory=dict)
     _over: OrderedDict[str, None] = field(default_factory=OrderedDict)
     _new: dict[str, set[str]] = field(default_factory=dict)
-    """The containers of each pod whose RunPodSandbox the plugin received on this connection: all of them are new."""
+    """Maps each pod that was started on this connection to its containers so far. Any other container in it is new."""
 
     def observations(self, line: bytes, number: int | Line) -> Iterator[Observation]:
-        """Yield the observations in *line*; a new connection is a gap: nothing is known of the time before it."""
+        """Yield the observations in *line*. A new connection is a gap, because what happened before it is unknown."""
         event = self.read(line, number)
         if event is None:
             return
@@ -124,10 +124,10 @@ class NriEventReader:
             yield from self.observed(event)
         elif self._begun:
             yield Observation(phase="gap", at=event.ts)
-        self._begun = True  # the first connection is no gap: nothing was recorded before it
+        self._begun = True  # the first connection is not a gap, because nothing was recorded before it
 
     def paused(self, quiet: int) -> Iterator[tuple[int, Observation]]:
-        """Yield nothing: none is held back, because events come in the order in which the plugin received them."""
+        """Yield nothing, because no event is held back."""
         del quiet
         yield from ()
 
@@ -137,9 +137,9 @@ class NriEventReader:
         yield 0, Observation(phase="gap")
 
     def read(self, line: bytes, number: int | Line) -> NriEvent | None:
-        """Return the event in *line*, or ``None`` if it is blank, foreign or damaged.
+        """Return the event in *line*, or ``None`` if the line is blank, foreign or damaged.
 
-        A foreign or damaged line is counted with its *number*.
+        A foreign or damaged line is noted with its *number*.
         """
         if not line.strip():
             return None

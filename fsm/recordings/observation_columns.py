@@ -1,4 +1,7 @@
-"""Arrow rows as batches of observations: words are coded column by column, and equal rows share a kind."""
+"""Convert Arrow rows to batches of observations.
+
+Words are encoded as numbers column by column, and equal rows share a kind.
+"""
 
 import math
 from collections.abc import Callable, Mapping
@@ -18,16 +21,16 @@ from fsm.recordings.trace_lines import EARLIEST, too_small
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
-"""Column with the kind of the recording, or the header of the trace, in each row."""
+"""Name of the column that repeats the kind of the recording, or its trace header, in every row."""
 
 ROW: Final = "row"
-"""Column with row numbers, for tools that lose the order of rows; files have the rows in this order."""
+"""Name of the column of row numbers, for tools that do not preserve row order. Rows in files are sorted by it."""
 
 TIMES: Final = ("at", "start", "end")
-"""Columns of times, in nanoseconds since the epoch because not every tool reads such fine timestamps."""
+"""Time columns, in nanoseconds since the epoch because not every tool supports nanosecond timestamps."""
 
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
-"""Columns with few different words."""
+"""Columns with few distinct values."""
 
 SCHEMA: Final = pa.schema(
     [
@@ -43,21 +46,21 @@ SCHEMA: Final = pa.schema(
         ("line", pa.int64()),
     ]
 )
-"""Columns of a table of observations; ``fields`` is a JSON object, ``file`` and ``line`` are the original place."""
+"""Columns of a table of observations. ``fields`` is a JSON object. ``file`` and ``line`` are the original location."""
 
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
-"""Columns that repeat the same values."""
+"""Columns with many repeated values, which are dictionary-encoded."""
 
 _WITH_CALLS: Final = frozenset({RecordingKind.CALLS.value, RecordingKind.COMBINED.value})
-"""Kinds of recordings whose calls have intervals and ids."""
+"""Kinds of recordings in which calls have intervals and ids."""
 
 _MANY: Final = 1 << 16
-"""Limit for the words of a column and for the kinds of rows; rows beyond it are converted one by one."""
+"""Maximum number of words in a column, and of kinds of rows. Rows beyond it are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
-"""Columns that are empty in every row that has a kind."""
+"""Columns that are null in every row that has a kind."""
 
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = (
@@ -66,14 +69,14 @@ _HINT: Final = (
 
 
 class _Words:
-    """Numbers the words of a column; the number 0 stands for no word."""
+    """Numbers the words of a column, starting with 1. The number 0 stands for no word."""
 
     def __init__(self) -> None:
         self.words: list[str | None] = [None]
         self._number: dict[str, int] = {}
 
     def codes(self, words: pa.Array) -> NDArray[np.int32]:
-        """Return the number of each of the *words*, -1 if there are too many, followed by the number of no word."""
+        """Return the numbers of *words*, with -1 for any beyond the limit, plus a final 0 for rows without a word."""
         return np.array([*map(self._code, words.to_pylist()), 0], np.int32)
 
     def _code(self, word: str | None) -> int:
@@ -86,19 +89,20 @@ class _Words:
 
 
 class _Pairs:
-    """Numbers pairs of codes; as long as no second code is a word, a pair has the number of its first code."""
+    """Numbers pairs of codes."""
 
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
         self._codes = np.full((1, 1), -1, np.int32)
 
     def begin(self, count: int) -> None:
+        """Number each pair (i, 0) with i < *count* as i, so that existing kinds keep their numbers."""
         self._grow(count, 1)
         for each in range(count):
             self._add(each, 0)
 
     def codes(self, one: NDArray[np.int32], other: NDArray[np.int32]) -> NDArray[np.int32]:
-        """Return the number of the pair in each row; -1 if one of its codes is negative or there are too many pairs."""
+        """Return the number of the pair in each row, or -1 if a code is negative or there are too many pairs."""
         self._grow(int(one.max(initial=0)) + 1, int(other.max(initial=0)) + 1)
         place = one * np.int32(self._codes.shape[1]) + other
         found = self._codes.ravel().take(place, mode="wrap")
@@ -127,7 +131,7 @@ class _Pairs:
 
 
 class _Beside:
-    """Columns of some rows, including those not needed for judging; *columns* is called on the first use."""
+    """Columns of some rows, including those not needed for judging. *columns* is called when they are first used."""
 
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
         self._read, self._first, self._count = columns, first, count
@@ -149,9 +153,9 @@ class _Beside:
 
 
 class ObservationColumns:
-    """Converts rows of one recording, part by part, to batches of observations.
+    """Converts the rows of one recording, part by part, to batches of observations.
 
-    If *epoch* is true, times that are too small for nanoseconds since the epoch are refused.
+    If *epoch* is true, times that are too small to be nanoseconds since the epoch are rejected.
 
     >>> columns = ObservationColumns("trace.parquet")
     >>> rows = pa.RecordBatch.from_pylist([{"entity": "c1", "event": "stop"}, {"entity": "c2", "event": "stop"}])
@@ -170,10 +174,11 @@ class ObservationColumns:
         self._kinds: list[Observation] = []
 
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
-        """Return the observations in *rows*, the next rows of the recording; rows without line numbers are counted.
+        """Return the observations in *rows*, the next rows of the recording.
 
-        *later* returns columns that are not needed for judging; it is called once one of them is used. Raises
-        :class:`InputError` for columns of a wrong type, and for fields that are not JSON.
+        Rows without line numbers are numbered consecutively. *later* returns the columns that are not needed for
+        judging. It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type,
+        or if fields are not JSON.
         """
         count = rows.num_rows
         every = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
@@ -210,7 +215,7 @@ class ObservationColumns:
             return Line(file, beside.line(index)) if file else beside.line(index)
 
         found = Columns(kinds, kind, entity, text, starts, ends, at)
-        # Whether the id of a call may be new depends on when the call began, and compiled code knows no times.
+        # Whether a call's id may be new depends on when the call began, which compiled code does not know.
         own = None if _WITH_CALLS & self._said else found
         return Batch(Made(count, observation), Made(count, line), own)
 
@@ -242,7 +247,7 @@ class ObservationColumns:
                     raise refused(self._name, "FSM219", f"column {what}", hint)
 
     def _kind(self, columns: dict[str, pa.Array], count: int) -> NDArray[np.int32]:
-        """Return the kind of each row; -1 if there are too many kinds."""
+        """Return the kind of each row, or -1 if there are too many kinds."""
         coded = {name: _coded(columns[name]) for name in self._words if name in columns}
         codes = {name: self._words[name].codes(each.dictionary) for name, each in coded.items()}
         places = {name: _filled(each.indices, len(each.dictionary)) for name, each in coded.items()}
@@ -262,7 +267,7 @@ class ObservationColumns:
         return numbers[place]
 
     def _numbered(self, columns: Mapping[str, NDArray[np.int32]], count: int) -> NDArray[np.int32]:
-        """Return the kind of each row from the codes of its words, and add new kinds."""
+        """Return the kind of each row from the codes of its words, adding new kinds."""
         found, known = np.zeros(count, np.int32), 1
         for name, pairs in self._pairs.items():
             codes = columns.get(name)
@@ -305,14 +310,14 @@ class ObservationColumns:
             if name in TIMES and (pa.types.is_timestamp(column.type) or pa.types.is_string(column.type)):
                 column = column.cast(pa.timestamp("ns", "UTC"))
             return column.cast(wanted)
-        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # dates and such in nested fields
+        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # such as dates in nested fields
             needed = "nanoseconds, a timestamp, or RFC 3339" if name in TIMES else wanted
             what = f"column '{name}' is {column.type}, or has a value, that is not what is needed: {needed}"
             raise refused(self._name, "FSM212", what, _HINT) from error
 
 
 def said_of(rows: pa.RecordBatch) -> str:
-    """Return what the first of *rows* says about the recording; an empty string if it says nothing."""
+    """Return the recording kind or trace header in the first of *rows*, or an empty string if there is none."""
     if ABOUT not in rows.schema.names or not rows.num_rows:
         return ""
     return str(rows[ABOUT].slice(0, 1).cast(pa.string())[0].as_py() or "")
@@ -326,7 +331,7 @@ def _json(fields: object) -> str | None:
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
     words = column
-    if pa.types.is_list(column.type):  # a joined list begins with a mark, a missing one is null
+    if pa.types.is_list(column.type):  # the "=" tells an empty list from null
         words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
     return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
 
@@ -343,12 +348,12 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
 def _ids(
     column: pa.Array | None, count: int
 ) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the number of the id in each row, the UTF-8 text of all ids, and where each id begins and ends in it."""
+    """Return the id number of each row, the UTF-8 text of all ids, and where each id starts and ends in it."""
     if column is None:
         return np.zeros(count, np.int32), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = found.dictionary.cast(pa.large_string())
-    if len(words) > count or words.null_count:  # encode again, without ids that are in no row
+    if len(words) > count or words.null_count:  # encode again to drop ids that no row has
         found = found.cast(pa.large_string()).dictionary_encode()
         words = found.dictionary
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0

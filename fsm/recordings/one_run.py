@@ -1,8 +1,8 @@
-"""Check whether the events that a plugin received and the recorded calls are of one run.
+"""Check whether the events that a plugin received and the recorded calls come from one run.
 
-They are not if the calls created pods or containers, the events name some, and the two share no id; or if more time
-than :data:`APART` lies between the two recordings. Recordings that create or name nothing fit any run of their time,
-and recordings without times fit any time.
+They do not if the calls created pods or containers, the events name some, and no id appears in both. They do not either
+if more than :data:`APART` lies between the two recordings. A recording that creates or names nothing fits any run at
+its time, and a recording without times fits any time.
 """
 
 from collections import defaultdict
@@ -18,7 +18,7 @@ APART: Final = 60 * 1_000_000_000
 
 FULL: Final = 64
 _SHORTEST: Final = 8
-"""Number of characters of a full id, and of the shortest one that matches no other by chance."""
+"""Length of a full id, and of the shortest prefix that is assumed not to match another id by chance."""
 
 _HINT: Final = "give the events and the calls of the same run"
 
@@ -38,7 +38,7 @@ class _Recorded:
 
 @dataclass(slots=True)
 class OneRun:
-    """The ids and the times of both recordings, collected while they are read."""
+    """The ids and times of both recordings, collected while they are read."""
 
     events: _Recorded = field(default_factory=_Recorded)
     calls: _Recorded = field(default_factory=_Recorded)
@@ -52,7 +52,7 @@ class OneRun:
                 self._created.add(seen.of)
 
     def problems(self, events: str, calls: str) -> list[Problem]:
-        """Return why the files *events* and *calls* cannot be of one run; an empty list if they can."""
+        """Return why the files *events* and *calls* cannot come from one run, or an empty list if they can."""
         found = []
         both = [of for of in self._created if self.events.ids[of]]
         if both and not any(self._shared(of) for of in both):

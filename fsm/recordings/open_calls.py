@@ -1,8 +1,9 @@
-"""Calls that are in progress when a recording begins.
+"""Calls already in progress when a recording begins.
 
-Their requests are missing, and some of their replies too. Until they must have ended, any of them may act on an entity
-that existed then, so such an entity is assumed to have calls in progress whose replies are lost. If its recorded calls
-overlap as well, each reply is judged separately: trying all orders would take long and hardly find more.
+Their requests were not recorded, and some of their replies may be missing too. Until all of them must have ended, any
+of them may act on an entity that existed before the recording. So each such entity is assumed to have calls in progress
+whose replies are lost. If recorded calls on it also overlap, each reply is judged on its own, because trying every
+order would be slow and would find hardly anything more.
 """
 
 from dataclasses import dataclass, field
@@ -13,13 +14,13 @@ import msgspec
 from fsm.trace import Observation, Phase
 
 MOVING: Final = {"container": ("StartContainer", "RemoveContainer"), "pod": ("RemovePodSandbox",)}
-"""Calls that move an existing entity in a way that an unseen exit does not, by kind of entity."""
+"""Maps each kind of entity to the calls that can change its state in ways that an unrecorded exit cannot."""
 
 _PHASES: Final[tuple[Phase, ...]] = ("request", "lost")
 
 
 class OpenCalls(NamedTuple):
-    """The recorded calls in progress on one entity; ``mixed`` is true once one of them has overlapped another."""
+    """The recorded calls in progress on one entity. ``mixed`` is true if one of them has overlapped another call."""
 
     names: tuple[str, ...] = ()
     mixed: bool = False
@@ -29,13 +30,14 @@ class OpenCalls(NamedTuple):
 class Beginning:
     """Reduces the observations of an entity to what is certain while unrecorded calls may be in progress.
 
-    ``calls`` are the recorded calls in progress on each entity that may predate the recording, by its kind and id.
+    ``calls`` maps the kind and id of each entity that may predate the recording to the recorded calls in progress on
+    it.
     """
 
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
-        """Return what is certain of *seen*, with the unrecorded calls that may be in progress."""
+        """Return what is certain about *seen*, along with observations of unrecorded calls that may be in progress."""
         key = (seen.of, seen.entity)
         before = [] if key in self.calls else _underway(seen)
         calls = self.calls.setdefault(key, OpenCalls())
@@ -54,11 +56,14 @@ class Beginning:
         return [_forgotten(seen), *judged, *_underway(seen)]
 
     def quiet(self) -> bool:
-        """Check whether no recorded call is in progress on any of these entities."""
+        """Check whether none of these entities has a recorded call in progress."""
         return not any(calls.names for calls in self.calls.values())
 
     def over(self) -> list[Observation]:
-        """End the unrecorded calls, whose effects are unknown: return gaps, and requests for calls in progress."""
+        """End the unrecorded calls.
+
+        Their effects are unknown, so return a gap for each entity, and a request for each recorded call in progress.
+        """
         found = [Observation(entity=entity, of=of, phase="gap") for of, entity in self.calls]
         for (of, entity), calls in self.calls.items():
             found += [Observation(entity=entity, of=of, event=call, phase="request") for call in calls.names]

@@ -1,7 +1,7 @@
-"""Interpret one form of a history: an operation, one end of it, or an output.
+"""Interpret one form of a history as an operation, one end of an operation, or an output.
 
-The forms are those of ``docs/how-to/linearizability.md``: fsm's own, Jepsen's and porcupine's.
-:mod:`fsm.recordings.histories` pairs the ends; whether the machine has the names is not checked here.
+``docs/how-to/linearizability.md`` describes the forms: fsm's own, Jepsen's and porcupine's.
+:mod:`fsm.recordings.histories` pairs the ends. Whether the machine has the names is not checked here.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,21 +14,22 @@ from fsm.recordings.edn import Data
 from fsm.trace import LATEST, Observation
 
 FormRole: TypeAlias = Literal["call", "return", "lost", "undone", "next", "whole", "output"]
-"""The part of an operation that a form is.
+"""The role of a form in an operation.
 
-``call`` and ``return`` are its ends, ``lost`` is an unknown end, ``undone`` an end without any effect. ``next`` is the
-call if the operation has not been called, else its return. ``whole`` is all of it. An ``output`` belongs to no
-operation.
+``call`` and ``return`` are the ends of an operation. ``lost`` is an end with an unknown outcome, and ``undone`` is the
+end of an operation that had no effect. ``next`` is the call if the operation has not been called yet, and its return
+otherwise. ``whole`` is a complete operation. An ``output`` belongs to no operation.
 """
 
 NEVER: Final = LATEST
-"""Instant of a return that never came, in tools whose instants have 64 bits."""
+"""Return time of an operation that never returned, in tools that use 64-bit times."""
 
 
 class UnderstoodForm(NamedTuple):
-    """A form that was interpreted: ``pairs`` is the key that both ends of an operation share, ``value`` what it holds.
+    """An interpreted form. Both ends of an operation have the same key ``pairs``.
 
-    If ``aside`` is true, the form belongs to no client; it is an operation only if the machine has its event.
+    ``value`` is the value in the form. If ``aside`` is true, the form belongs to no client, and is an operation only if
+    the machine has its event.
     """
 
     end: FormRole
@@ -39,7 +40,7 @@ class UnderstoodForm(NamedTuple):
 
 
 class MeaningError(ValueError):
-    """A form that is not an operation, and a hint on how to fix it."""
+    """Raised for a form that is not an operation, with a hint on how to fix it."""
 
     def __init__(self, what: str, hint: str) -> None:
         super().__init__(what)
@@ -48,7 +49,7 @@ class MeaningError(ValueError):
 
 
 def reader(value: Data) -> Callable[[Mapping[str, Data]], UnderstoodForm] | None:
-    """Return the function that interprets *value*; ``None`` if it is not a form of any history.
+    """Return the function that interprets *value*, or ``None`` if it is not a form of any history.
 
     >>> reader({"type": "invoke", "f": "start", "process": 0}) is jepsen
     True
@@ -70,7 +71,7 @@ def _plain(key: str) -> str:
 
 
 def ours(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a line of a trace that names its process.
+    """Interpret a trace line that names its process.
 
     >>> ours({"process": 1, "event": "start", "phase": "request"}).end
     'call'
@@ -90,14 +91,14 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 _PHASES: Final[Mapping[str, FormRole]] = {"": "whole", "request": "call", "reply": "return", "lost": "lost"}
-"""Roles of the phases in fsm's own operations."""
+"""Maps the phases of fsm's own operations to roles."""
 
 TYPES: Final[Mapping[str, FormRole]] = {"invoke": "call", "ok": "return", "fail": "return", "info": "lost"}
-"""Roles of the types of Jepsen's operations."""
+"""Maps the types of Jepsen operations to roles."""
 
 
 def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret an operation of Jepsen: ``:f`` is the event, ``:value`` and ``:error`` are the reply or the state.
+    """Interpret a Jepsen operation: ``:f`` is the event, and ``:value`` or ``:error`` is the reply or the state.
 
     >>> part = jepsen({"type": "fail", "f": "start", "process": 0, "value": ["c1", None], "error": "NOT_FOUND"})
     >>> part.seen.entity, part.seen.event, part.seen.reply
@@ -116,7 +117,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
         process=process if isinstance(process, int | str) else str(process),
         at=_instant(at) if isinstance(at, int) else None,
     )
-    if not isinstance(process, int):  # the nemesis, which has :info for both ends, and values of its own
+    if not isinstance(process, int):  # the nemesis, which uses :info for both ends and has its own values
         return UnderstoodForm("next", repr(process), seen, aside=True)
     entity, rest = _keyed(value.get("value"))
     reply, shows, detail = "", "", ""
@@ -131,7 +132,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def _keyed(value: Data) -> tuple[str, Data]:
-    """Return the entity and the rest of *value*: a key and a value, as in Jepsen's independent tests, or one value."""
+    """Split *value*, such as a ``[key value]`` pair of Jepsen's independent tests, into the entity and the rest."""
     if isinstance(value, list):
         if len(value) != len(("key", "value")):
             hint = "a value is nil, a reply, what was shown, a map of these, or a key and one of them: [k v]"
@@ -155,7 +156,7 @@ def _error(error: Data) -> tuple[str, str]:
 
 
 def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret a whole operation of porcupine: its process, call and input, and its return and output.
+    """Interpret a complete porcupine operation: its process, call, input, return and output.
 
     >>> porcupine({"ClientId": 0, "Input": "start", "Call": 3, "Output": "ok", "Return": 9}).seen.reply
     'ok'
@@ -171,7 +172,7 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret one end of an operation of porcupine: a call has an input, a return an output, and both have one id.
+    """Interpret one end of a porcupine operation. A call has an input, a return has an output, and both have one id.
 
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
     'return'
@@ -204,7 +205,7 @@ def _process(process: Data) -> int | str | None:
 
 
 def _answer(value: Data) -> tuple[str, str]:
-    """Return the reply in *value* and the state shown; bare text is a reply until the machine is known to show it."""
+    """Return the reply and the shown state in *value*. Bare text is returned as a reply, even if it is a state."""
     if isinstance(value, dict):
         error = _one(value, "error", "err")
         reply = _one(value, "reply", "code") if error in (None, "") else error

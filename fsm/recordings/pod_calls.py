@@ -1,10 +1,10 @@
-"""Effects on containers of calls on their pods, and the entities that shortened ids stand for.
+"""Derive the effects of pod calls on containers, and resolve shortened ids.
 
 StopPodSandbox stops the containers of the pod and RemovePodSandbox removes them, without a log line for each container.
 This module turns calls on pods and containers into observations of each entity, in order.
 
-A container whose creation is not recorded may belong to any pod whose start is not recorded; calls on such a pod *may*
-have reached it. Calls on a pod that overlap with a creation in it may also have reached the new container.
+A container whose creation was not recorded may belong to any pod whose start was not recorded, so calls on such a pod
+*may* have reached it. Calls on a pod that overlap with a creation in it may also have reached the new container.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CONTAINER: Final = "container"
 POD: Final = "pod"
 
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that make an entity, which has no id yet; CreateContainer names the pod."""
+"""Calls that create an entity, which has no id yet. CreateContainer names the pod instead."""
 
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",
@@ -54,12 +54,12 @@ _FULL: Final = re.compile(r"[0-9a-f]{64}")
 _NOT_READY: Final = "SANDBOX_NOTREADY"
 
 UNRECORDED: Final = 65_536
-"""Maximum number of containers, and of pods, of unrecorded origin to remember; the oldest is forgotten first."""
+"""Maximum number of containers, and of pods, of unrecorded origin to remember. The oldest are forgotten first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, with the containers that it certainly reaches and those that it may reach."""
+    """A call in progress on a pod, the containers that it certainly reaches, and those that it may reach."""
 
     call: str
     certain: tuple[str, ...]
@@ -68,7 +68,7 @@ class Reached:
 
 @dataclass(slots=True, kw_only=True)
 class Joiner:
-    """Tracks which container belongs to which pod, and turns calls into observations.
+    """Tracks which containers belong to which pod, and turns calls into observations.
 
     ``beginning`` is set while calls from before the recording may be in progress.
     """
@@ -95,16 +95,16 @@ class Joiner:
     began: int | None = None
 
     def kind(self, identity: str) -> str:
-        """Return the kind of *identity*, container or pod; an empty string if it is unknown."""
+        """Return the kind of *identity* (container or pod), or an empty string if it is unknown."""
         if identity in self.containers or identity in self.unrecorded[POD]:
             return POD
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
     def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
-        """Return the full ids that *identity* may stand for, and whether it certainly stands for the only one.
+        """Return the full ids that *identity* may stand for, and whether there is certainly only one.
 
         Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous
-        here, because some existing entities are unknown, and some known entities may no longer exist.
+        here, because some existing entities are unknown here and some known ones may no longer exist.
         """
         if _FULL.fullmatch(identity):
             return (identity,), True
@@ -114,20 +114,20 @@ class Joiner:
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
-        """Return each entity that a call on *identity* may concern, with its kind; for a pod also its containers."""
+        """Return id and kind of each entity that a call on *identity* may concern. Pods include their containers."""
         meant, _ = self._meant(identity, of) if identity else ((), False)
         inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
         return [*((each, of) for each in meant), *inner]
 
     def joined(self, seen: Observation) -> list[Observation]:
-        """Return the observations of all entities concerned that *seen* implies; its entity is the id as given."""
+        """Return all observations that *seen* implies. The entity of *seen* is the id as given in the call."""
         match seen.event:
             case "" | "exit" | "oom":
                 return [seen]
             case "restart":
                 return self._restarted(seen)
             case _ if not seen.entity:
-                return []  # RunPodSandbox without an id: still in progress, or failed
+                return []  # RunPodSandbox has no id while it is in progress or if it failed
             case "RunPodSandbox":  # all its containers will be known
                 self.containers.setdefault(seen.entity, {})
                 self.whole.add(seen.entity)
@@ -145,7 +145,7 @@ class Joiner:
         found = self._vague(what, meant)
         if certain:
             return [*found, *self._of(structs.replace(call, entity=meant[0]))]
-        # The id is ambiguous or unknown: judge the reply separately; the call may have been on any of the entities.
+        # The id is ambiguous or unknown. Judge the reply on its own, as the call may have been on any of the entities.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -155,7 +155,7 @@ class Joiner:
         return found
 
     def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        """Track a call on a pod under its short id if the id matches no known pod, or matched none at the request."""
+        """Track a pod call under its short id if the id matches no known pod, or matched none at the request."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
         return [*self._before(seen), *self._after(seen)]
@@ -176,7 +176,7 @@ class Joiner:
         return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
 
     def _starting(self, seen: Observation, pod: str) -> list[Observation]:
-        """Report a start that succeeded although *pod* was stopped or not ready when the start was requested."""
+        """Return an observation of a start that succeeded although *pod* was stopped or not ready when requested."""
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -185,26 +185,26 @@ class Joiner:
             return []
         if seen.phase != "reply" or not starts:
             return []
-        # With several starts in progress, or some given up, the reply may belong to any: all must have been late.
+        # If several starts are in progress or were given up, the reply may belong to any, so all must have been late.
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
         what = f"StartContainer succeeded after the pod had been {'stopped' if pod in self.stopped else 'shown as not ready'}"
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:
-        """Check whether all containers of *pod* are known; true also once it was removed."""
+        """Check whether all containers of *pod* are known. This remains true after its removal."""
         return pod in self.whole or pod in self.removed[POD]
 
     def _doubtful(self, pod: str) -> bool:
-        """Check whether *pod* and its containers may predate the recording while unrecorded calls are in progress."""
+        """Check whether unrecorded calls may be in progress on *pod* and its containers."""
         return self.beginning is not None and not self._closed(pod)
 
     def _certain(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return *seen*, or only what is certain of it if its entity may predate the recording."""
+        """Return *seen*, or only what is certain about it if its entity may predate the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
     def _meet(self, seen: Observation) -> list[Observation]:
-        """Remember an entity of unrecorded origin while it may exist; return the requests that may have reached it."""
+        """Remember an entity of unrecorded origin while it may exist. Return the requests that may have reached it."""
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
             return []
@@ -235,7 +235,7 @@ class Joiner:
         return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
 
     def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
-        """Return the requests of calls in progress on *pod*, which may or may not reach *container*."""
+        """Return the requests on *container* implied by calls in progress on *pod*, which may or may not reach it."""
         found: list[Observation] = []
         for reached in self.reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
@@ -288,11 +288,11 @@ class Joiner:
         return [seen]
 
     def may_restart(self) -> None:
-        """Forget which pods are not ready: if the runtime restarted here, it may have recovered them."""
+        """Forget which pods are not ready, because the runtime may have restarted here and recovered them."""
         self.not_ready.clear()
 
     def begun(self, at: str) -> list[Observation]:
-        """End the unrecorded calls if *at* is later than any of them can last; return the observations that follow."""
+        """End the unrecorded calls if *at* is later than they can last. Return the observations that follow."""
         now = nanoseconds(at) if self.beginning else None
         if self.beginning is None or now is None:
             return []
@@ -343,7 +343,7 @@ class Joiner:
         reached = next((each for each in calls if each.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
-            # The request was not recorded, or its pod was not known then.
+            # The request was not recorded, or its pod was unknown at the time.
             reached = Reached(call=seen.event, certain=(), perhaps=())
             reach = () if self._doubtful(pod) else self._reach(pod)
             found = [Observation(entity=each, of=CONTAINER, phase="gap", at=seen.at) for each in reach]

@@ -1,8 +1,8 @@
-"""Table of the joiner's steps for a pod and its containers, filled on demand.
+"""A table of the joiner's steps for a pod and its containers, filled on demand.
 
-The joiner's knowledge about a pod whose containers are all known, or that was removed, is a :class:`Shape`, shared by
-all pods about which it knows the same. The joiner itself finds each step from one shape to the next, once, with a
-sample pod that has made-up ids; the step is then reused for all pods of that shape. An observation that concerns more
+A :class:`Shape` is what the joiner knows about a pod that was removed, or whose containers are all known. Pods about
+which it knows the same share a shape. To find the step from one shape to the next, the joiner itself runs once with a
+sample pod that has made-up ids. The step is then reused for all pods of that shape. An observation that concerns more
 than one pod has no step.
 """
 
@@ -19,16 +19,16 @@ from fsm.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
-"""Limit for the ids of a pod plus the calls in progress on it; beyond it there are too many combinations for steps."""
+"""Maximum number of a pod's ids plus calls in progress. Beyond it, there are too many combinations for a table."""
 
 _SHAPES: Final = 16_384
-"""Maximum number of shapes to remember."""
+"""Maximum number of shapes to keep."""
 
 _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """Knowledge about a pod, by place: 0 is the pod, then come its containers, then containers that no longer exist."""
+    """What is known about a pod. Place 0 is the pod, followed by its containers and then by those that are gone."""
 
     containers: int
     starts: tuple[tuple[bool, ...], ...]
@@ -41,13 +41,13 @@ class _Known(NamedTuple):
 
 
 class Step(NamedTuple):
-    """Effect of an observation on a pod of some shape.
+    """The effect of an observation on a pod of some shape.
 
-    ``seen`` lists the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the
-    next shape. If ``moved`` is true, ``comes`` has the old place for each new place. ``removed`` are the places of
-    removed containers; ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress are
-    over, and ``begun`` new ones have begun. ``one`` is the variant number if the only result is one observation of the
-    entity itself and neither ids nor creations change; else -1.
+    ``seen`` has the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the next
+    shape. If ``moved`` is true, ``comes`` has the old place for each new place. ``removed`` has the places of removed
+    containers. ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress have ended, and
+    ``begun`` new ones have begun. If the only result is one observation of the entity itself, and neither ids nor
+    creations change, ``one`` is its variant number. Otherwise, ``one`` is -1.
     """
 
     one: int
@@ -63,9 +63,10 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """Knowledge about a pod, and the steps found so far, by the symbol of the observation and the place of its entity.
+    """What is known about a pod, and the steps found so far.
 
-    ``rests`` is true for a removed pod on which no call is in progress.
+    ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true for a removed
+    pod on which no call is in progress.
     """
 
     known: _Known
@@ -84,13 +85,13 @@ class Pod:
 
 @dataclass(slots=True)
 class Shapes:
-    """The shapes of pods; ``number`` returns the variant number of an observation."""
+    """The shapes of pods. ``number`` returns the variant number of an observation."""
 
     number: Callable[[Observation], int]
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def taken(self, joiner: Joiner, identity: str) -> Pod | None:
-        """Move the pod that is *identity*, or has it as a container, out of *joiner*; ``None`` if it has no shape."""
+        """Take the pod that *identity* is or belongs to out of *joiner*. Return ``None`` if the pod has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._read(joiner, name)
@@ -104,7 +105,7 @@ class Shapes:
         return pod
 
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
-        """Return the step for *seen* at *place*, a creation in *pod* if *made*; ``None`` if other entities matter."""
+        """Return the step for *seen* at *place*, or ``None`` if other entities matter. *made* marks a creation."""
         if (seen.of == POD) != (place == 0):
             # A container call that names a pod, or a pod call that names a container, concerns an unknown entity.
             return None
@@ -176,21 +177,22 @@ class Shapes:
 
 
 def given_back(joiner: Joiner, pod: Pod) -> None:
-    """Restore in *joiner* what is known of *pod*."""
+    """Put what is known about *pod* back into *joiner*."""
     _put(joiner, pod.shape.known, pod.ids, pod.creating)
 
 
 class Removed(NamedTuple):
-    """Observations that follow from one of a removed container, and the calls then in progress on it."""
+    """The effect of an observation on a removed container: more observations, and the calls in progress after it."""
 
     seen: tuple[Observation, ...]
     calls: OpenCalls | None
 
 
 def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bool = False) -> Removed | None:
-    """Return the effect of *seen* on a removed container; ``None`` if it depends on other entities.
+    """Return the effect of *seen* on a removed container, or ``None`` if it depends on other entities.
 
-    If *doubted* is true, unrecorded calls may be in progress; *calls* are the recorded ones on the container.
+    If *doubted* is true, unrecorded calls may be in progress. *calls* are the recorded calls in progress on the
+    container.
     """
     joiner = Joiner(beginning=Beginning() if doubted else None)
     if joiner.beginning and calls is not None:
@@ -215,7 +217,7 @@ def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bo
 
 
 def _others(joiner: Joiner) -> bool:
-    """Check whether *joiner* knows of entities other than the pod with the first name and its containers."""
+    """Check whether *joiner* knows entities other than the sample pod and its containers."""
     pods = {*joiner.whole, *joiner.containers, *joiner.pod_of.values(), *joiner.reached, *joiner.creating}
     pods |= {*joiner.overlapped, *joiner.stopped, *joiner.not_ready, *joiner.leaks, *joiner.removed[POD]}
     away = joiner.leaks or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]

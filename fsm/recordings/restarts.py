@@ -1,8 +1,7 @@
-"""Times at which the runtime may have restarted, in a recording that does not show restarts.
+"""Find times at which the runtime may have restarted, in a recording that does not show restarts.
 
-A restart cuts off the calls in progress, so the runtime did not restart during a call that it answered. The stretches
-between such calls leave room for a restart if they are long enough, or if a call in them found no runtime that could
-answer it.
+A restart cuts off the calls in progress, so the runtime did not restart during a call that it answered. A stretch
+between such calls leaves room for a restart if it is long enough, or if a call in it found no runtime to answer it.
 """
 
 from collections.abc import Iterator
@@ -15,17 +14,19 @@ from fsm.trace import Observation
 T = TypeVar("T")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
-"""Where to assume a restart that no line shows: ``none``: nowhere; ``seen``: where calls found no runtime that could
-answer them; ``maybe``: there, and in every stretch that is long enough for a restart.
+"""Where to assume restarts that no line shows.
+
+``none``: nowhere. ``seen``: where calls found no runtime to answer them. ``maybe``: there, and in every stretch that is
+long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
-"""Minimum duration of a restart in nanoseconds; 72 ms have been recorded between two calls that containerd answered."""
+"""Minimum duration of a restart in nanoseconds. containerd has restarted within 72 ms between two answered calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts:
-    """Where to assume a restart, and the minimum duration of one in nanoseconds."""
+    """Where to assume restarts, and the minimum duration of a restart in nanoseconds."""
 
     assume: Assume = "maybe"
     shortest: int = SHORTEST
@@ -33,7 +34,7 @@ class Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class Stretches(Generic[T]):
-    """Points in the order of time, each with the restart that may have happened just before it.
+    """Points in order of time, each with the restart that may have happened just before it.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
     >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]
@@ -52,8 +53,8 @@ class Stretches(Generic[T]):
     def take(self, at: int, point: T, *, change: int = 0, down: bool = False) -> Iterator[tuple[T, Observation | None]]:
         """Yield the points that are settled once *point* is reached.
 
-        *change* is the change in the number of calls in progress that will be answered. If *down* is true, a call found
-        no runtime.
+        *change* is the change in the number of calls in progress that will be answered. *down* tells whether a call
+        found no runtime.
         """
         self._since = at if self._since is None else self._since
         before, self._answered = self._answered, max(0, self._answered + change)
@@ -67,7 +68,7 @@ class Stretches(Generic[T]):
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[T, Observation | None]]:
-        """Yield the points that are held back, if no more points come for now."""
+        """Yield the points that are held back, because no more points come for now."""
         if not self._held or self._since is None:
             return
         start, end = self._since, self._held[-1][0]

@@ -1,6 +1,6 @@
-"""Read the files of one rotated recording as one, in the order of their times, whatever their names.
+"""Read the files of a rotated recording as one, in order of time, whatever their names.
 
-If their names are numbered (``NAME``, ``NAME.1``, ``NAME.2.gz``) and a number is missing, lines are missing between its
+If the names are numbered (``NAME``, ``NAME.1``, ``NAME.2.gz``) and a number is missing, lines are missing between its
 neighbours.
 """
 
@@ -19,7 +19,7 @@ from fsm.recordings.log_entries import entry
 from fsm.trace import Nanoseconds, nanoseconds
 
 _OVERLAP: Final = 60_000_000_000
-"""Nanoseconds by which a file may begin before the previous one ends: clocks are set, and lines are out of order."""
+"""Maximum overlap of consecutive files in nanoseconds. Clocks may be set back, and lines may be out of order."""
 
 _NUMBERED: Final = re.compile(r"(.*?)(?:\.(\d{1,6}))?(?:\.gz|\.zst)?")
 
@@ -48,7 +48,7 @@ class Rotated:
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield each file's lines with its name and any gap; raise :class:`InputError` for files of several runs."""
+        """Yield the lines of each file and any gap before it. Raise :class:`InputError` for files of several runs."""
         latest, before = 0, ""
         files = sorted(filter(None, map(_file, self.names)))
         for each in files:
@@ -69,7 +69,7 @@ class Rotated:
 
 
 def _file(name: str) -> _File | None:
-    """Find the first time and the kind of the file *name*; return ``None`` if it has only blank lines."""
+    """Return the first time, the name and the kind of the file *name*, or ``None`` if it has only blank lines."""
     if name == STDIN:
         raise refused(name, "FSM217", "cannot be put in the order of times", "give the files")
     kind, lines = RecordingKind.NOTHING, False
@@ -87,7 +87,7 @@ def _file(name: str) -> _File | None:
 
 
 def _time(line: bytes) -> int | None:
-    """Return the time in *line*, in nanoseconds since the epoch; of a call its end, because lines are in that order."""
+    """Return the time in *line* in nanoseconds since the epoch. For a call, this is the time at which it ended."""
     if (found := entry(line)) is not None:
         return nanoseconds(found.at)
     times = decoded(line, _DECODER)
@@ -100,7 +100,7 @@ def _missing(before: str, name: str) -> bool:
 
 
 def _numbered(name: str) -> tuple[str, int]:
-    """Return the name of a rotated file without its number, and the number.
+    """Split the name of a rotated file into the name without its number, and the number.
 
     >>> _numbered("containerd.log.12.gz"), _numbered("containerd.log")
     (('containerd.log', 12), ('containerd.log', 0))

@@ -1,6 +1,6 @@
-"""Parquet and Arrow files as recordings, on this machine or in a store such as S3; and recordings as Parquet.
+"""Read recordings from Parquet and Arrow files, local or in a store such as S3, and write them as Parquet.
 
-A table may be several files, from a folder or matching a pattern, in the order of their names.
+A table may consist of several files, from a folder or matching a pattern, in the order of their names.
 """
 
 import re
@@ -29,10 +29,10 @@ from fsm.recordings.time_order import HELD
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
 ORIGIN: Final = b"container-fsm"
-"""Metadata key of a table under which the :class:`Origin` of the recording is stored."""
+"""Metadata key under which a table stores the :class:`Origin` of its recording."""
 
 GROUP: Final = 1 << 19
-"""Number of rows in a group, which is compressed separately, and of rows read at a time."""
+"""Number of rows in a row group, which is compressed separately, and number of rows to read at a time."""
 
 HOW: Final = {
     "compression": "zstd",
@@ -40,17 +40,17 @@ HOW: Final = {
     "column_encoding": dict.fromkeys((ROW, "line", *TIMES), "DELTA_BINARY_PACKED"),
     "dictionary_pagesize_limit": 128 * GROUP,
 }
-"""Options for writing a table: the ids of a group, 64 digits each, are written once, and each row has only codes."""
+"""Options for writing a table. With dictionary encoding, a row group contains each 64-digit id only once."""
 
 LATER: Final = {
     "detail": pa.types.is_string,
     "file": pa.types.is_string,
     "line": pa.types.is_int64,
 }
-"""Columns not needed for judging, which may be read later if they have a type whose values cannot be wrong."""
+"""Maps each column that judging does not need to a type check. If it passes, the column may be read later."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
-"""First bytes of an Arrow stream, which files with the suffix of an Arrow file may contain."""
+"""Magic bytes of the Arrow streaming format, which files with an Arrow suffix may contain."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
 _HINT: Final = (
@@ -61,8 +61,9 @@ _HINT: Final = (
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
     """Properties of a recording besides its observations, as in :class:`fsm.recordings.Recording`.
 
-    ``about`` is what each of its rows says of it. Calls were read with ``restarts``. ``version`` is the version that it
-    shows at the end, ``first`` the one that it showed first, or by the time that :data:`HELD` observations were read.
+    ``about`` is the kind or trace header that each row repeats. ``restarts`` are the ones with which calls were read.
+    ``version`` is the version at the end of the recording. ``first`` is the first version that it showed, or an empty
+    string if it showed none within :data:`HELD` observations.
     """
 
     about: str
@@ -88,8 +89,8 @@ def recording(
 ) -> Recording:
     """Open the recording in the table *name*, like :func:`fsm.recordings.open_recording`.
 
-    Raises :class:`InputError` if it cannot be opened, or is not a table of observations; and if it was converted, for
-    other *restarts* or *as_called*.
+    Raise :class:`InputError` if it cannot be opened or is not a table of observations. For a converted recording, also
+    raise it if *as_called* is true, or if its calls were read with other *restarts*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
@@ -116,7 +117,7 @@ def recording(
 
 
 def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
-    """Write the recording *found*, read with *restarts*, to *sink* as Parquet; return its number of observations."""
+    """Write *found*, which was read with *restarts*, to *sink* as Parquet. Return the number of observations."""
     known = found.kind.value
     if found.kind is RecordingKind.TRACE:
         machine, *_ = (*found.machines, "")
@@ -150,7 +151,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 
 
 def matching(name: str) -> list[str]:
-    """Return the files in a store that match the pattern *name*, by name; raise :class:`InputError` if none matches."""
+    """Return the sorted files in a store that match the pattern *name*. Raise :class:`InputError` if none does."""
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
     with _reading(name):
@@ -170,7 +171,7 @@ class _Table:
         with _reading(name):
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
-                if equal and column in SCHEMA.names:  # the rows need this column
+                if equal and column in SCHEMA.names:  # the files lack this column, which the rows need
                     what = f"is a part of a table that was divided by '{column}', which it lacks"
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)
@@ -195,11 +196,11 @@ class _Table:
                 self.about = next((said_of(rows) for rows, _ in pieces), "")
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
-        """Yield the observations of all files piece by piece; add the notes of the converted recording to *notes*."""
+        """Yield the observations of all files piece by piece. Add the notes of a converted recording to *notes*."""
         columns = ObservationColumns(self.name, epoch=self.epoch)
         for each in self._files:
             with _reading(self._named(each)):
-                # The file stays open, because some of its columns may be read later.
+                # Leave the file open, because some of its columns may be read later.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
                 for piece, later in _ahead(pieces):
                     yield columns.batch(piece, later)
@@ -221,7 +222,7 @@ def _reading(name: str) -> Iterator[None]:
 
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
-    """Convert *batch* to rows numbered from *first*; each has what is *known*, and *name* unless it has a file."""
+    """Convert *batch* to rows numbered from *first*. *known* is their recording kind, and *name* their default file."""
     seen, lines = list(batch.observations), list(batch.lines)
     found = {
         each: [getattr(one, each) or None for one in seen]
@@ -243,7 +244,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
         return fs.LocalFileSystem(), name
     try:
         store, path = fs.FileSystem.from_uri(name)
-    except pa.ArrowInvalid:  # not a store that Arrow itself supports
+    except pa.ArrowInvalid:  # Arrow itself does not support this store
         import fsspec  # noqa: PLC0415  (only other stores need it)
 
         own, path = fsspec.core.url_to_fs(name)
@@ -252,7 +253,7 @@ def _store(name: str) -> tuple[fs.FileSystem, str]:
 
 
 def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
-    """Return the files of a table, in the order of their names, with numbers in these compared as numbers."""
+    """Return the files of a table, sorted by name in natural order (2 before 10)."""
     info = store.get_file_info(path)
     if info.type is fs.FileType.NotFound:
         raise FileNotFoundError("no such file")
@@ -268,11 +269,11 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
 
 
 _Pieces: TypeAlias = Iterator[tuple[pa.RecordBatch, Callable[[], Mapping[str, pa.Array]]]]
-"""Rows, and a function that returns those of their columns that are read later."""
+"""Batches of rows, each with a function that returns the columns that are read later."""
 
 
 class _Opened(NamedTuple):
-    """The metadata of a file, its column names, its number of rows (0 if unknown), and its rows."""
+    """An open file: its metadata, column names, number of rows (0 if unknown), and rows."""
 
     metadata: Mapping[bytes, bytes]
     names: list[str]
@@ -309,7 +310,7 @@ def _checked(schema: pa.Schema) -> pa.Schema:
 
 
 def _sound(rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the known columns of *rows* once validated: with wrong offsets Arrow would read memory outside of them."""
+    """Validate *rows* and return the known columns. With invalid offsets, Arrow would read out of bounds."""
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)
     return found
@@ -343,7 +344,7 @@ def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | No
 
 
 class _Later:
-    """Columns of a *group* of rows in *file*, read on demand; the lock *alone* lets only one thread read the file."""
+    """Reads columns of one row group of *file* on demand. *alone* is a lock that serialises reads of the file."""
 
     def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
         self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone

@@ -1,8 +1,8 @@
 """Sort a stream of points by time.
 
-Lines about whole calls are in the order in which the calls ended, so a call that took long began before calls on lines
-above it. Order is restored within a window: a point is final once it is older than the newest by :data:`WINDOW`, or
-once :data:`HELD` others follow it.
+Lines that describe whole calls are in the order in which the calls ended, so a long call began before calls on earlier
+lines. Points are sorted within a window. A point is final once it is older than the newest point by :data:`WINDOW`, or
+once :data:`HELD` other points follow it.
 """
 
 from bisect import bisect_left
@@ -14,15 +14,15 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 WINDOW: Final = 600 * 1_000_000_000
-"""Window in nanoseconds; longer than the grace period of any stop in practice."""
+"""Window in nanoseconds, longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""Maximum number of points held back until it is known what comes before them, or what they mean."""
+"""Maximum number of points to hold back until it is known what precedes them, or what they mean."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Ordering(Generic[T]):
-    """Holds points back until no earlier one can follow.
+    """Holds back points until no earlier point can follow.
 
     >>> points = Ordering()
     >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.rest())
@@ -36,13 +36,13 @@ class Ordering(Generic[T]):
     _earliest: int = 0
 
     def add(self, at: int, point: T) -> None:
-        """Add *point*; points of the same time keep their order."""
+        """Add *point*. Points with equal times keep their order."""
         self._earliest = min(at, self._earliest) if self._points else at
         self._points.append((at, point))
         self._latest = max(self._latest, at)
 
     def settled(self) -> Iterator[T]:
-        """Yield the points that are final; most calls return immediately, without work."""
+        """Yield the points that are final. Most calls return immediately without doing any work."""
         if len(self._points) < 2 * HELD:
             return
         self._points.sort(key=itemgetter(0))
@@ -52,7 +52,7 @@ class Ordering(Generic[T]):
         del self._points[:count]
 
     def due(self, settle: int, quiet: int) -> Iterator[T]:
-        """Yield the points more than *settle* nanoseconds older than now, which is the latest time plus *quiet*.
+        """Yield the points more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
 
         >>> points = Ordering()
         >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.due(4, 0)), tuple(points.due(4, 2))

@@ -1,7 +1,7 @@
-"""One line of a trace: its observation, or everything that is wrong with it.
+"""Read one line of a trace: its observation, or everything that is wrong with it.
 
-Every misspelt key and every value of a wrong type is reported to whoever writes a trace, because what is silently left
-out may be what is illegal. Keys that begin with ``x-`` are the writer's own.
+Every misspelt key and every value of the wrong type is reported to the author of the trace. If they were silently
+ignored, the illegal part of a trace might be ignored too. Keys that begin with ``x-`` are reserved for the author.
 """
 
 import math
@@ -15,10 +15,10 @@ from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, nanoseconds
 
 OWN: Final = "x-"
-"""Prefix of keys that the format leaves to whoever writes a trace."""
+"""Prefix of keys that the format reserves for the author of a trace."""
 
 EARLIEST: Final = 946_684_800 * 10**9
-"""First nanosecond of this century: a smaller number is in another unit, or of a relative clock."""
+"""2000-01-01 in nanoseconds since the epoch. Anything smaller is in another unit or comes from a relative clock."""
 
 _LAST: Final = 4_102_444_800 * 10**9
 
@@ -36,7 +36,7 @@ _DAY: Final = (
 _USUAL: Final = (
     rf"(?:19|2[01])\d\d-{_DAY}T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d+)?(?:Z|[+-](?:[01]\d|2[0-3]):[0-5]\d)"
 )
-"""Times of the usual form, all of them valid; checking other texts takes longer."""
+"""Pattern for times in the usual format, which are all valid. Any other time takes longer to check."""
 
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
@@ -45,13 +45,13 @@ LineMistake: TypeAlias = tuple[str, str]
 
 
 def own(line: bytes) -> dict[str, object] | None:
-    """Return the keys of *line* that do not begin with ``x-``, with their values; ``None`` if not a JSON object."""
+    """Return the JSON object in *line* without keys that begin with ``x-``, or ``None`` if it is not an object."""
     found = decoded(line, _ANYTHING)
     return {key: each for key, each in found.items() if not key.startswith(OWN)} if isinstance(found, dict) else None
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Check whether *seen*, as decoded, has valid times, and either both a file and a line or neither."""
+    """Check whether the decoded *seen* has valid times, and has both a file and a line or neither."""
     at, start, end = seen.at, seen.start, seen.end
     if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
@@ -60,7 +60,9 @@ def is_plain(seen: Observation, *, relative: bool) -> bool:
 
 
 def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[LineMistake]]:
-    """Return the observation in *line*, or what is wrong with it; times of a *relative* clock may be small.
+    """Return the observation in *line*, or ``None`` and what is wrong with the line.
+
+    If *relative* is true, times need not count from the epoch.
 
     >>> [what for what, _ in reading(b'{"entity": "c1", "evnt": "stop"}', relative=False)[1]]
     ["unknown key 'evnt'"]
@@ -85,7 +87,7 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
 
 
 def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observation | None:
-    """Return the observation with the values *known*; each value of a wrong type is added to *mistakes* instead."""
+    """Convert *known* to an observation. Remove each value of the wrong type and add it to *mistakes*."""
     while True:
         try:
             return msgspec.convert(known, Observation)
@@ -99,7 +101,7 @@ def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observa
 
 
 def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMistake | None]:
-    """Return the time *value* of *key* as an observation stores it, and what is wrong with it."""
+    """Return *value*, the time under *key*, as an observation stores it, and what is wrong with it, if anything."""
     if isinstance(value, str):
         if (at := nanoseconds(value)) is None:
             return None, (f"'{key}' is no time: '{value}'", _FORM)
@@ -110,7 +112,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small(key: str, value: float) -> LineMistake:
-    """Return what is wrong with a time too small for nanoseconds of this century, with the unit probably meant."""
+    """Return the mistake for a time too small to be nanoseconds of this century, with the unit likely meant."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""

@@ -1,7 +1,7 @@
 """Reports on judged recordings, and their exit codes.
 
-A *violation* breaks a clause of the requested level or a stronger one; a *surprise* breaks a weaker clause.
-Each output format has a module of its own.
+A *violation* breaks a clause of the requested level or a stronger one.  A *surprise* breaks a weaker clause.  Each
+output format has a module of its own.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from fsm.machine.findings import Finding, Illegal, Judgement, idle
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
-    from fsm.monitor.judgement import Judged  # only the command judge needs recordings
+    from fsm.monitor.judgement import Judged  # needed only by the judge command
 
 
 class ExitCode(Enum):
-    """The result of a report; its value is the exit code of the command."""
+    """The result of a report.  Its value is the exit code of the command."""
 
     HOLDS = 0
     FAILS = 1
@@ -30,10 +30,10 @@ class ExitCode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Judged recordings, and the weakest level whose breach is a failure.
+    """Judged recordings, and the weakest level at which breaking a clause is a failure.
 
-    ``problems`` are those of recordings that could not be judged at all.  If ``every`` is true, formats that show one
-    violation of each cause show all of them.
+    ``problems`` belong to recordings that could not be judged at all.  If ``every`` is true, formats that normally show
+    one violation per cause show all of them.
     """
 
     judged: tuple[Judged, ...]
@@ -42,7 +42,7 @@ class Report:
     every: bool = False
 
     def fails(self, finding: Finding) -> bool:
-        """Return whether *finding* is a violation, not merely a surprise."""
+        """Check whether *finding* is a violation rather than a surprise."""
         return counts(finding.first[0].clause.level, self.fail_on)
 
     def findings(self, judgement: Judgement) -> tuple[Finding, ...]:
@@ -63,7 +63,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """Return the worst answer on one recording; machines it does not concern count only if it concerns none."""
+        """Return the worst answer on one recording.  Ignore machines it does not concern, unless it concerns none."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(each) for each in concerned or judged.judgements])
 
@@ -71,7 +71,7 @@ class Report:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
-        """Return the exit code; a recording that cannot be judged outweighs all findings in others."""
+        """Return the exit code.  A recording that cannot be judged outweighs all findings in others."""
         return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:
@@ -85,12 +85,12 @@ class Report:
 
 
 def counts(level: Level, least: Level) -> bool:
-    """Return whether breaking a clause of *level* is a violation if *least* is the weakest level that counts."""
+    """Check whether breaking a clause of *level* is a violation if *least* is the weakest level that counts."""
     return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def why(judgement: Judgement) -> str:
-    """Return why the machine's verdict is unknown or incomplete; empty if it is neither."""
+    """Return why the machine's verdict is unknown or incomplete, or an empty string if it is neither."""
     match judgement.verdict:
         case Unknown(why=reason) | Illegal(incomplete=reason):
             return reason
@@ -101,7 +101,7 @@ def why(judgement: Judgement) -> str:
 def worst(answers: Sequence[ExitCode | None]) -> ExitCode:
     """Return the worst of *answers*: fails, then unknown, then holds.
 
-    ``None`` does not count; without any answer the result is unknown.
+    ``None`` is ignored.  If there is no answer, the result is unknown.
 
     >>> worst([ExitCode.HOLDS, ExitCode.UNKNOWN])
     <ExitCode.UNKNOWN: 3>

@@ -1,4 +1,4 @@
-"""Results of ``fsm check`` and ``fsm test`` as cases with their places in files, for JUnit, SARIF and GitHub."""
+"""Results of ``fsm check`` and ``fsm test`` as cases with file locations, for JUnit, SARIF and GitHub."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skippe
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A clause or property and its place; if it did not pass, ``what`` is a short reason, ``detail`` the evidence."""
+    """A clause or property and its location.  If it did not pass, ``what`` says why and ``detail`` is the evidence."""
 
     suite: str
     name: str
@@ -56,11 +56,11 @@ _STATUS: dict[PropertyStatus, CaseStatus] = {
     PropertyStatus.MENDED: "failed",
     PropertyStatus.SURPRISE: "surprise",
 }
-"""Every other status is ``skipped``."""
+"""Maps property statuses to case statuses.  A status that is not listed is ``skipped``."""
 
 
 def of_check(examined: Sequence[evidence.Examined]) -> Cases:
-    """Return a case for each property under each profile, and one for each machine whose size is not as expected."""
+    """Return a case for each property under each profile, and one for each machine of unexpected size."""
     found = []
     for each in examined:
         suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
@@ -160,6 +160,6 @@ def _of_failure(tested: Tested, found: Failure | Race, machine: Machine, least: 
 
 
 def near(path: str) -> str:
-    """Return *path* relative to the current folder if it is below it, as readers of repository files expect."""
+    """Return *path* relative to the current directory if it is below it, as readers of repository files expect."""
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return path if below.startswith(os.pardir) else below

@@ -10,10 +10,10 @@ from fsm.trace import Line
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:
-    """Return the marks of single observations, each once, in the order of the machines.
+    """Return the marks of single observations, without duplicates and in the order of the machines.
 
-    If the recording was judged with ``every``, they include every violation and every tolerated deviation.  If not,
-    they include the first few violations of each cause, and the first tolerated deviation of each name.
+    If the recording was judged with ``every``, they include every violation and every tolerated deviation.  Otherwise,
+    they include the first few violations of each cause and the first tolerated deviation of each name.
     """
     found = (mark for each in judged for judgement in each.judgements for mark in _marks(judgement))
     return tuple({(mark.line, mark.seen.entity, mark.text): mark for mark in found}.values())

@@ -1,4 +1,4 @@
-"""The checker's conclusions, for people and for programs."""
+"""The checker's conclusions as text and as JSON."""
 
 from collections.abc import Iterator, Sequence
 from enum import Enum
@@ -18,7 +18,7 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """Status of a property: its word, its exit code (``None`` if nothing put it to the test), and its colour."""
+    """Status of a property: its word, its exit code (``None`` if the property was not tested), and its colour."""
 
     HOLDS = "holds", ExitCode.HOLDS, "green"
     KNOWN = "known", ExitCode.HOLDS, "blue"
@@ -63,7 +63,7 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
-    """Return the report for people, ending in a newline; with *runs*, also expected runs and repeated conclusions."""
+    """Return the text report, ending in a newline.  *runs* adds expected runs and repeated conclusions."""
     found: list[str] = []
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
         found.append(layout.style(name, "bold") + f": {title}")
@@ -80,7 +80,7 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 def _examined(
     each: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool
 ) -> Iterator[str]:
-    """Yield the properties under one profile; without *runs*, skip conclusions equal to those of an earlier profile."""
+    """Yield the properties under one profile.  Unless *runs* is true, skip conclusions of an earlier profile."""
     name = each.profile or "without a profile"
     simulating = f", simulating any number of '{each.any_number}'" if each.any_number else ""
     yield f"  {layout.style(name, 'bold')}: {sized(each.counts)}{simulating}"
@@ -112,7 +112,7 @@ def _examined(
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
-    """Yield the conclusion on one property and its evidence; with *runs*, also the runs that are as expected."""
+    """Yield the conclusion on one property and its evidence.  *runs* adds the runs that are as expected."""
     word = status(checked)
     stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
@@ -137,13 +137,13 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
 
 
 def _overlap(checked: evidence.Checked) -> int:
-    """Return the number of overlapping calls of one event that limits the conclusion; 0 if nothing limits it."""
+    """Return the limit on overlapping calls of one event that the conclusion depends on, or 0 if there is none."""
     told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
     return checked.overlap if told else 0
 
 
 def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Return events to suggest for ``fair`` if a ``leads-to`` without any unexpectedly fails by a run that stops."""
+    """Return events to suggest for ``fair`` if a ``leads-to`` without any unexpectedly fails because the run stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial
@@ -192,7 +192,7 @@ def _more(layout: Layout, what: str) -> list[str]:
 
 
 def sized(counts: Counts | None) -> str:
-    """Return *counts* in words."""
+    """Describe *counts* in words."""
     if counts is None:
         return "more states than were searched"
     states = plural(counts.states, "state")

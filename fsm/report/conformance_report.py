@@ -20,7 +20,7 @@ from fsm.report.lanes import raced
 from fsm.report.layout import PLAIN, Layout
 
 _MISSED: Final = 5
-"""Most lines of a list of pairs."""
+"""Maximum number of lines in a list of pairs."""
 
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT can be brought there",
@@ -34,13 +34,13 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the weakest level whose breach fails a test by default: MUST if any clause has it, else observed."""
+    """Return the weakest level that fails a test by default: MUST if any clause has it, otherwise observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
 
 def fails(found: Failure | Race, least: Level) -> bool:
-    """Return whether *found* breaks a clause of level *least* or stronger, or has no violation that names a clause."""
+    """Check whether *found* breaks a clause of at least level *least*, or has no violation that names a clause."""
     return found.violation is None or counts(found.violation.clause.level, least)
 
 
@@ -53,7 +53,7 @@ def _every(tested: Tested) -> tuple[Failure | Race, ...]:
 
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
-    """Return the exit code; a share of reached pairs below *at_least* percent also fails."""
+    """Return the exit code.  Reaching fewer than *at_least* percent of the pairs also fails."""
     if any(fails(each, least) for each in _every(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
@@ -62,7 +62,7 @@ def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
 def text(
     tested: Tested, layout: Layout = PLAIN, *, again: str = "", least: Level = "observed", at_least: float = 0
 ) -> str:
-    """Return the whole report, ending in a newline; *again* is the command that ran the test."""
+    """Return the complete report, ending in a newline.  *again* is the command that ran the test."""
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
@@ -142,7 +142,7 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
 
 
 def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterator[str]:
-    """Yield a line for each comparison that one of the missing *methods* prevents, and for each *misnamed* method."""
+    """Yield a line for each comparison that a missing method in *methods* prevents, and for each *misnamed* method."""
     for name in ("outputs", "fields"):
         if name in methods:
             yield f"{name} were not compared, and the model has some: add the method {name}"
@@ -151,14 +151,14 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
-    """Yield how many reachable pairs of *table* were exercised according to *met*, and list the others."""
+    """Yield lines on how many reachable pairs of *table* were exercised according to *met*, and list the others."""
     pairs = reachable_pairs(table)
     yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
     yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
 
 
 def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
-    """Yield how many *reachable* pairs were *reached*, and a red line if that is less than *at_least* percent."""
+    """Yield how many *reachable* pairs were *reached*, and a red line if that is below *at_least* percent."""
     pairs = words.plural(len(reachable), "reachable (event, state) pair")
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
@@ -168,7 +168,7 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
-    """Yield the first lines of a list of *pairs* after *label*; nothing if there are no pairs."""
+    """Yield the first lines of a list of *pairs* after *label*, or nothing if there are no pairs."""
     return _list(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
@@ -182,7 +182,7 @@ def _list(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Ite
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
-    """List the *outcomes* that never occurred, each with its states if the outcome occurred in other states."""
+    """List the *outcomes* that never occurred, each with its states if the outcome occurred in others."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
     states: dict[tuple[int, str], list[str]] = {}

@@ -1,4 +1,4 @@
-"""Coverage by recordings as one self-contained HTML file: a table of events and states for each machine."""
+"""Coverage by recordings as one self-contained HTML file, with a table of events and states for each machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MARKS: Final[Mapping[Standing, str]] = {
 
 
 def html(cover: CoverReport) -> str:
-    """Return the whole document, ending in a newline."""
+    """Return the complete document, ending in a newline."""
     return "\n".join(_document(cover)) + "\n"
 
 

@@ -1,8 +1,8 @@
-"""Coverage of the specification by recordings, cell by cell, and how to cover the rest; as data and as JSON.
+"""Coverage of the specification by recordings, cell by cell, and how to cover the rest, as data and as JSON.
 
 A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly exercised it.  Every other cell
-belongs to one of three groups: a client can cover it by *calls* alone; calls alone exercise it, but a recording leaves
-*open* whether it was this cell; or it is *beyond* calls, with the reason.
+belongs to one of three groups.  A client can cover it by *calls* alone, or calls alone exercise it but a recording
+leaves it *open* whether it was this cell, or it is *beyond* calls for a stated reason.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ NEEDS: Final[Mapping[Need, str]] = {
     Need.HIDDEN: "an event that nobody observes",
     Need.NEVER: "several calls in progress",
 }
-"""Descriptions of a client's needs other than calls."""
+"""What a client needs besides calls."""
 
 
 class Standing(Enum):
-    """Status of a cell: covered, or what it would take."""
+    """Status of a cell: covered, or what is needed to cover it."""
 
     COVERED = "covered"
     CALLS = "not covered"
@@ -47,9 +47,9 @@ class Standing(Enum):
 class CoverRow:
     """One cell: its counts by recording in both sets, and how a client exercises it.
 
-    ``lines`` are the shell lines for ``path``; there are none if the cell cannot be exercised, or if the machine's
-    calls are not those of the CRI.  If ``unseen``, recordings of these kinds do not show its event; unless ``evident``,
-    they do not show for certain that it was this cell.
+    ``lines`` are the shell lines for ``path``.  They are empty if the cell cannot be exercised, or if the machine's
+    calls are not CRI calls.  ``unseen`` means that recordings of these kinds do not show its event.  Unless ``evident``
+    is true, they do not show for certain that it was this cell.
     """
 
     cell: CellName
@@ -62,7 +62,7 @@ class CoverRow:
 
     @property
     def by_calls(self) -> bool:
-        """Whether one client can cover it by calls alone."""
+        """Whether one client can cover the cell by calls alone."""
         return self.path.alone and not self.unseen and self.evident
 
     @property
@@ -81,7 +81,7 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        """Needs of a client other than calls, or the fact that recordings do not show the cell; else empty."""
+        """Why calls alone cannot cover the cell, or an empty string if they can."""
         needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show it"
@@ -90,7 +90,7 @@ class CoverRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoveredMachine:
-    """All cells of a machine; ``compared`` if there is a second set of recordings."""
+    """All cells of a machine.  ``compared`` is true if there is a second set of recordings."""
 
     coverage: MachineCoverage
     rows: tuple[CoverRow, ...]
@@ -106,14 +106,14 @@ class CoveredMachine:
         return tuple(row for row in self.rows if row.standing in kinds)
 
     def summary(self) -> str:
-        """Return how much is covered of all cells, and of those that calls alone can cover."""
+        """Return how many cells are covered, of all cells and of those that calls alone can cover."""
         alone = [row for row in self.rows if row.by_calls]
         met, by_calls = (sum(1 for row in rows if row.counts) for rows in (self.rows, alone))
         client = f"{by_calls} of the {len(alone)} that a client can cover by calls alone"
         return f"covered {met} of {words.plural(len(self.rows), 'reachable pair')}, {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
-        """Return the uncovered cells that are beyond calls, by reason, the smallest need first."""
+        """Return the uncovered cells that are beyond calls by reason, smallest need first."""
         found: dict[str, list[CoverRow]] = {}
         rows = self.standing(Standing.BEYOND)
         for row in sorted(rows, key=lambda row: (row.unseen, row.path.needs[::-1])):
@@ -121,7 +121,7 @@ class CoveredMachine:
         return found
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        """Return the cells that only the first set covers, only the second, and both."""
+        """Return the cells that only the first set covers, only the second set, and both sets."""
         sides = {
             "only in the first set": (True, False),
             "only in the second set": (False, True),
@@ -139,7 +139,7 @@ class CoverReport:
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
         first, second = merged(recordings), merged(against)
-        # For a machine that judged only the second set, no cell is covered by the first.
+        # A machine that judged only the second set still needs rows, so add it with no cell covered by the first set.
         unmatched = (each for each in second if not any(map(each.same, first)))
         empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
         self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
@@ -169,13 +169,13 @@ class CoverReport:
         return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
 
     def listed(self) -> Iterator[tuple[str, Judged, str]]:
-        """Yield number, recording and verdict of each recording; numbers count from 1 through both sets."""
+        """Yield number, recording and verdict of each recording.  Numbers start at 1 and count through both sets."""
         report = Report(judged=(*self.recordings, *self.against))
         for number, judged in enumerate(report.judged, start=1):
             yield str(number), judged, report.of(judged).name.lower()
 
     def numbers(self) -> dict[str, str]:
-        """Return the number of each recording by its name; the first number if it is in both sets."""
+        """Map the name of each recording to its number, or to its first number if it is in both sets."""
         return {judged.name: number for number, judged, _ in reversed([*self.listed()])}
 
 
@@ -185,7 +185,7 @@ OPEN: Final = "a client meets it by calls alone, and the recording leaves open w
 
 
 def path_of(row: CoverRow) -> str:
-    """Return the steps that exercise the cell, as ``fsm test --replay`` takes them."""
+    """Return the steps that exercise the cell, in the syntax of ``fsm test --replay``."""
     return "; ".join(map(str, row.path.steps))
 
 
@@ -196,7 +196,7 @@ def sh(cover: CoverReport) -> str:
 
 
 def json(cover: CoverReport) -> str:
-    """Return everything as one JSON document, ending in a newline."""
+    """Return all coverage as one JSON document, ending in a newline."""
     sets = ["first"] * len(cover.recordings) + ["second"] * len(cover.against)
     document: Json = {
         "recordings": [

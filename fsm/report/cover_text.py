@@ -1,4 +1,4 @@
-"""Coverage by recordings for people: as lines for a terminal, and as Markdown."""
+"""Coverage by recordings as terminal text and as Markdown."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
 
 def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
-    """Return the whole table as lines, ending in a newline."""
+    """Return the complete table as lines, ending in a newline."""
     return "\n".join(_lines(cover, layout)) + "\n"
 
 
@@ -62,7 +62,7 @@ def _met(row: CoverRow, numbers: Mapping[str, str]) -> str:
 
 
 def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
-    """Return the numbers of the recordings in *counts*; three or more in a row become a range.
+    """Return the numbers of the recordings in *counts*.  Three or more consecutive numbers become a range.
 
     >>> _by("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'
@@ -87,7 +87,7 @@ def _list(rows: Sequence[CoverRow]) -> str:
 
 
 def markdown(cover: CoverReport) -> str:
-    """Return the whole table as Markdown, ending in a newline."""
+    """Return the complete table as Markdown, ending in a newline."""
     return "\n".join(_markdown(cover)) + "\n"
 
 

@@ -1,8 +1,8 @@
-"""Steps of a machine as shell lines for a client of the CRI: ``crictl``, or ``grpcurl`` for calls without a command.
+"""Steps of a machine as shell lines for a CRI client: ``crictl``, or ``grpcurl`` for calls without a command.
 
-A step says only what must happen.  This module chooses the container for it, such as one that ends by itself, or one
-whose command does not exist.  ``crictl rm`` and ``rmp`` check the status first and do not remove anything that runs or
-is absent, and ``crictl stats`` lists, so those calls are made by ``grpcurl``.
+A step says only what must happen.  This module chooses a suitable container, such as one that exits by itself or one
+whose command does not exist.  ``crictl rm`` and ``rmp`` check the status first and do not remove anything that is
+running or absent, and ``crictl stats`` lists containers, so those calls are made with ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4
-"""Seconds that the process runs in a container that ends by itself."""
+"""Number of seconds that the process runs in a container that exits by itself."""
 
 PREAMBLE: Final = f"""\
 # Needs crictl, grpcurl for what crictl has no command for, and an image that the runtime has, with the command sleep.
@@ -74,7 +74,7 @@ _DIRECT: Final[Mapping[str, str]] = {
     "RemoveContainer": 'call RemoveContainer container_id "$CONTAINER"',
 }
 _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
-"""Shown states in which ``crictl rm`` and ``rmp`` call the runtime."""
+"""Displayed states in which ``crictl rm`` and ``rmp`` call the runtime."""
 
 
 class ClientRun(NamedTuple):
@@ -86,19 +86,20 @@ class ClientRun(NamedTuple):
 
 
 def takes(machine: Machine) -> bool:
-    """Return whether the calls of *machine* are those that a CRI client makes on one pod, or on one container."""
+    """Check whether the calls of *machine* are those that a CRI client makes on one pod or one container."""
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     of_entity = {POD: POD_CALLS, CONTAINER: CONTAINER_CALLS | {"CreateContainer"}}
     return bool(called) and called <= of_entity.get(machine.entity, frozenset())
 
 
 def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
-    """Return the shell lines that make *steps* happen to one entity, from the initial state, after :data:`PREAMBLE`.
+    """Return the shell lines that make *steps* happen to one entity from the initial state, after :data:`PREAMBLE`.
 
-    The id is in ``$POD`` or ``$CONTAINER``; the last line removes everything that the lines created.  If an expected
-    outcome is not the usual one, a comment names it.  A step that no command makes happen is a comment on ``:``.
+    The id is in ``$POD`` or ``$CONTAINER``.  The last line removes everything that the lines created.  If an expected
+    outcome is not the usual one, a comment names it.  A step that no command can cause becomes a ``:`` command with a
+    comment.
 
-    Raises ``ValueError`` for a machine that :func:`takes` refuses.
+    Raise ``ValueError`` unless :func:`takes` accepts the machine.
 
     >>> from fsm.conformance.plan import steps
     >>> from fsm.language.library import load
@@ -119,7 +120,7 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
 
 
 def script(runs: Iterable[ClientRun]) -> str:
-    """Return a shell script of *runs*, ending in a newline; it continues after failed calls: many are to be refused."""
+    """Return a shell script of *runs*.  It continues after failed calls, because many calls are meant to be refused."""
     blocks = ["#!/bin/sh\n" + PREAMBLE]
     for run in runs:
         title = " ".join(run.title.split())

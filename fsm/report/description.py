@@ -1,4 +1,4 @@
-"""Results of the library's functions in words: the reports of the commands, for programs."""
+"""Results of the library's functions in words, for programs that want the same reports as the commands."""
 
 from collections.abc import Iterator
 from typing import TypeAlias, assert_never
@@ -19,10 +19,10 @@ Describable: TypeAlias = "Judged | Judgement | Violation | Examined | Tested | L
 
 
 def describe(found: Describable, *, width: int = 100) -> str:
-    """Return *found* in words, in lines of *width* columns.
+    """Describe *found* in words, in lines of *width* columns.
 
-    Accepts the results of :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`,
-    :func:`fsm.linearize` and the methods of :class:`fsm.Monitor`.
+    *found* is a result of :func:`fsm.judge`, :func:`fsm.check`, :func:`fsm.conform`, :func:`fsm.linearize` or a method
+    of :class:`fsm.Monitor`.
 
     >>> from fsm.language.library import load
     >>> from fsm.monitor import Monitor

@@ -1,4 +1,4 @@
-"""Differences between two lifecycles, for people, for programs and as a picture."""
+"""Differences between two lifecycles as text, as JSON and as a picture."""
 
 from collections.abc import Iterator
 from html import escape
@@ -18,11 +18,11 @@ from fsm.report.words import plural
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
-"""Colours in a picture: grey for parts of both lifecycles, one colour each for parts of only one."""
+"""Colours in a picture: grey for parts of both lifecycles, and one colour each for parts of only one."""
 
 
 def answer(found: Comparison) -> ExitCode:
-    """Return the exit code; any difference fails."""
+    """Return the exit code.  Any difference fails."""
     return ExitCode.HOLDS if found.equal else ExitCode.FAILS
 
 
@@ -47,7 +47,7 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    """Return all differences, and what may be left undrawn, in words, ending in a newline."""
+    """Describe all differences, and what may be left undrawn, in text ending in a newline."""
     style = layout.style
     lines = [visible(remark) for remark in remarks]
     word = style("equal", "green") if found.equal else style("different", "red")
@@ -130,7 +130,7 @@ def _undrawn(found: Comparison) -> Iterator[str]:
 
 
 def dot(found: Comparison) -> str:
-    """Return *found* as a digraph in Graphviz's language, the same text on every run; undrawn parts are dotted.
+    """Return *found* as a DOT digraph with undrawn parts dotted.  The text is the same on every run.
 
     >>> from fsm.diagrams.compare import compare
     >>> from fsm.language.library import load
@@ -158,7 +158,7 @@ def dot(found: Comparison) -> str:
         )
     bundles: dict[tuple[str, str, Where], dict[str, None]] = {}
     for move in found.moves:
-        # An event that both ignore or refuse is no arrow.
+        # An event that leaves the state unchanged on both sides is not drawn as an arrow.
         if move.where is not Where.BOTH or move.source != move.target or any(move.places):
             bundles.setdefault((move.source, move.target, move.where), {})[_label(move)] = None
     if any(not source for source, _, _ in bundles):

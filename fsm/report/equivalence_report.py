@@ -1,4 +1,4 @@
-"""Observable equivalence of two machines, for people and for programs."""
+"""Observable equivalence of two machines as text and as JSON."""
 
 from collections.abc import Iterable, Iterator
 from typing import Final, assert_never
@@ -16,14 +16,14 @@ _WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.
 
 
 def answer(found: EquivalenceResult) -> ExitCode:
-    """Return the exit code; machines that differ fail."""
+    """Return the exit code.  Machines that differ fail."""
     if isinstance(found, Unknown):
         return ExitCode.UNKNOWN
     return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
 
 
 def text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
-    """Return whether the machines called *names* behave alike and, if not, the evidence; ending in a newline."""
+    """Describe whether the machines called *names* behave alike and, if not, the evidence."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     total = answer(found)
     head = f"{layout.style(first, 'bold')} and {layout.style(second, 'bold')}: {layout.style(_WORDS[total], COLOURS[total])}"
@@ -39,7 +39,7 @@ def text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> st
             lines = [why]
         case _:
             assert_never(found)
-    # Wrapping would break the columns of a run's steps.
+    # Keep indented lines as they are, because wrapping would break the columns of a run's steps.
     indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
     return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
 
@@ -97,7 +97,7 @@ def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
 
 
 def json(found: EquivalenceResult, names: tuple[str, str]) -> str:
-    """Return the report as one JSON document, ending in a newline; whatever does not apply is ``null``."""
+    """Return the report as one JSON document, ending in a newline.  Anything that does not apply is ``null``."""
     document: dict[str, Json] = {
         "verdict": _WORDS[answer(found)],
         "first": names[0],

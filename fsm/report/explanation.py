@@ -1,4 +1,4 @@
-"""Rules for inputs as text: one in full, or a list of all."""
+"""Rules for inputs as text: one rule in full, or a list of all rules."""
 
 import textwrap
 from collections.abc import Mapping

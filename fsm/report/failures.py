@@ -1,4 +1,4 @@
-"""One failure of a test, in words."""
+"""One failed test in words."""
 
 import shlex
 from collections.abc import Iterator
@@ -11,12 +11,12 @@ from fsm.report.layout import LABEL, PLAIN, Layout
 
 
 def text(failure: Failure, layout: Layout = PLAIN) -> str:
-    """Return one failure in words: what is illegal, the steps that lead to it, and why."""
+    """Describe one failure: what is illegal, the steps that lead to it, and why it is illegal."""
     return "\n".join(lines(failure, layout, "violation"))
 
 
 def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
-    """Yield the lines on *failure*, called *word* in the colour *how*; *again* is the command that ran the test."""
+    """Yield the lines on *failure*, called *word* in the colour *how*.  *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
     if breaks:

@@ -1,4 +1,4 @@
-"""Findings, for people, for programs, and as pages."""
+"""Findings as text, as JSON and as pages."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,12 +13,12 @@ from fsm.report.words import plural
 
 
 def answer(found: Sequence[KnownDefect]) -> ExitCode:
-    """Return the exit code; it fails unless every finding is proved to fail as documented and to hold with its fix."""
+    """Return the exit code: failure unless every finding is proved to fail as documented and to hold with its fix."""
     return ExitCode.HOLDS if all(each.proved for each in found) else ExitCode.FAILS
 
 
 def text(found: Sequence[KnownDefect], layout: Layout) -> str:
-    """Return the findings with their runs, ending in a newline."""
+    """Return the findings with their runs as text ending in a newline."""
     lines: list[str] = []
     for each in found:
         lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
@@ -40,7 +40,7 @@ def _mended(each: KnownDefect) -> str:
 
 
 def json(found: Sequence[KnownDefect]) -> str:
-    """Return the findings for programs, ending in a newline."""
+    """Return the findings as JSON ending in a newline."""
     return dumped({"findings": [_data(each) for each in found]})
 
 
@@ -60,7 +60,7 @@ def _data(each: KnownDefect) -> Json:
 
 
 def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
-    """Return Markdown pages by file name: one for each model, and one that lists them."""
+    """Map file names to Markdown pages: one page for each model, and one that lists them."""
     models = dict.fromkeys(each.of.machine.name for each in found)
     lines = ["# What the specification has found", ""]
     lines += [

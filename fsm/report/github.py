@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def github(report: Report) -> str:
-    """Return one command for each cause, or each violation with ``report.every``; a notice if there are none."""
+    """Return one command per cause, or per violation with ``report.every``, or a notice if there are none."""
     lines = []
     for judged, judgement in report.each():
         machine = judgement.machine
@@ -39,7 +39,7 @@ def github(report: Report) -> str:
 
 
 def github_cases(cases: Cases) -> str:
-    """Return one command for each case that did not pass, ending in a newline; a notice if all passed."""
+    """Return one command for each case that did not pass, or a notice if all passed.  The text ends in a newline."""
     kinds = {"failed": "error", "surprise": "warning", "known": "notice", "skipped": "notice"}
     lines = [
         _command(kinds[each.status], each.file, each.line, f"{each.name} {each.title}", each.detail or each.what)
@@ -60,7 +60,7 @@ def _command(kind: str, file: str, line: int, title: str, message: str) -> str:
 
 
 def _data(text: str) -> str:
-    """Escape *text* for the parser of workflow commands.
+    """Escape *text* for the workflow command parser.
 
     >>> _data("100%\\nsure")
     '100%25%0Asure'

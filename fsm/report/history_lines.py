@@ -1,4 +1,4 @@
-"""Histories in fsm's own form, which :mod:`fsm.recordings.histories` reads."""
+"""Histories in fsm's own format, which :mod:`fsm.recordings.histories` reads."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def written(machine: str, history: History, entity: str) -> bytes:
-    """Return the content of a file with *history*, of one *entity*; *machine* is a name or a path for the header.
+    """Return the file content for *history*, of one *entity*.  *machine* is a name or path for the header.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)

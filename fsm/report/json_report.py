@@ -1,4 +1,4 @@
-"""The report as JSON: findings with evidence, cells with counts.  Every key is present, ``null`` if it has no value."""
+"""The report as JSON: findings with evidence, and cells with counts.  Keys without a value are ``null``."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def _document(report: Report) -> Json:
 
 
 def told(report: Report, violation: Violation) -> str:
-    """Return a new *violation* as a document of one line."""
+    """Return a new *violation* as a one-line document."""
     return _line(_finding(report, Finding(first=(violation,), count=1, entities=1)))
 
 
 def summary(report: Report) -> str:
-    """Return the report in one line."""
+    """Return the report as a one-line document."""
     return _line(_document(report))
 
 
@@ -59,9 +59,9 @@ def json_escape(character: str) -> str:
 
 
 def dumped(document: Json) -> str:
-    r"""Return *document* as JSON, indented by two blanks a level, ending in a newline.
+    r"""Return *document* as JSON, indented by two spaces per level and ending in a newline.
 
-    A file name need not be UTF-8; the report always is, and has no character that a terminal would obey:
+    A file name need not be UTF-8.  The report always is, and contains no terminal control characters:
 
     >>> print(dumped("\udcff.log\u202e"), end="")
     "?.log\u202e"
@@ -71,7 +71,7 @@ def dumped(document: Json) -> str:
 
 
 def record(found: object, *without: str) -> dict[str, Json]:
-    """Return the fields of *found*, and of the records in it, except those in *without*; an empty string is ``null``.
+    """Return the fields of *found* and of nested records, except those in *without*.  Empty strings become ``null``.
 
     >>> from fsm.machine.findings import Edit, Repair
     >>> record(Edit(repair=Repair.MISSING, instead="")), record(Edit(repair=Repair.MISSING), "instead")
@@ -194,7 +194,7 @@ def _operation(seen: Observation) -> Json:
 
 
 def _seen(seen: Observation, *words: str) -> dict[str, Json]:
-    found = record(seen)  # without fields that are not set
+    found = record(seen)  # drop fields that are not set
     return {word: found.get(word) for word in words}
 
 

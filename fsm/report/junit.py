@@ -1,4 +1,4 @@
-"""Reports as JUnit XML: a suite for each recording and machine, or subject, and a case for each clause or property."""
+"""Reports as JUnit XML, with a suite per recording and machine, or per subject, and a case per clause or property."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from fsm.report.cases import Cases
 
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that a log can contain and XML 1.0 cannot."""
+"""Characters that a log can contain but XML 1.0 cannot."""
 
 
 def junit(report: Report) -> str:
     """Return the report as JUnit XML, ending in a newline.
 
-    Every clause of the machine is a case.  Violations fail it; surprises and tolerated deviations are in its output.
-    It is skipped if none of its cells was exercised, or if the machine's verdict is unknown.  Each assumed event is a
-    property of the suite.  A recording that could not be judged at all is an error.
+    Every clause of the machine is a case.  Violations fail it, and surprises and tolerated deviations are in its
+    output.  It is skipped if none of its cells was exercised, or if the machine's verdict is unknown.  Each assumed
+    event is a property of the suite.  A recording that could not be judged at all is an error.
     """
     document = JUnitXml("fsm judge")
     for judged, judgement in report.each():
@@ -58,7 +58,7 @@ def junit(report: Report) -> str:
 
 
 def junit_cases(cases: Cases) -> str:
-    """Return *cases* as JUnit XML, ending in a newline, a suite for each subject; known failures are in the output."""
+    """Return *cases* as JUnit XML, with a suite for each subject.  Known failures are in the output."""
     document = JUnitXml(f"fsm {cases.command}")
     for name, found in groupby(cases.found, lambda each: each.suite):
         suite = TestSuite(clean(name))
@@ -111,7 +111,7 @@ def _case(
 
 
 def _failure(findings: list[Finding], judgement: Judgement) -> Failure:
-    # One failure for all causes: consumers count, and show, only one for each case.
+    # Report one failure for all causes, because consumers count and show only one failure per case.
     first = findings[0].first[0]
     more = f", and {words.plural(len(findings) - 1, 'other cause')}" if len(findings) > 1 else ""
     what = f"{words.what(first)} ({words.times(findings[0], judgement.machine.entity)}){more}"
@@ -134,7 +134,7 @@ def _finding(finding: Finding, judgement: Judgement) -> str:
 
 
 def clean(text: str) -> str:
-    r"""Replace the characters of *text* that XML cannot contain, and escape those that a terminal would obey.
+    r"""Replace the characters of *text* that XML cannot contain, and escape terminal control characters.
 
     >>> print(clean("a\x00\ufffeb"))
     a\x00\ufffdb

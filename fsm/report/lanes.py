@@ -1,4 +1,4 @@
-"""Histories drawn as text: a lane for each thread, time from left to right, as wide as the labels need."""
+"""Histories drawn as text, with a lane for each thread and time running from left to right."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 DRAWN: Final = 24
-"""Most operations that are drawn."""
+"""Maximum number of operations that are drawn."""
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
-    r"""Yield a line for each thread and entity; an operation extends from its call to its return.
+    r"""Yield a line for each thread and entity.  An operation extends from its call to its return.
 
-    *names* are the labels of threads; by default a label is the thread's number, and its entity if it has one.
+    *names* maps threads to labels.  By default, a label is the thread's number, and its entity if it has one.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> first = Operation(called=0, returned=9, event="start", reply="ok", thread=1)
@@ -53,7 +53,7 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
 
 
 def stretched(violation: Violation) -> Iterator[str]:
-    """Yield which stretch of a history is not linearizable, and its lanes unless it is too long to draw."""
+    """Yield a line about the stretch of a history that is not linearizable, and its lanes unless it is too long."""
     stretch = violation.stretch
     if not (text := words.stretch(violation)) or stretch is None:
         return
@@ -63,7 +63,7 @@ def stretched(violation: Violation) -> Iterator[str]:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Return why *violation* is one, and what would have been legal, as lines without markup."""
+    """Return why *violation* is illegal, and what would have been legal, as lines without markup."""
     return [
         *words.reasons(violation),
         f"clause: {violation.clause.says} ({violation.clause.source})",
@@ -96,7 +96,7 @@ def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
 
 
 def explained(answer: Linearizability) -> Iterator[str]:
-    """Yield whether a history is linearizable and, if not, why, as lines."""
+    """Yield lines that say whether a history is linearizable and, if not, why."""
     match answer:
         case Linearizable():
             yield "linearizable: " + _order(answer)

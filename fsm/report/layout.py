@@ -1,4 +1,4 @@
-"""Lines of a report for people: wrapping, colours, and the evidence of a violation."""
+"""Lines of a text report: wrapping, colours, and the evidence of a violation."""
 
 import textwrap
 from collections.abc import Callable, Iterator
@@ -10,7 +10,7 @@ from fsm.machine.findings import Violation
 from fsm.report import ExitCode, words
 
 LABEL: Final = 11
-"""Width of the column of labels."""
+"""Width of the label column."""
 _NARROWEST: Final = 40
 COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
 
@@ -21,7 +21,7 @@ def plain(text: str, _: str) -> str:
 
 
 class Layout:
-    """Lines of *width* columns; ``style(text, how)`` gives a text a colour, or ``bold``."""
+    """Formats lines of *width* columns.  ``style(text, how)`` colours a text or makes it ``bold``."""
 
     def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)
@@ -32,9 +32,9 @@ class Layout:
         return self.style(f"{total.name.lower():<{pad}}", COLOURS[total])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Yield why *violation* is one, what would have been legal, and the known deviations that it resembles.
+        """Yield why *violation* is illegal, what would have been legal, and the known deviations that it resembles.
 
-        With *edits*, also yield the smallest edit that makes the trace legal.
+        If *edits* is true, also yield the smallest edit that makes the trace legal.
         """
         yield from self.row("before", words.before(violation))
         yield from self.row("allowed", words.allowed(violation))
@@ -53,7 +53,7 @@ class Layout:
         yield from self.row("", clause.link)
 
     def row(self, label: str, value: str) -> Iterator[str]:
-        """Yield *value* after its *label*; nothing if *value* is empty."""
+        """Yield *value* after its *label*, or nothing if *value* is empty."""
         if value:
             lead = f"    {label:<{LABEL}}"
             yield from self.wrapped(value, lead, " " * len(lead))
@@ -61,16 +61,16 @@ class Layout:
     def wrapped(
         self, value: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Return *value* in lines that begin with *first*, then with *rest*, by default four columns further right."""
+        """Wrap *value* and prefix its lines with *first*, then with *rest* (by default, four columns further right)."""
         rest = f"{first}    " if rest is None else rest
         return self.kept(visible(" ".join(value.split())), first, rest, marked=marked, how=how)
 
     def kept(
         self, text: str, first: str = "  ", rest: str | None = None, *, marked: str = "", how: str = ""
     ) -> list[str]:
-        """Return *text* with its blanks in lines that begin with *first*, then with *rest*, by default the same.
+        """Wrap *text* without collapsing spaces, prefixing lines with *first*, then with *rest* (by default, the same).
 
-        Long words stay whole.  In the first line *marked* gets the colour *how*.
+        Long words are not split.  In the first line, *marked* gets the colour *how*.
 
         >>> Layout(width=40).kept("cri-container holds in all  of its states", "- ", "  ")
         ['- cri-container holds in all  of its', '  states']

@@ -1,4 +1,4 @@
-"""Models for people: the states of a machine, what each event does in them, and why; the parts of a system.
+"""Models as text and JSON: a machine's states, what each event does in them and why, and the parts of a system.
 
 Also lists the outcomes that a test may arrange: those of events that have several in a state.
 """
@@ -21,7 +21,7 @@ _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "
 def text(
     machine: Machine, graph: Graph[Table] | None, layout: Layout, *, events: Collection[str], states: Collection[str]
 ) -> str:
-    """Return *events* and *states* of *machine*; with *graph*, also its source, size, states and required fields."""
+    """Describe *events* and *states* of *machine*.  *graph* adds its source, size, states and required fields."""
     lines = [layout.style(machine.name, "bold") + f": {machine.title}", *layout.kept(machine.about)]
     if graph is not None:
         lines += [*layout.kept(f"Source: {machine.source}."), *layout.kept(_facts(machine, graph)), ""]
@@ -85,7 +85,7 @@ def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Cla
 
 
 def says(cell: Cell, event: Event) -> str:
-    """Describe in one line what *cell* of *event* does."""
+    """Describe on one line what *cell* of *event* does."""
     match cell:
         case Moves(outcomes=outcomes):
             return "; or ".join(_outcome(each, several=len(outcomes) > 1) for each in outcomes)
@@ -116,7 +116,7 @@ def _replies(codes: tuple[str, ...]) -> str:
 
 
 def json(machine: Machine, *, events: Collection[str] | None = None, states: Collection[str] | None = None) -> str:
-    """Return the machine as one JSON document: by default everything except the path and the lines of its file."""
+    """Return the machine as one JSON document.  By default, omit only the path and the line numbers of its file."""
     events = machine.events if events is None else events
     states = machine.states if states is None else states
     return dumped(
@@ -170,7 +170,7 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
 
 
 def system_text(system: System, layout: Layout, *, event: str | None) -> str:
-    """Return *system*, or only its joint event *event*, ending in a newline; of copies only the first is shown."""
+    """Describe *system*, or only its joint event *event*.  For copies, only the first is shown."""
     lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""
@@ -211,7 +211,7 @@ def _step(step: PartStep) -> str:
 
 
 def outcomes_text(table: Table, events: Collection[str], states: Collection[str]) -> str:
-    """Return a line for each outcome of *events*, with those of *states* in which the event has several outcomes."""
+    """Return a line for each outcome of *events*, with the *states* in which the event has several outcomes."""
     found = _choices(table, events, states).items()
     heads = [f"{stage} {event}={outcome}".strip() for (event, stage, outcome), _ in found]
     width = max(map(len, heads), default=0)
@@ -219,7 +219,7 @@ def outcomes_text(table: Table, events: Collection[str], states: Collection[str]
 
 
 def outcomes_json(table: Table, events: Collection[str], states: Collection[str]) -> str:
-    """Return the same outcomes as one JSON document, ending in a newline."""
+    """Return the outcomes that :func:`outcomes_text` lists as one JSON document, ending in a newline."""
     return dumped(
         [
             {"event": event, "stage": stage, "outcome": outcome, "states": [*where]}

@@ -1,4 +1,4 @@
-"""Prometheus metrics of a followed recording; labels are words of models and notes, never text that is judged."""
+"""Prometheus metrics of a followed recording.  Labels never contain text from the recording."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ SEVERAL = "several"
 
 
 _PATIENCE: Final = 5.0
-"""Seconds that a client may be silent."""
+"""Number of seconds that a client may be silent."""
 
 _MOST: Final = 16
-"""Most connections open simultaneously, each with a thread."""
+"""Maximum number of simultaneous connections, each of which has a thread."""
 
 
 class Metrics:
-    """Counts the results of a recording while it is judged; *report* tells violations from surprises."""
+    """Counts the results of a recording while it is judged.  *report* distinguishes violations from surprises."""
 
     def __init__(self, report: Report) -> None:
         disable_created_metrics()  # type: ignore[no-untyped-call]
@@ -63,7 +63,7 @@ class Metrics:
         return Counter(f"fsm_{name}", about, labels, registry=self.registry)
 
     def begin(self, judging: Judging) -> None:
-        """Count for *judging* from now on, which starts from nothing."""
+        """Start counting the results of *judging*, whose own counts start from zero."""
         self._names = {
             machine.name: {each: event.name for event in machine.events.values() for each in (event.name, event.rpc)}
             for machine in judging.machines
@@ -113,7 +113,7 @@ def _add(known: Tally[tuple[object, ...]], counter: Counter, total: int, *labels
 
 
 class _Server(ThreadingHTTPServer):
-    """Serves metrics; at the limit, a new connection replaces the oldest, so that idle clients do not block others."""
+    """Serves metrics.  At the limit, a new connection replaces the oldest, so that idle clients do not block others."""
 
     def __init__(self, metrics: Metrics, address: str, port: int) -> None:
         found = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
@@ -125,7 +125,7 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, object]:
         try:
             request, address = super().get_request()
-        except OSError:  # no descriptor is free, and serve_forever would try again immediately
+        except OSError:  # no file descriptor is free, and serve_forever would retry immediately
             time.sleep(0.1)
             raise
         self._open[request] = request
@@ -139,17 +139,17 @@ class _Server(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Ignore a client that was silent for too long, or has disconnected."""
+        """Ignore a client that was silent for too long or has disconnected."""
 
 
 @contextmanager
 def serving(metrics: Metrics, address: str, port: int) -> Iterator[int]:
-    """Serve *metrics* over HTTP, and yield the port; for port 0, any free one.
+    """Serve *metrics* over HTTP, and yield the port.  Use any free port if *port* is 0.
 
-    Raises ``OSError`` if nothing can be served at that address.
+    Raise ``OSError`` if the address cannot be used.
     """
-    # The threads that answer inherit this signal mask: if a client disconnects, they get an error, and the process
-    # does not end.
+    # The threads that answer inherit this signal mask, so a client that disconnects causes an error instead of killing
+    # the process.
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
     try:
         server = _Server(metrics, address, port)

@@ -1,4 +1,4 @@
-"""Outcomes of the mutants of a machine or a system, for people and for programs."""
+"""Outcomes of the mutants of a machine or a system as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ from fsm.report.words import plural
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine or system, and their outcomes; for a system, each has at most one killer.
+    """The mutants of one machine or system, and their outcomes.  In a system, each mutant has at most one killer.
 
-    The properties in ``unsound`` are not as stated for the original, and kill nothing.
+    The properties in ``unsound`` already fail on the original and are not used.
     """
 
     specification: Specification[Machine | System]
@@ -43,7 +43,7 @@ class Mutated:
         return 1 - len(self.survivors) / able if able else 1.0
 
     def kills(self) -> dict[str, int]:
-        """Return the number of mutants that each property kills, in the order of the file."""
+        """Map each property, in the order of the file, to the number of mutants that it kills."""
         counted = Counter(name for each in self.outcomes for name in each.killers)
         return {each.name: counted[each.name] for each in self.specification.properties}
 
@@ -53,12 +53,12 @@ class Mutated:
 
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
-    """Return the exit code; it fails if a mutant survives, or if a property is not as stated for the original."""
+    """Return the exit code: failure if a mutant survives or a property is not as stated for the original."""
     return ExitCode.FAILS if any(each.survivors or each.unsound for each in mutated) else ExitCode.HOLDS
 
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
-    """Return the report for people, ending in a newline; *listed* are the mutants that are listed one by one."""
+    """Return the text report, ending in a newline.  *listed* selects the mutants that are listed one by one."""
     return "\n\n".join("\n".join(_lines(each, layout, listed)) for each in mutated) + "\n"
 
 
@@ -74,7 +74,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing", how="red")
             continue
         if joint and not count:
-            continue  # it may kill mutants, but is never the first to do so
+            continue  # the property may kill mutants, but is never the first to do so
         if not joint and not mutated.asked(name):
             yield f"  {'not asked':>{digits + 6}}  {name}"  # other properties decide all mutants
             continue

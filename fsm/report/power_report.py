@@ -1,4 +1,4 @@
-"""The judge's power to notice illegal edits of recordings, for people and for programs."""
+"""How well the judge notices illegal edits of recordings, as text and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -12,20 +12,20 @@ from fsm.report.layout import Layout
 from fsm.report.words import plural, short
 
 MISSED: Final = 5
-"""Most missed edits of a recording that are explained, those with the fewest acts first."""
+"""Maximum number of missed edits explained per recording, those with the fewest acts first."""
 
 Counts = dict[str, Counter[EditAnswer]]
 
 
 def answer(powers: tuple[Power, ...]) -> ExitCode:
-    """Return the exit code; a missed edit or a false alarm fails, and without any illegal edit it is unknown."""
+    """Return the exit code: failure for a missed edit or a false alarm, unknown if no edit was illegal."""
     if any(each.alarms or each.counts()["missed"] for each in powers):
         return ExitCode.FAILS
     return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
 
 
 def share(powers: tuple[Power, ...]) -> str:
-    """Return the percentage of the illegal edits that are noticed; empty if there are none."""
+    """Return the percentage of the illegal edits that are noticed, or an empty string if there are none."""
     illegal = sum(len(each.planted) for each in powers)
     missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""
@@ -48,7 +48,7 @@ def missed(power: Power) -> list[Planted]:
 
 
 def text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
-    """Return the report for people, ending in a newline; *profiled* if the recordings were judged under a profile."""
+    """Return the text report.  *profiled* says whether the recordings were judged under a profile."""
     lines = [line for each in powers for line in _lines(each, layout, profiled=profiled)]
     return "\n".join([*lines, f"verdict: {layout.verdict(answer(powers))}"]) + "\n"
 

@@ -24,8 +24,8 @@ _LABEL: Final = 15
 class PropertyTestReport:
     """Test results for properties of the machine *of* under its profile.
 
-    Breaking a property of a level below *least* is a surprise.  The answer also fails if all tests together reach less
-    than *at_least* percent of the machine's pairs.
+    Breaking a property of a level below *least* is a surprise.  The answer is also a failure if all tests together
+    reach fewer than *at_least* percent of the machine's pairs.
     """
 
     results: tuple[PropertyTestResult, ...]
@@ -58,12 +58,12 @@ class PropertyTestReport:
         return PropertyStatus.UNEXERCISED if why(result) else PropertyStatus.HOLDS
 
     def answer(self) -> ExitCode:
-        """Return the overall answer; unknown if no property was put to the test."""
+        """Return the overall answer, which is unknown if no property was tested."""
         below = 100 * self.reached < self.at_least * len(self.met)
         return worst([*(self.status(each).answer for each in self.results), ExitCode.FAILS if below else None])
 
     def text(self, layout: Layout) -> str:
-        """Return the report for people, ending in a newline."""
+        """Return the text report, ending in a newline."""
         lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
         for each in self.results:
             lines += self._item(each, layout)
@@ -115,7 +115,7 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """Return the reason why the tests neither broke nor confirmed the property; empty if they did either."""
+    """Return why the tests neither broke nor confirmed the property, or an empty string if they did either."""
     if result.unseen:
         return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""

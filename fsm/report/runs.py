@@ -1,4 +1,4 @@
-"""Runs of a machine, step by step, for people and for programs."""
+"""Runs of a machine, step by step, as text and as JSON."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from fsm.report.json_report import Json, record
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
-    """Yield a line for each step: the event, and the states before and after; for a system, what its parts did."""
+    """Yield a line for each step: the event, and the states before and after it or, in a system, what its parts did."""
     taken = [*run.steps, *run.cycle]
     words = [happens(each) for each in taken]
     longest = max((len(each) for each in words), default=0)
@@ -26,7 +26,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
 
 
 def parts(taken: RunStep) -> Iterator[str]:
-    """Yield what each part of a system did in one step, except parts that changed nothing and have no outputs."""
+    """Yield a line for each part of a system that changed its state or had outputs in one step."""
     for done in taken.done:
         if done.source == done.target and not done.emits:
             continue
@@ -57,7 +57,7 @@ def happens(taken: RunStep) -> str:
 
 
 def data(run: Run) -> Json:
-    """Return the run for programs."""
+    """Return the run as data for JSON."""
     return {**record(run), "steps": [_taken(each) for each in run.steps], "cycle": [_taken(each) for each in run.cycle]}
 
 

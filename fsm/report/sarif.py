@@ -1,4 +1,4 @@
-"""Reports as SARIF 2.1.0: clauses and properties are rules, violations are results, deviations are suppressed."""
+"""Reports as SARIF 2.1.0: clauses and properties are rules, violations are results, and deviations are suppressed."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def sarif(report: Report) -> str:
 
 
 def sarif_cases(cases: Cases) -> str:
-    """Return *cases* as a SARIF log, ending in a newline; known failures are suppressed, skipped cases notified."""
+    """Return *cases* as a SARIF log.  Known failures are suppressed results, and skipped cases are notifications."""
     rules: dict[str, Json] = {}
     results: list[Json] = []
     levels = {"failed": "error", "surprise": "warning", "known": "note"}
@@ -111,7 +111,7 @@ def _violation(
         "message": {"text": message(finding, first, judgement.machine.entity)},
         "locations": [_location(file, line)],
         "relatedLocations": [_location(*each) for each in others],
-        # Violations of the cause that are not reported themselves count with the last one that is.
+        # The last reported violation of a cause also counts the violations that are not reported.
         "occurrenceCount": finding.count - len(finding.first) + 1 if first is finding.first[-1] else 1,
         "properties": {"entity": first.observation.entity, "clauseLevel": first.clause.level},
     }

@@ -14,12 +14,12 @@ WIDEST = 116
 
 
 def answer(suggested: Suggested) -> ExitCode:
-    """Return the exit code; it fails if a survivor is left."""
+    """Return the exit code, which is a failure if any survivor is left."""
     return ExitCode.FAILS if suggested.left else ExitCode.HOLDS
 
 
 def toml(suggested: Suggested, mutated: Mutated) -> str:
-    """Return the suggestions as TOML, best first; a whole property file if the *mutated* machine has none."""
+    """Return the suggestions as TOML, best first, or a complete property file if the machine has none yet."""
     machine = mutated.specification.machine.name
     survivors = len(mutated.survivors)
     head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
@@ -58,7 +58,7 @@ def _property(suggestion: Suggestion) -> Iterator[str]:
 
 
 def _cells(mutants: Iterable[str]) -> Iterator[str]:
-    """Yield the changes of *mutants*, grouped by cell; cells of an event with the same changes share a line."""
+    """Yield the changes of *mutants*, grouped by cell.  Cells of an event with the same changes share a line."""
     cells: dict[str, list[str]] = {}
     for each in mutants:
         where, _, change = each.partition(": ")
@@ -72,7 +72,7 @@ def _cells(mutants: Iterable[str]) -> Iterator[str]:
 
 
 def _comment(text: str) -> list[str]:
-    """Return *text* as comments; the continuation lines of an indented text get four more blanks."""
+    """Return *text* as comments.  Continuation lines of an indented text are indented by four more spaces."""
     indent = " " * (len(text) - len(text.lstrip()))
     lines = wrap(text, WIDEST, initial_indent=indent, subsequent_indent=f"{indent}    " if indent else "")
     return [f"# {line}" for line in lines]

@@ -1,4 +1,4 @@
-"""The report for people: causes with their evidence, then a summary; as wide as the terminal."""
+"""The text report: causes with their evidence, then a summary, as wide as the terminal."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -15,16 +15,16 @@ from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 from fsm.trace import Observation
 
 _CELL_LINES: Final = 5
-"""Most lines about the exercised cells, unless all cells were requested."""
+"""Maximum number of lines about the exercised cells, unless all cells were requested."""
 
 
 def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
-    """Return the whole report, ending in a newline; with *coverage*, list every cell of every machine."""
+    """Return the complete report, ending in a newline.  *coverage* lists every cell of every machine."""
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
 def told(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
-    """Return a new *violation*, ending in a newline; in one line if its cause is *known*; *entity* is a kind."""
+    """Describe a new *violation*, on one line if its cause is *known*.  *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
     finding = Finding(first=(violation,), count=1, entities=1)
     if not known:
@@ -72,7 +72,7 @@ class _Writer:
         yield from self._summary(judged)
 
     def finding(self, finding: Finding, entity: str) -> Iterator[str]:
-        """Yield the evidence of *finding*; *entity* is the kind of the entities."""
+        """Yield the evidence of *finding*.  *entity* is the kind of the entities."""
         violation = finding.first[0]
         word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
@@ -116,7 +116,7 @@ class _Writer:
         moment = visible(words.moment(seen.at))
         one = f"    {'where':<{LABEL}}{place}"
         fits = moment and len(one) + len(moment) + 1 <= self.layout.width
-        # Not wrapped: people copy the path.
+        # Don't wrap this line, because people copy the path.
         yield f"{one} {moment}" if fits else one
         if not fits:
             yield from self.layout.row("", moment)
@@ -246,7 +246,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return how often *note* occurred; for foreign lines, also where the first of them are, if known.
+    """Return how often *note* occurred and, for foreign lines, the locations of the first few if known.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", kind=RecordingKind.CALLS, judgements=(), version="", notes={FOREIGN: 3})

@@ -1,4 +1,4 @@
-"""Sentences for findings: the same words in every format."""
+"""Sentences for findings, which use the same words in every format."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -38,7 +38,7 @@ def _many(word: str) -> str:
 
 
 def counted(count: int, names: str) -> str:
-    """Return *count* and *names*; if *count* is 1, the first plural in *names* becomes a singular.
+    """Return *count* and *names*.  If *count* is 1, the first plural in *names* becomes a singular.
 
     >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "exits of unknown containers or pods")
     ('2 foreign or damaged lines', '1 crash', '1 exit of unknown containers or pods')
@@ -48,7 +48,7 @@ def counted(count: int, names: str) -> str:
 
 
 def either(names: Iterable[str]) -> str:
-    """Return *names* as a choice.
+    """Join *names* with commas and a final "or".
 
     >>> either(["absent"]), either(["created", "running", "exited"])
     ('absent', 'created, running or exited')
@@ -58,7 +58,7 @@ def either(names: Iterable[str]) -> str:
 
 
 def file(name: str) -> str:
-    """Return the file as people call it.
+    """Return the display name of a file.
 
     >>> file("-")
     'standard input'
@@ -67,7 +67,7 @@ def file(name: str) -> str:
 
 
 def assumed(each: Assumed) -> str:
-    """Return which event is assumed, and when it would have happened."""
+    """Describe which event is assumed, and when it would have happened."""
     return f"a {each.observation.event} {between(each)}"
 
 
@@ -80,7 +80,7 @@ def between(each: Assumed) -> str:
 
 
 def moment(at: int | str | None) -> str:
-    """Return the time in RFC 3339; empty if it is unknown.
+    """Return the time in RFC 3339 format, or an empty string if it is unknown.
 
     >>> moment(1795172600859283083)
     '2026-11-20T11:03:20.859283083Z'
@@ -152,7 +152,10 @@ def seen(each: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states possible before, with the start of a time limit; empty for fields and for properties."""
+    """Return the states possible before the observation, with the start of a time limit if one was broken.
+
+    Empty for fields and properties.
+    """
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
     since = f", since {moment(violation.limit.at)}" if violation.limit else ""
@@ -160,7 +163,7 @@ def before(violation: Violation) -> str:
 
 
 def allowed(violation: Violation) -> str:
-    """Return what would have been legal, by state if states differ; empty for a property."""
+    """Return what would have been legal, by state if states differ.  Empty for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
     if violation.limit:
@@ -202,7 +205,7 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
 
 
 def stretch(violation: Violation) -> str:
-    """Describe the stretch of a history that is not linearizable; empty for a trace."""
+    """Describe the stretch of a history that is not linearizable.  Empty for a trace."""
     found = violation.stretch
     if found is None or not found.operations:
         return ""
@@ -219,7 +222,7 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """Return the smallest edit that makes the trace legal, worded to follow "legal if"; empty if none is looked for."""
+    """Return the smallest edit that makes the trace legal, worded to follow "legal if".  Empty if none is sought."""
     if violation.edits:
         return _edit(violation.edits[0], violation)
     trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
@@ -227,7 +230,7 @@ def edits(violation: Violation) -> str:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Return the reasons for *violation*, and the smallest edit that makes it legal, each after its label."""
+    """Return labelled lines with the reasons for *violation* and the smallest edit that would make the trace legal."""
     found = {
         "before": before(violation),
         "allowed": allowed(violation),
@@ -238,14 +241,14 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """Return the lines that together break a property or a time limit; empty if there is only one."""
+    """Return the lines that together break a property or a time limit, or an empty string if there is only one."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [f"{each.file if files else ''}:{each.number}" for each in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 
 def known(violation: Violation) -> list[str]:
-    """Return the known deviations that *violation* resembles, each once."""
+    """Return the known deviations that *violation* resembles, without duplicates."""
     alike: dict[tuple[str, str], list[Deviation]] = {}
     for each in violation.resembles:
         alike.setdefault((each.name, each.about), []).append(each)
@@ -279,7 +282,7 @@ _PHRASES: Final = {
     "not exercised": "{n} not exercised",
     "not watched": "{n} not watched",
 }
-"""Phrase for each status of a property; ``{fails}`` is the number with the verb."""
+"""Phrase for each status of a property.  ``{fails}`` is the number with the verb."""
 
 
 def tally(found: Sequence[str]) -> list[str]:

@@ -1,8 +1,8 @@
-"""Equivalence of two machines to an outside observer: weak bisimulation.
+"""Weak bisimulation: whether an outside observer can tell two machines apart.
 
-An observer sees requests that begin, replies, outputs, signals, and at any time what the state shows; but neither names
-of states, outcomes and clauses, nor hidden events.  Bisimulation is finer than equality of traces: choices must also be
-made at the same time.
+An observer sees requests, replies, outputs and signals, and at any time what the state shows.  Names of states,
+outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is finer than trace equivalence,
+because choices must also be made at the same time.
 """
 
 from collections.abc import Sequence
@@ -25,16 +25,16 @@ from fsm.machine.traversal import LimitError, Numbering
 from fsm.verdict import Unknown
 
 LIMIT: Final = 100_000
-"""Most moments of both machines, and most pairs of sets of moments."""
+"""Maximum number of moments of both machines together, and of pairs of sets of moments."""
 
 _START: Final = (0, 1)
-"""Numbers of the moments in which the two machines begin."""
+"""Numbers of the initial moments of the two machines."""
 
 
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
-    """Return whether the two machines are equivalent, and if not, what distinguishes them.
+    """Return whether the two machines are equivalent and, if they are not, what distinguishes them.
 
-    Up to two calls that take time overlap.  Beyond *limit* moments the answer is unknown.  The search for a
+    Up to two calls that take time may overlap.  The answer is unknown beyond *limit* moments.  The search for a
     distinguishing trace has the same limit on pairs of sets of moments, because there may be exponentially many.
 
     >>> from fsm.language.library import load
@@ -93,7 +93,7 @@ class _Pair:
         return True
 
     def state(self, number: int) -> str:
-        """Return the name of the state of a moment; empty if the specification is silent there."""
+        """Return the state name of moment *number*, or an empty string if the specification is silent there."""
         side, moment = self.moments.listed[number]
         return self.observers[side].state(moment)
 

@@ -1,4 +1,4 @@
-"""The result of comparing two machines, as data."""
+"""Results of comparing two machines."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Side(Enum):
 class Observable(NamedTuple):
     """An observation of a machine.
 
-    A call replies, or ``begins`` and later ``ends``; another event happens; or, if ``event`` is empty, the machine
-    emits something or ``shows`` its state.  If ``silent``, the specification defines nothing for the event.  The reply
-    ``error`` stands for every error that neither machine mentions.
+    A call either replies at once, or it ``begins`` and later ``ends``.  Other events just happen.  If ``event`` is
+    empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the specification leaves the
+    event undefined.  The reply ``error`` stands for every error that neither machine mentions.
     """
 
     event: str = ""
@@ -45,9 +45,10 @@ class Equivalent(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Distinguished(Fails):
-    """A shortest ``trace`` that ``owner`` has and the other machine has not.
+    """A shortest ``trace`` that ``owner`` has and the other machine lacks.
 
-    ``run`` is the owner's; just before its end the other may be in any of ``states`` and do ``instead`` with the event.
+    ``run`` is a run of the owner with this trace.  Before its last observation, the other machine may be in any of
+    ``states``, where the event can only lead to one of ``instead``.
     """
 
     owner: Side
@@ -58,7 +59,7 @@ class Distinguished(Fails):
 
 
 class Round(NamedTuple):
-    """Both machines take a matching step, ``seen`` or hidden, and are in these states afterwards."""
+    """A matching step of both machines, and their states after it.  ``seen`` is ``None`` for a hidden step."""
 
     seen: Observable | None
     first: str
@@ -69,9 +70,9 @@ class Round(NamedTuple):
 class Branching(Fails):
     """The two machines have the same traces, but make a choice at different times.
 
-    Both begin in ``start``.  In each of the ``rounds`` one machine takes a step that the other cannot match and remain
-    equivalent; at the end ``owner`` has the ``option`` that the other has lost.  ``every_trace`` is false if the search
-    for a distinguishing trace was stopped by its limit.
+    Both begin in ``start``.  In each of the ``rounds``, one machine takes a step that the other cannot match while
+    staying equivalent.  In the end, ``owner`` has an ``option`` that the other has lost.  ``every_trace`` is false if
+    the search for a distinguishing trace hit its limit.
     """
 
     start: tuple[str, str]

@@ -1,4 +1,4 @@
-"""Observations of a machine between *moments*: a moment is a state with the calls that have begun and not ended."""
+"""Observations of a machine between *moments*, which are states together with the calls in progress."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from fsm.machine.table import Row, Table, Way
 from fsm.machine.traversal import BreadthFirst
 
 OVERLAP: Final = 2
-"""Most calls in progress simultaneously."""
+"""Maximum number of calls in progress at once."""
 
 NOWHERE = -1
-"""In place of a state about which nothing is specified any longer."""
+"""Special state about which nothing is specified any longer."""
 
 
 class Moment(NamedTuple):
-    """A state, and the rows of the calls that are in progress."""
+    """A state and the rows of the calls in progress."""
 
     state: int
     calls: tuple[int, ...] = ()
 
 
 class ObservedStep(NamedTuple):
-    """A step to another moment, observed as any one of ``seen``; hidden if ``seen`` is empty."""
+    """A step to another moment.  It is observed as any one of ``seen``, or hidden if ``seen`` is empty."""
 
     seen: tuple[Observable, ...]
     to: Moment
@@ -38,10 +38,11 @@ class ObservedStep(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observer:
-    """One machine, in the names that it shares with another.
+    """One machine, observed under names that it shares with another.
 
-    ``names`` has a name for each event.  ``codes`` are the error codes that are distinguished, by event; ``error``
-    stands for all others.  ``indefinite`` are the replies after which it is unknown whether the call acted.
+    ``names`` maps each event to its shared name.  ``codes`` maps shared names to the error codes that are
+    distinguished, with ``error`` standing for all others.  ``indefinite`` holds the replies that leave open whether the
+    call took effect.
     """
 
     rules: Rules
@@ -58,7 +59,7 @@ class Observer:
         return Moment(self.table.initial)
 
     def shows(self, at: Moment) -> tuple[Observable, ...]:
-        """Return what the state shows; nothing if nothing is specified."""
+        """Return what the state shows, or nothing if nothing is specified."""
         return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
 
     def steps(self, at: Moment) -> Iterator[ObservedStep]:
@@ -76,7 +77,7 @@ class Observer:
                 yield from self._goes_on(at, row, ASKED, () if row.event.interrupts else at.calls)
 
     def _goes_on(self, at: Moment, row: Row, stage: int, others: tuple[int, ...]) -> Iterator[ObservedStep]:
-        """Steps by *row*: an event happens, or a call at *stage* continues while *others* are in progress."""
+        """Yield the steps of *row*: an event happens, or a call at *stage* continues while *others* are in progress."""
         event, ends = row.event, row.ends
         name = self.names[event.name]
         call = self.table.row[event.name]
@@ -93,7 +94,7 @@ class Observer:
                 seen = Observable(event=name, ends=ends, begins=True)
                 yield ObservedStep((seen,), begun, row.index, instant.way)
         if event.kind == "call" and not ends and self.indefinite and self.table.step(at.state, call) is not None:
-            # The call has no effect, but the caller cannot know that.
+            # The call may also have no effect, which the caller cannot know.
             replies = tuple(Observable(event=name, reply=reply) for reply in self.indefinite)
             yield ObservedStep(replies, at, row.index, None)
 
@@ -101,7 +102,7 @@ class Observer:
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden":
-            # The event is not observed; its outputs are.
+            # Only the outputs of a hidden event are observed.
             return (Observable(emits=way.emits),) if way.emits else ()
         if row.event.kind == "signal":
             return (Observable(event=name, emits=way.emits),)
@@ -112,11 +113,11 @@ class Observer:
         return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
 
     def state(self, at: Moment) -> str:
-        """Return the name of the state; empty if nothing is specified."""
+        """Return the name of the state, or an empty string if nothing is specified."""
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
     def next(self, at: Moment) -> Iterator[Observable]:
-        """Yield everything that can be observed next without a hidden step before it."""
+        """Yield everything that can be observed next without a hidden step first."""
         for step in self.steps(at):
             yield from step.seen
         yield from self.shows(at)
@@ -126,7 +127,7 @@ class Observer:
         return tuple(at for at, length in self._along(trace).depth if length == len(trace))
 
     def run(self, trace: Sequence[Observable]) -> Run | None:
-        """Return a run with the fewest steps that looks like *trace*; ``None`` if there is none."""
+        """Return a shortest run with this *trace*, or ``None`` if there is none."""
         search = self._along(trace)
         last = next((point for point in search.depth if point[1] == len(trace)), None)
         if last is None:
@@ -153,7 +154,7 @@ class Observer:
 
 
 _Point: TypeAlias = tuple[Moment, int]
-"""A moment, and how many observations of a trace were made."""
+"""A moment, and the number of observations of a trace made so far."""
 
 
 class _TraceStep(NamedTuple):
@@ -162,7 +163,7 @@ class _TraceStep(NamedTuple):
 
 
 def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
-    """Return observers of both machines with common names: events that share a name, here or on the wire, are one."""
+    """Return observers of both machines that treat events with the same name or RPC name as the same event."""
     ours = {word: event.name for event in first.machine.events.values() for word in (event.name, event.rpc) if word}
     own = {name: name for name in first.machine.events}
     theirs = {
@@ -191,7 +192,10 @@ def _codes(
 
 
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
-    """Replies that leave open whether a call acted; none if both machines list the same and mention none elsewhere."""
+    """Return the replies that leave open whether a call took effect.
+
+    Return none if both machines list the same ones and mention none of them elsewhere.
+    """
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))
     mentioned = {reply for table in both for way in table.ways for reply in way.reply}

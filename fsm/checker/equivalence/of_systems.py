@@ -1,4 +1,4 @@
-"""Equivalence of systems of the same parts: joint events, their replies and outputs, and what each copy shows."""
+"""Equivalence of systems with the same parts, by their joint events, replies, outputs and what copies show."""
 
 from collections.abc import Collection
 from operator import itemgetter
@@ -13,7 +13,7 @@ from fsm.machine.traversal import Numbering
 
 
 class StepsOf:
-    """Effects of a system's joint events in every state of *graph*, to compare systems of the same copies with it."""
+    """Effects of a system's joint events in every state of *graph*, for comparing systems of the same copies."""
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
         self.table = graph.table
@@ -23,8 +23,9 @@ class StepsOf:
     def same(self, other: SystemTable, *, named: bool = False) -> bool:
         """Check whether each joint event of *other* has the same effects in every state.
 
-        If *named*, the ways must have the same names, too.  Joint events that are the same object are not compared,
-        unless all are.  Linear in the states; stops at the first difference.
+        If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
+        systems are not compared unless all of them are.  The running time is linear in the states, and the first
+        difference ends it.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():
@@ -37,7 +38,7 @@ class StepsOf:
         )
 
     def _alike(self, other: SystemTable, event: str, ways: frozenset[str], *, named: bool) -> bool:
-        """Check whether *ways* of *event*, or all its ways if none are given, have the same effects."""
+        """Check whether the outcomes *ways* of *event*, or all of them if *ways* is empty, have the same effects."""
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
             _effects(self.table, sample, event, ways, named) == _effects(other, sample, event, ways, named)
@@ -45,7 +46,7 @@ class StepsOf:
         )
 
     def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
-        """A reachable state for each combination of states of *digits*; what depends only on these needs no other."""
+        """Return one reachable state for each combination of states of *digits*, which is enough to compare effects."""
         found = self._samples.get(digits)
         if found is None:
             values = itemgetter(*digits) if digits else lambda _: ()
@@ -54,7 +55,7 @@ class StepsOf:
 
 
 def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
-    """Names of the ways that differ between two versions of a joint event; empty if their guards differ, too."""
+    """Return the names of the outcomes that differ between two joint events, or none if their guards differ, too."""
     if one.when != other.when:
         return frozenset()
     first, second = ({way.name: way for way in each.ways} for each in (one, other))

@@ -1,7 +1,7 @@
-"""The coarsest partition of moments into equivalence classes: partition refinement.
+"""Partition refinement: find the coarsest partition of moments into equivalence classes.
 
-Steps are weak: hidden steps before and after are free.  Blocks are split by the signatures of their members, round by
-round (Blom and Orzan, 2005); only predecessors of nodes that changed their block are examined again.
+Steps are weak, so any number of hidden steps may come before and after.  Blocks are split by the signatures of their
+members in rounds (Blom and Orzan, 2005).  Only predecessors of nodes that changed their block are examined again.
 """
 
 from collections import defaultdict
@@ -12,21 +12,22 @@ from typing import TypeAlias
 from fsm.machine.graph import components
 
 HIDDEN = 0
-"""The label of a step that cannot be observed."""
+"""Label of a step that cannot be observed."""
 
 Signature: TypeAlias = frozenset[tuple[int, int]]
-"""Pairs of a label and a block, or node, that it may lead to."""
+"""Pairs of a label and a node or block that it may lead to."""
 
 
 def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int, int]]]) -> list[Signature]:
-    """Return the weak steps of each node, given its *hidden* and *seen* steps; linear in the result.
+    """Return the weak steps of each node, given its *hidden* and *seen* steps.
 
-    :data:`HIDDEN` leads to the node itself and to every node that it reaches by hidden steps.
+    :data:`HIDDEN` leads to the node itself and to every node reachable by hidden steps.  The running time is linear in
+    the size of the result.
     """
     after: list[frozenset[int]] = [frozenset()] * len(seen)
     found: list[Signature] = [frozenset()] * len(seen)
-    # The nodes of a component of hidden steps have the same weak steps; each
-    # component comes after all that it leads to.
+    # All nodes in a component of hidden steps have the same weak steps.  Components come after
+    # their successors.
     groups = components({node: list(steps) for node, steps in enumerate(hidden)})
     for group in groups:
         inside = set(group)
@@ -45,13 +46,13 @@ def saturated(hidden: Sequence[Iterable[int]], seen: Sequence[Iterable[tuple[int
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partition:
-    """The final block of each node, and its earlier blocks by round of refinement."""
+    """The final block of each node, and its history of (round, block) pairs."""
 
     block: list[int]
     history: list[list[tuple[int, int]]]
 
     def separated(self, one: int, two: int) -> int:
-        """Return the round that separated *one* and *two*; 0 if none did."""
+        """Return the round that separated *one* from *two*, or 0 if none did."""
         if self.block[one] == self.block[two]:
             return 0
         rounds = sorted({at for node in (one, two) for at, _ in self.history[node]})
@@ -62,7 +63,7 @@ class Partition:
 
 
 def refine(weak: Sequence[Signature]) -> Partition:
-    """Return the coarsest partition in which all nodes of a block have the same *weak* steps, by label and block."""
+    """Return the coarsest partition in which nodes of a block have the same *weak* steps to the same blocks."""
     size = len(weak)
     block = [0] * size
     history = [[(0, 0)] for _ in range(size)]
@@ -91,7 +92,7 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """New block of each node that leaves its block; only *dirty* nodes may differ from their block's signature."""
+    """Map each node that leaves its block to its new block.  Only *dirty* nodes can have a new signature."""
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):
         signature = frozenset((label, block[to]) for label, to in weak[node])

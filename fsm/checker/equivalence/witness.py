@@ -1,4 +1,4 @@
-"""Evidence that two moments differ: a shortest distinguishing trace, or else a choice that one machine makes sooner."""
+"""Evidence that two moments differ: a shortest distinguishing trace, or a choice that one machine makes earlier."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,11 @@ from fsm.checker.equivalence.partition import HIDDEN, Partition, Signature
 from fsm.machine.traversal import BreadthFirst
 
 Blocks = frozenset[int]
-"""The moments in which a machine may be after a trace, as blocks."""
+"""The blocks of the moments in which a machine may be after a trace."""
 
 
 class _Step(NamedTuple):
-    """Blocks in which both machines may be after one more label; ``None`` if only one of them can have it."""
+    """The blocks of both machines after one more label.  ``to`` is ``None`` if only one machine can have it."""
 
     label: int
     to: tuple[Blocks, Blocks] | None
@@ -21,9 +21,10 @@ class _Step(NamedTuple):
 def trace(
     weak: Sequence[Signature], partition: Partition, start: tuple[int, int], limit: int
 ) -> tuple[int, ...] | None:
-    """Return the labels of a shortest trace that only one of the two in *start* has; ``None`` if there is none.
+    """Return the labels of a shortest trace that only one node of *start* has, or ``None`` if there is none.
 
-    It is the first in label order.  Raises :class:`~fsm.machine.traversal.LimitError` beyond *limit* pairs of sets.
+    Of several, the first in label order is returned.  Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit*
+    pairs of sets of blocks.
     """
     steps = _steps(weak, partition)
 
@@ -64,7 +65,7 @@ def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blo
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    Each of ``rounds`` has a label and the pair of moments after it; at the end only the side ``owner`` has ``option``.
+    Each of ``rounds`` is a label and the two moments after it.  In the end, only the side ``owner`` has ``option``.
     """
 
     rounds: tuple[tuple[int, int, int], ...]
@@ -73,7 +74,7 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play from two separated nodes; each answer is the node that was separated from the target last."""
+    """Return a play from two separated nodes.  Each answer is the node that was separated from the target last."""
     rounds: list[tuple[int, int, int]] = []
     pair = start
     while True:
@@ -86,7 +87,7 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """Side, label, answers and target of a step; all answers were separated from the target before the pair was."""
+    """Return side, label, answers and target of a step.  The answers were separated from the target before *pair*."""
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]
@@ -97,4 +98,4 @@ def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, in
             found = answers.get(label, [])
             if all(0 < partition.separated(to, answer) < left for answer in found):
                 return side, label, found, to
-    raise AssertionError(pair)  # never: nodes are separated because their signatures differ
+    raise AssertionError(pair)  # cannot happen: nodes are separated because their signatures differ

@@ -1,7 +1,7 @@
-"""The steps from a packed state, in the model's order.
+"""Compute the steps from a packed state, in the model's order.
 
-The compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`: it executes the moves that :mod:`.programs`
-has written, and knows nothing else about the model.
+This is the compiled counterpart of :meth:`fsm.machine.product.SystemTable.step`.  It executes the moves encoded by
+:mod:`.programs` and knows nothing else about the model.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -13,29 +13,34 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 
 Words: TypeAlias = NDArray[np.uint64]
 Width: TypeAlias = tuple[int, ...]
-"""One item for each word of a state; their number is known to the compiler, so loops over it cost nothing."""
+"""A tuple with one item per word of a state.  The compiler knows its length, so loops over it cost nothing."""
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""In place of the next test: how the test of a condition ends."""
+"""Special values for the next test: the condition holds, or it does not."""
 
 FULL: Final = -1
-"""In place of a number: there is no room."""
+"""Special value that means there is no room."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
 
 
 class Program(NamedTuple):
-    """The joint events of a system as numbers; each row of an array is one item, with these columns.
+    """The joint events of a system, encoded as integers.
 
-    ``tests``: word, shift, mask, start in ``members`` of the set of local states, next test if the state is in the set,
-    next test if not.  ``events``: when, first and last path, whether outcomes may be alike, range in ``reads`` of the
-    copies that the event depends on, start in ``kept`` of the bits that it does not change, a word each, and start in a
-    memo of its outcomes by the states of these copies, or -1.  ``reads``: word, shift, mask, factor.  ``paths``: when,
-    name, reply, first and last move.  ``moves``: when, heard, word, shift, mask, start in ``cells`` of the options by
-    local state.  ``cells``: the first option of each local state.  ``options``: the state that it leads to, the error
-    that ends the event, or -1, and the range in ``emitted`` of the names of its outputs.
+    The rows of each array have these columns:
+
+    * ``tests``: word, shift, mask, start in ``members`` of the set of local states, next test if the state is in the
+      set, next test otherwise
+    * ``events``: guard, range in ``paths``, whether outcomes may be alike, range in ``reads`` of the copies that the
+      event depends on, start in ``kept`` of a mask per word of the bits that it does not change, and start in a
+      memo of its outcomes by the states of these copies, or -1
+    * ``reads``: word, shift, mask, factor
+    * ``paths``: guard, name, reply, range in ``moves``
+    * ``moves``: guard, test for being heard, word, shift, mask, start in ``cells`` of the options by local state
+    * ``cells``: the first option of each local state
+    * ``options``: target state, the error that ends the event or -1, range in ``emitted`` of its outputs
     """
 
     tests: Numbers
@@ -50,57 +55,58 @@ class Program(NamedTuple):
     kept: Numbers
 
     def flat(self) -> Numbers:
-        """Return all arrays as one: a compiled function with many arguments is slow to call."""
+        """Return all arrays as one, because calling a compiled function with many arguments is slow."""
         parts = [part.ravel() for part in self]
         ends = np.cumsum([OFFSETS, *map(len, parts)])
         return np.concatenate([ends[:-1], [len(self.events)], *parts])
 
 
 OFFSETS: Final = len(Program._fields) + 1
-"""Length of the header of a flat program: where each part begins, and the number of events."""
+"""Length of a flat program's header, which holds the start of each part and the number of events."""
 
 CHAINS: Final = 2
-"""Length of the header of an array of chains: their number, and how many there is room for.
+"""Length of a chain array's header, which holds the number of chains and the capacity.
 
-The chain of a step is its name, its outputs and its reply, each linked to the chain before it.  A row is the number of
-that chain, or ``~name`` if it is the first, and the output, or ``~reply``.  After the rows comes a hash table of them.
+The name, outputs and reply of a step form a linked chain.  A row holds the number of the previous row, or ``~name`` if
+it is the first, and an output, or ``~reply`` if it is the last.  A hash table of the rows follows them.
 """
 
 
 def no_chains(size: int) -> Numbers:
-    """Return an array without chains, with room for *size*."""
+    """Return an empty chain array with room for *size* chains."""
     chains = np.full(CHAINS + 4 * size, FULL, np.int64)
     chains[:CHAINS] = 0, size
     return chains
 
 
 MEMO: Final = 3
-"""Length of the header of a memo: how much is used, how much there is, and how much its table takes.
+"""Length of a memo's header, which holds the length used, the total length and the length of the table.
 
-The table comes next: for each combination of states of the copies that an event depends on, it has the place of the
-outcomes, or 0.  At that place are the number of outcomes, and for each its label and the words of its state.
+The table follows.  For each combination of states of the copies that an event depends on, it has the index of the
+outcomes, or 0.  At that index are the number of outcomes and, for each of them, its label and the words of its state.
 """
 
 
 def no_memo(table: int, size: int) -> Numbers:
-    """Return an empty memo with a table of length *table*, and room for *size* numbers."""
+    """Return an empty memo with a table of length *table* and room for *size* more numbers."""
     memo = np.zeros(MEMO + table + size, np.int64)
     memo[:MEMO] = MEMO + table, len(memo), table
     return memo
 
 
 def room(size: int, width: int) -> Words:
-    """Return room for *size* steps.
+    """Return scratch space for *size* steps.
 
-    Three areas are for runs: those that continue after one move, after the next, and those that have ended.  Then come
-    the words of the steps, and their labels.  A run is the words of its state, its chain, and the error that ended it.
+    The first three areas hold runs: two alternate between runs before and after a move, and one holds runs that have
+    ended.  The words of the steps and then their labels follow.  A run consists of the words of its state, its chain,
+    and the error that ended it.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
 
 @lean_inner
 def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
-    """Return how many steps *space* has room for, where the words of their states begin, and where their labels."""
+    """Return the number of steps *space* has room for, and the indices at which their words and labels begin."""
     part = space.shape[0] // (4 * len(width) + 7)
     words = 3 * part * (len(width) + 2)
     return part, words, words + part * len(width)
@@ -108,7 +114,7 @@ def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
 
 @lean_inner
 def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
-    """Check whether the state that begins *at* this place of *words* passes the *test*."""
+    """Check whether the state that begins at index *at* of *words* passes *test*."""
     tests, members = program[0], program[1]
     while test >= 0:
         row = tests + 6 * test
@@ -119,7 +125,7 @@ def accepted(program: Numbers, test: Number, words: Words, at: Number) -> bool:
 
 @lean_inner
 def chained(chains: Numbers, before: Number, last: Number) -> Number:
-    """Return the number of the chain that continues *before* with *last*; FULL if there is no room."""
+    """Return the number of the chain that extends *before* by *last*, or FULL if there is no room."""
     size = chains[1]
     slots = CHAINS + 2 * size
     mask = 2 * size - 1
@@ -141,7 +147,7 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
 
 @lean
 def chained_again(old: Numbers, new: Numbers) -> None:
-    """Enter the *old* chains into *new*, which is empty, with the same numbers."""
+    """Insert the *old* chains into the empty array *new* with the same numbers."""
     for each in range(old[0]):
         chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
@@ -150,9 +156,10 @@ def chained_again(old: Numbers, new: Numbers) -> None:
 def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are slow)
     program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Width
 ) -> tuple[Number, Number, Number]:
-    """Take every run of the path in this *row* from the state of the first run.
+    """Take every run of the path in *row* from the state of the first run.
 
-    Return how many runs continue, how many ended, and where the former begin; FULL each if there is no room.
+    Return how many runs continue, how many ended, and the index of the former.  Return FULL for each if there is no
+    room.
     """
     cells, options, emitted = program[5], program[6], program[7]
     size = len(width) + 2
@@ -219,7 +226,7 @@ def _alike(space: Words, words: Number, labels: Number, first: Number, step: Num
 
 @lean_inner
 def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
-    """Number of the combined states of the copies that the event in this *row* depends on."""
+    """Return a number for the combined states of the copies that the event in *row* depends on."""
     key: Number = 0
     for read in range(program[8] + 4 * program[row + 4], program[8] + 4 * program[row + 5], 4):
         local = (words[here + program[read]] >> np.uint64(program[read + 1])) & np.uint64(program[read + 2])
@@ -266,7 +273,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
     width: Width,
     step: Number,
 ) -> Number:
-    """Write every step from *state* to *space*, after the first *step* ones; return the number of steps, or FULL."""
+    """Write the steps from *state* to *space* from index *step* on.  Return the index after them, or FULL."""
     part, words, labels = written(space, width)
     here = state * len(width)
     for event in range(program[10]):
@@ -292,7 +299,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         if count == 0:
             continue
         kept, size = program[9] + program[row + 6], len(width) + 1
-        if count == 1:  # the usual case: a loop for one item is slow
+        if count == 1:  # the usual case, in which a loop would be slow
             for word in range(len(width)):
                 same = states[here + word] & np.uint64(program[kept + word])
                 space[words + step * len(width) + word] = same | np.uint64(memo[known + 2 + word])
@@ -322,7 +329,7 @@ def _taken(
     width: Width,
     step: Number,
 ) -> Number:
-    """Like :func:`expand`, for the event in this *row* only and without the memo."""
+    """Like :func:`expand`, but only for the event in *row* and without the memo."""
     part, words, labels = written(space, width)
     size = len(width) + 2
     ended = 2 * part * size

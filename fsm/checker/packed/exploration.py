@@ -1,4 +1,4 @@
-"""States numbered in breadth-first order, and their steps."""
+"""Explore and number states in breadth-first order, and record their steps."""
 
 from typing import Final, NamedTuple
 
@@ -10,10 +10,10 @@ from fsm.checker.packed.representatives import represent
 from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 
 BATCH: Final = 512
-"""Steps looked up together, so that their memory is requested simultaneously."""
+"""Number of steps looked up together, so that their memory accesses overlap."""
 
 EXACT: Final = 32
-"""Bits of a tag."""
+"""Number of bits in a tag."""
 TAG: Final = np.uint64(EXACT)
 NUMBER: Final = np.uint64((1 << EXACT) - 1)
 
@@ -21,24 +21,24 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Reasons why a part of a search ended: more to do, nothing left to do, no room for states, or no room for steps."""
+"""Reasons why part of a search ended: more remains, nothing remains, no room for states, or no room for steps."""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
-"""Fields of a search's progress.
+"""Indices into the progress of a search.
 
-The number of states expanded, of states met, of steps, and of states met up to the end of the current level; the
-distance of that level; the number of states whose steps are kept; and the range of states whose steps are in the
-window.
+These are the numbers of states expanded, of states met, of steps, and of states met by the end of the current level;
+the depth of that level; the number of states whose steps are kept; and the start and end of the range of states whose
+steps are in the window.
 """
 
 
 def no_progress() -> Numbers:
-    """Return the progress of a search that has met only its first state."""
+    """Return the progress of a search that has met only its initial state."""
     return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
 
 
 class Expansion(NamedTuple):
-    """Data for computing steps to representatives of ``orbits``: program, chains of labels, memo, and space."""
+    """Data for computing steps to representatives of ``orbits``: the program, label chains, memo and scratch space."""
 
     program: Numbers
     chains: Numbers
@@ -48,9 +48,10 @@ class Expansion(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """States by number, and a hash table: each slot has a state's number plus one, and above it the state's tag.
+    """States by number, and a hash table of them.  A slot holds a state's number plus one and, above it, its tag.
 
-    If ``exact``, a state is one word of at most :data:`EXACT` bits and is its own tag, so comparing tags is enough.
+    If ``exact`` is true, a state is a single word of at most :data:`EXACT` bits and is its own tag, so comparing tags
+    is enough.
     """
 
     states: Words
@@ -59,7 +60,7 @@ class Visited(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Steps of consecutive states: those of state ``n`` begin at ``first[n]`` in ``to`` (targets) and ``labels``."""
+    """Steps of consecutive states.  Those of state ``n`` begin at ``first[n]`` in ``to`` (targets) and ``labels``."""
 
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]
@@ -68,7 +69,7 @@ class Steps(NamedTuple):
 
 @lean_inner
 def mixed(words: Words, at: Number, width: Width) -> np.uint64:
-    """Return the hash of the state that begins *at* this place of *words*."""
+    """Return the hash of the state that begins at index *at* of *words*."""
     found = np.uint64(0)
     for each in range(len(width)):
         found = (found ^ words[at + each]) * SPREAD
@@ -84,13 +85,13 @@ def slot_of(hashed: np.uint64, slots: Words) -> np.uint64:
 
 @lean_inner
 def tag_of(hashed: np.uint64, words: Words, at: Number, visited: Visited) -> np.uint64:
-    """Return the tag of the state *at* this place of *words*, which has this hash."""
+    """Return the tag of the state at index *at* of *words*, given its hash."""
     return words[at] if visited.exact else hashed >> TAG
 
 
 @lean
 def rehash(visited: Visited, count: Number, width: Width) -> None:
-    """Enter the first *count* states into the slots, which are empty."""
+    """Insert the first *count* states into the empty hash table."""
     states, slots, _ = visited
     last = np.uint64(slots.shape[0] - 1)
     for state in range(count):
@@ -103,7 +104,7 @@ def rehash(visited: Visited, count: Number, width: Width) -> None:
 
 @lean_inner
 def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, count: Number, width: Width) -> Number:
-    """Return the number of the state *at* this place of *words*; a new state is entered with number *count*."""
+    """Return the number of the state at index *at* of *words*.  If it is new, insert it with number *count*."""
     states, slots, exact = visited
     last = np.uint64(slots.shape[0] - 1)
     tag = tag_of(hashed, words, at, visited)
@@ -126,7 +127,7 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
 
 @lean_inner
 def count_level(progress: Numbers) -> None:
-    """Begin a new level if the next state is farther away: it ends with the states met so far."""
+    """Start a new level if the next state is farther away.  The level ends with the states met so far."""
     if progress[EXPANDED] == progress[LEVEL]:
         progress[LEVEL] = progress[MET]
         progress[DEPTH] += 1
@@ -134,7 +135,7 @@ def count_level(progress: Numbers) -> None:
 
 @lean_inner
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
-    """Write every step from *state* after the first *step* ones; return the number of steps, or FULL."""
+    """Write the steps from *state* to scratch space from index *step* on.  Return the index after them, or FULL."""
     space = expansion.space
     found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, step)
     if expansion.orbits[0]:
@@ -146,7 +147,7 @@ def made(expansion: Expansion, states: Words, state: Number, width: Width, step:
 
 @lean_inner
 def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, width: Width, free: Number) -> Number:
-    """Write the steps of *state*, which were not kept, to *steps* from *free* on; return their number."""
+    """Recompute the steps of *state* and write them to *steps* from index *free* on.  Return their number."""
     space = expansion.space
     _, words, labels = written(space, width)
     found = made(expansion, visited.states, state, width, ZERO)
@@ -161,7 +162,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
-    """Expand states while the *window* has room for their steps; the progress says which states these are."""
+    """Expand states while *window* has room for their steps.  *progress* records which states these are."""
     states, slots, exact = visited
     space = expansion.space
     part, words, labels = written(space, width)
@@ -210,7 +211,7 @@ def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 @lean
 def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
-    """Return the first state, from *state* on, that has a step *to* the other state."""
+    """Return the first state, starting at *state*, that has a step to *to*."""
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:

@@ -1,6 +1,6 @@
-"""Conditions on the instants of a packed graph, as tests of bits.
+"""Bit tests for conditions on the instants of a packed graph.
 
-Atoms about the states of copies are evaluated for each packed state, all other atoms once for each label.
+Atoms about the states of copies are evaluated once per packed state, and all other atoms once per label.
 """
 
 from collections.abc import Iterable, Sequence
@@ -18,9 +18,9 @@ from fsm.machine.product import read
 from fsm.machine.table import Way
 
 MOST: Final = BUSY_BIT
-"""Most atoms about states, and most other atoms; the former have the lowest bits, followed by :data:`BUSY_BIT`."""
+"""Maximum number of atoms about states, and of others.  The former use the lowest bits, below :data:`BUSY_BIT`."""
 MOVED: Final = 2 * (MOST + 1)
-"""The bit of a change of state; the bits above it are for further questions about the calls of an event."""
+"""Bit for a change of state.  The bits above it describe the calls of one event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
 
 
@@ -44,14 +44,14 @@ class LabelledInstants:
         self._holding: dict[Atom, list[bool]] = {}
         self._rows: list[tuple[int, int, int]] = []
         self.rows = array([], 3)
-        """For each label: its first instant, and the numbers of its replies and of its outputs."""
+        """For each label, its first instant, its number of replies and its number of outputs."""
 
     @property
     def count(self) -> int:
         return len(self._instants)
 
     def grow(self) -> None:
-        """Add the labels that the graph has met since."""
+        """Add the labels that the graph has met since the last call."""
         new = self._graph.labels[len(self._rows) :]
         for label in new:
             if label is None:
@@ -65,7 +65,7 @@ class LabelledInstants:
             self.rows = array(self._rows, 3)
 
     def holding(self, atom: Atom) -> list[bool]:
-        """Return, for each instant, whether *atom* holds, which must not be about states."""
+        """Return for each instant whether *atom* holds.  *atom* must not be about states."""
         known = self._holding.setdefault(atom, [])
         if len(known) < len(self._instants):
             known += map(holds(atom, self._successors.table), self._instants[len(known) :])
@@ -73,14 +73,14 @@ class LabelledInstants:
 
 
 def labelled(graph: PackedGraph, successors: Successors) -> LabelledInstants:
-    """Return the instants of the labels of *graph*, made once for each set of codes that *successors* distinguishes."""
+    """Return the instants of the labels of *graph*, cached for each set of codes that *successors* distinguishes."""
     if successors.codes not in graph.known:
         graph.known[successors.codes] = LabelledInstants(graph, successors)
     return cast("LabelledInstants", graph.known[successors.codes])
 
 
 class ConditionTests:
-    """Tests of *conditions*, which must be :func:`supported`, and the facts about the states and labels of *graph*."""
+    """Bit tests for *conditions*, which must be :func:`supported`, and facts about the states and labels of *graph*."""
 
     def __init__(
         self, graph: PackedGraph, instants: LabelledInstants, conditions: Sequence[Condition], event: str = ""
@@ -114,7 +114,7 @@ class ConditionTests:
         return len(self._rows) - 1
 
     def facts(self) -> Facts:
-        """Return what is true of all states and labels known so far."""
+        """Return the facts about all states and labels known so far."""
         graph, known = self._graph, self._labelled
         known.grow()
         for each, tests in enumerate(self._at):
@@ -157,5 +157,5 @@ class ConditionTests:
 
 
 def is_at(atom: Atom, *, before: bool) -> bool:
-    """Check whether *atom* is about the states of copies after a step or, if *before*, before it."""
+    """Check whether *atom* is about the states of copies after a step or, if *before* is true, before it."""
     return isinstance(atom, At) and atom.before == before

@@ -1,6 +1,7 @@
-"""The product of a packed graph with one bit, whether a target is due; and fair runs in which it stays due for ever.
+"""Find fair runs of a packed graph on which a target stays due forever.
 
-The compiled counterpart of :mod:`fsm.checker.liveness`, which finds the run if there is one.
+The search runs on the product of the graph with one bit, which says whether the target is due.  This is the compiled
+counterpart of :mod:`fsm.checker.liveness`, which then finds the run itself.
 """
 
 from typing import Final, NamedTuple
@@ -26,11 +27,11 @@ from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
 DUE: Final = 1
 TARGET_MET: Final = 2
 SOURCE_MET: Final = 4
-"""Bits of the result of a step's instants: the target is due; the target has held; the source has held."""
+"""Bits of a step's result: the target is due, the target has held, the source has held."""
 
 
 class Claimed(NamedTuple):
-    """``tests`` of bits, and the first tests of the ``source`` and of the ``target``."""
+    """Bit tests of a claim, and the first tests of its ``source`` and its ``target``."""
 
     tests: Numbers
     source: Number
@@ -38,9 +39,10 @@ class Claimed(NamedTuple):
 
 
 class Links(NamedTuple):
-    """Links between nodes in which the target stays due: the links of node ``n`` begin at ``first[n]``.
+    """Links between nodes on which the target stays due.  Those of node ``n`` begin at ``first[n]``.
 
-    Links lead ``to`` nodes and ``take`` fairness conditions, as bits; ``enabled`` has the bits of each node.
+    ``to`` holds the target of each link, and ``take`` the bits of the fairness conditions that it satisfies.
+    ``enabled`` holds the bits of the fairness conditions enabled in each node.
     """
 
     first: Numbers
@@ -51,7 +53,7 @@ class Links(NamedTuple):
 
 @lean_inner
 def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
-    """Bits of the result of *count* instants, given whether the target was *due* before."""
+    """Return the result bits of *count* instants, given whether the target was *due* before them."""
     found: Number = 0
     for each in range(at, at + count):
         here = base | facts.instants[each]
@@ -80,9 +82,9 @@ def wait(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Search for *most* more edges, as far as the graph is *explored*.
+    """Search about *most* more edges within the part of the graph that has been *explored*.
 
-    A node is twice a state, plus one if the target is due.  *held* collects the bits of all steps.
+    A node is encoded as twice its state, plus one if the target is due.  *held* collects the result bits of all steps.
     """
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
@@ -126,10 +128,10 @@ def link(
     links: Links,
     width: Width,
 ) -> Number:
-    """Write the links of the *waiting* states numbered *begin* to *end*, while there is room.
+    """Write the links of the waiting states with indices *begin* to *end* while there is room.
 
-    *fair* has the bits of the fairness conditions that each label satisfies, *number* the number of each waiting state.
-    Return the number of the first state for which there was no room; *end* if there was room for all.
+    *fair* holds the bits of the fairness conditions that each label satisfies.  *number* maps states to their indices
+    in *waiting*.  Return the index of the first state without room, or *end* if there was room for all.
     """
     free = links.first[begin]
     for place in range(begin, end):
@@ -158,7 +160,7 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Write the strongly connected component *of* each *alive* node (Tarjan, 1972); return how many there are."""
+    """Write to *of* the strongly connected component of each *alive* node (Tarjan, 1972).  Return their number."""
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     going, at, open_ = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)
@@ -209,7 +211,8 @@ def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
 def circles(links: Links, weakly: np.uint64, strongly: np.uint64) -> bool:  # noqa: C901  (one loop: calls are slow)
     """Check whether there is a fair cycle.
 
-    In its component, whatever is fair is taken, or is disabled: somewhere if *weakly* fair, everywhere if *strongly*.
+    In its component, each *weakly* fair condition is satisfied by a link or disabled in some node, and each *strongly*
+    fair condition is satisfied by a link or disabled in every node.
     """
     size = links.first.shape[0] - 1
     alive, of = np.ones(size, np.bool_), np.zeros(size, np.int64)

@@ -1,4 +1,4 @@
-"""Leads-to on a packed graph: compiled code proves claims, :mod:`fsm.checker.liveness` finds counterexamples."""
+"""Prove leads-to claims on a packed graph.  :mod:`fsm.checker.liveness` finds the counterexamples."""
 
 from typing import Final
 
@@ -18,11 +18,11 @@ from fsm.machine.property.claims import Counts, Fair, LeadsTo
 from fsm.machine.traversal import LimitError
 
 MOST_FAIR: Final = 64
-"""Most fairness conditions of a claim; each has a bit."""
+"""Maximum number of fairness conditions of a claim, each of which takes one bit."""
 
 
 class Waiting:
-    """The product of *graph* with one bit: whether the target of *claim* is due."""
+    """Product of *graph* with one bit, which says whether the target of *claim* is due."""
 
     def __init__(self, graph: PackedGraph, successors: Successors, claim: LeadsTo, *, due: bool) -> None:
         self._graph = graph
@@ -46,7 +46,7 @@ class Waiting:
         return bool(self._held[0] & SOURCE_MET)
 
     def explore(self, limit: Limit) -> Counts:
-        """Explore the whole product and return its size.  Raises :class:`LimitError`."""
+        """Explore the whole product and return its size.  Raise :class:`LimitError` if it exceeds *limit*."""
         graph = self._graph
 
         def watch() -> None:
@@ -67,7 +67,7 @@ class Waiting:
         return Counts(**dict(zip(("states", "transitions", "depth"), counts, strict=True)))
 
     def stays_due(self, limit: Limit) -> bool:
-        """Check whether a fair run stops or continues for ever while the target is due."""
+        """Check whether a fair run stops or continues forever while the target is due."""
         fair = self._claim.fair
         links = self._links(limit)
         if not len(links.enabled):
@@ -135,8 +135,8 @@ def leads_to(
 ) -> tuple[bool, bool, Counts] | None:
     """Return whether *claim* fails, whether its source was met, and the size of the search.
 
-    ``None`` if the claim cannot be decided on packed states.  That includes systems whose calls take time: ends of
-    calls that are not taken are possible, but they are no steps of the graph.
+    Return ``None`` if the claim cannot be decided on packed states.  This includes systems whose calls take time,
+    because their calls may end in ways that are not steps of the graph.
     """
     conditions = [claim.source.means, claim.target.means]
     if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):

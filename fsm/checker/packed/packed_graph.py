@@ -1,4 +1,4 @@
-"""The reachable states of a system and their steps, packed, and explored on demand."""
+"""The reachable states of a system and their steps, packed and explored on demand."""
 
 from bisect import bisect_right
 from collections.abc import Callable
@@ -41,15 +41,15 @@ from fsm.machine.traversal import Explored, LimitError
 S = TypeVar("S", bound=np.generic)
 
 WINDOW: Final = 1 << 16
-"""Most states and steps per call of compiled code, so that an interruption is handled within a fraction of a second."""
+"""Maximum number of states and steps per call of compiled code, so that interrupts are handled without delay."""
 
 MOST_KEPT: Final = 1 << 19
-"""Most steps that are kept; they belong to the states met first.  All other steps are computed again when needed."""
+"""Maximum number of steps to keep, which are those of the first states.  All others are recomputed when needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """A step without its states: the row of its event, the name of its way, replies and outputs."""
+    """A step minus its source and target states: the event's row, the outcome name, the replies and the outputs."""
 
     row: int
     name: str
@@ -58,15 +58,15 @@ class Label:
 
 
 class PackedGraph:
-    """The states of *table*, breadth-first in the model's order, and their steps; raises ``TooWideError``."""
+    """The states of *table* and their steps, breadth-first in model order.  Raise ``TooWideError`` for wide states."""
 
     def __init__(self, table: SystemTable, *, most_kept: int = MOST_KEPT, window: int = WINDOW) -> None:
         self.table = table
         self.vector = StateVector(table)
         self.labels: list[Label | None] = []
-        """Labels by the number of their chain; ``None`` for a chain that is incomplete."""
+        """Maps chain numbers to labels, or to ``None`` for incomplete chains."""
         self.known: dict[tuple[str, ...], object] = {}
-        """Data that claims derive from the labels, by the error codes that they distinguish."""
+        """Maps distinguished error codes to data that claims derive from the labels."""
         self._writing = Writing(table, self.vector)
         self.program = self._writing.program
         self._chains = no_chains(1 << 10)
@@ -86,7 +86,7 @@ class PackedGraph:
         self._over = False
         self._passed: list[tuple[int, int]] = []
         self._degrees: list[NDArray[np.uint32]] = []
-        """Numbers of steps of the states, if these are representatives."""
+        """The number of steps of each state, recorded only for representatives."""
 
     @property
     def met(self) -> int:
@@ -117,7 +117,7 @@ class PackedGraph:
         return self.vector.unpacked(self._visited.states[state * width : (state + 1) * width])
 
     def counts(self, limit: Limit) -> Counts:
-        """Return the size of everything that can be reached; raises :class:`LimitError` beyond *limit* states."""
+        """Return the size of the reachable graph.  Raise :class:`LimitError` if it has more than *limit* states."""
         while self.met <= limit.states and self.expand(lambda: limit.watch(covered(self.progress))):
             pass
         if self.met > limit.states:
@@ -130,20 +130,20 @@ class PackedGraph:
         return Counts(states=self.met, transitions=int(self.progress[STEPS]), depth=depth)
 
     def locals_of(self, digit: int) -> set[int]:
-        """Return the states that the copy *digit* reaches, after completing the exploration."""
-        while self.expand():  # the search may have been made by other means
+        """Explore the whole graph and return the reachable states of copy number *digit*."""
+        while self.expand():  # an earlier search may not have explored the packed graph
             pass
         words, at = self.states.reshape(self.met, self.vector.width), self.vector.fields[digit]
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
 
     def within(self, states: int, steps: int) -> bool:
-        """Check whether at most this many *states* and *steps* can be reached."""
+        """Check whether at most this many *states* and *steps* are reachable."""
         while self.met <= states and self.expand():
             pass
         return self.met <= states and int(self.progress[STEPS]) <= steps
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
-        """Explore until the number of steps has doubled or *watch* raises; return whether there may be more."""
+        """Explore until the number of steps has doubled or *watch* raises.  Return whether there may be more."""
         end = 2 * int(self.progress[STEPS])
         watch()
         while self.further() and self.progress[STEPS] < end:
@@ -151,7 +151,7 @@ class PackedGraph:
         return not self._over
 
     def further(self) -> bool:
-        """Explore as many steps as the window has room for; return whether there may be more."""
+        """Explore as many steps as the window has room for.  Return whether there may be more to explore."""
         while not self._over:
             before = self.progress.copy()
             answer = explore(self._expansion, self._visited, self.window, self.progress, self._ahead, self.vector.shape)
@@ -172,7 +172,7 @@ class PackedGraph:
         return not self._over
 
     def path(self, state: int) -> list[int]:
-        """Return the states of a shortest path to *state*, which is the last of them."""
+        """Return the states on a shortest path to *state*, ending with *state* itself."""
         found = [state]
         while state:
             _, first = self._passed[bisect_right(self._passed, state, key=itemgetter(0)) - 1]
@@ -181,7 +181,7 @@ class PackedGraph:
         return found[::-1]
 
     def _keep(self) -> None:
-        """Keep the steps in the window if there is room and all steps before them were kept."""
+        """Keep the steps in the window if there is room and all earlier steps were kept."""
         state, until = int(self.progress[RECENT]), int(self.progress[UNTIL])
         first, to, labels = self.window
         count = int(first[until - state])
@@ -254,14 +254,14 @@ def covered(progress: Numbers) -> Explored:
 
 
 def no_steps(states: int, steps: int) -> Steps:
-    """Return empty arrays for this number of *states* and *steps*."""
+    """Return empty arrays with room for this many *states* and *steps*."""
     return Steps(
         first=np.zeros(states + 1, np.uint32), to=np.zeros(steps, np.uint32), labels=np.zeros(steps, np.uint32)
     )
 
 
 def _grown(array: NDArray[S], size: int) -> NDArray[S]:
-    """*array* with room for *size* items; the system moves a large array without copying it."""
+    """Resize *array* to at least *size* items.  The system can move a large array without copying it."""
     if size > len(array):
         array.resize(size, refcheck=False)
     return array

@@ -1,7 +1,7 @@
-"""The joint events of a system, compiled to arrays of numbers.
+"""Compile the joint events of a system to arrays of integers.
 
-They are the moves of :attr:`fsm.machine.product.SystemTable.joint`, which the plain search takes one by one, in the
-same order, each with the options from the table of its part.
+These encode the moves of :attr:`fsm.machine.product.SystemTable.joint` in the order in which the uncompiled search
+takes them, each with the options from the table of its part.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,11 +20,11 @@ from fsm.machine.traversal import Numbering
 
 BITS: Final = 64
 WIDEST: Final = 3
-"""Most machine words of a packed state."""
+"""Maximum number of machine words in a packed state."""
 
 
 MOST_REMEMBERED: Final = 1 << 12
-"""Most combined states of the copies that an event depends on, if its outcomes are remembered."""
+"""Maximum number of combined states of the copies that an event depends on for its outcomes to be memoised."""
 
 
 class TooWideError(Exception):
@@ -33,7 +33,7 @@ class TooWideError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """Place of one copy's state: the ``word``, and the bits in it."""
+    """Location of one copy's state: the ``word``, and the bits in it."""
 
     word: int
     shift: int
@@ -41,7 +41,7 @@ class Field:
 
 
 class StateVector:
-    """The field of each copy in the cone of *table*; raises :class:`TooWideError` if they need too many words.
+    """The bit field of each copy in the cone of *table*.  Raise :class:`TooWideError` if they need too many words.
 
     >>> from fsm.language.library import load_system
     >>> vector = StateVector(SystemTable(load_system("node"), cone=frozenset({0, 1})))
@@ -74,7 +74,7 @@ class StateVector:
         return np.array(words, np.uint64)
 
     def bare(self, words: Words) -> Words:
-        """Return the *words* of states, without the calls in progress."""
+        """Return the states in *words* without their calls in progress."""
         found = words.reshape(-1, self.width).copy()
         for digit, table in self._timed.items():
             at = self.fields[digit]
@@ -94,7 +94,7 @@ class StateVector:
 def first_test(
     condition: Condition, of_atom: Callable[[Atom, int, int], int], yes: int = ACCEPTED, no: int = REJECTED
 ) -> int:
-    """Return the first test of *condition*, which leads to *yes* or *no*; ``of_atom(atom, yes, no)`` makes one."""
+    """Return the first test of *condition*, which leads to *yes* or *no*.  ``of_atom(atom, yes, no)`` adds a test."""
     match condition:
         case Not(of=inner):
             return first_test(inner, of_atom, no, yes)
@@ -111,7 +111,7 @@ def first_test(
 
 
 class Tests:
-    """Conditions on packed states, as tests that lead from one to another."""
+    """Compiles conditions on packed states to tests, each of which says which test comes next."""
 
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._table = table
@@ -122,7 +122,7 @@ class Tests:
         self._known: dict[int, tuple[Condition, int]] = {}
 
     def of(self, condition: Condition | None) -> int:
-        """Return the first test of *condition*; ACCEPTED if nothing has to be tested."""
+        """Return the first test of *condition*, or ACCEPTED if nothing has to be tested."""
         condition = self._table.tested(condition)
         if condition is None:
             return ACCEPTED
@@ -132,7 +132,7 @@ class Tests:
         return known[1]
 
     def atom(self, condition: Atom, yes: int = ACCEPTED, no: int = REJECTED) -> int:
-        """Return the first test of a *condition* on the states of copies in the cone."""
+        """Return the first test of *condition*, an atom about the states of copies in the cone."""
         if not isinstance(condition, At):
             raise TypeError(f"{condition} is not about the states of parts")
         for digit in reversed(condition.copies):
@@ -141,7 +141,7 @@ class Tests:
         return yes if condition.every else no
 
     def busy(self, no: int = REJECTED) -> int:
-        """Return the first test of whether calls are in progress; *no* if no call takes time."""
+        """Return the first test of whether calls are in progress, or *no* if no call takes time."""
         for digit, part in self._table.timed.items():
             each, first = self._vector.fields[digit], len(self.members)
             self.members += [not part.idle(local) for local in range(len(part.states))]
@@ -162,13 +162,13 @@ class Tests:
 
 
 class Writing:
-    """The program of *table*, and the names that its numbers stand for."""
+    """Encodes *table* as a program and keeps the names that its numbers stand for."""
 
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._vector = vector
         self._tests = Tests(table, vector)
         self.names: Numbering[tuple[int, str]] = Numbering()
-        """Rows of events, each with the name of a way."""
+        """Pairs of an event's row and the name of one of its outcomes."""
         self.outputs: Numbering[str] = Numbering()
         self.replies: Numbering[tuple[str, ...]] = Numbering()
         self._paths: list[tuple[int, ...]] = []
@@ -180,7 +180,7 @@ class Writing:
         self._kept: list[int] = []
         self._known: dict[tuple[object, ...], tuple[int, bool, bool]] = {}
         self.memo = MEMO
-        """End of the table in a memo of outcomes."""
+        """Index of the end of the table in a memo of outcomes."""
         events = [self._event(row, each) for row, each in enumerate(table.joint)]
         self.program = Program(
             tests=array(self._tests.rows, 6),
@@ -203,7 +203,7 @@ class Writing:
         return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
 
     def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
-        """Range of the copies that *event* concerns, bits of all others, and place in the memo, -1 if it has none."""
+        """Return the range of *event* in ``reads``, its start in ``kept``, and its place in the memo or -1."""
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
@@ -218,7 +218,7 @@ class Writing:
         return first, len(self._reads), kept, place
 
     def _path(self, row: int, path: JointPath) -> bool:
-        """Write the moves of *path*; return whether two runs of them may have the same outcome."""
+        """Encode the moves of *path*.  Return whether two runs through them may have the same outcome."""
         first = len(self._moves)
         alike, branched = False, set[int]()
         for move in path.moves:
@@ -234,7 +234,7 @@ class Writing:
         return alike
 
     def _options_of(self, move: JointMove) -> tuple[int, bool, bool]:
-        """First cell of *move*; whether it has several options in any state; whether two lead to the same state."""
+        """Return the first cell of *move*, whether any state has several options, and whether two lead to one state."""
         if (known := self._known.get(move.key)) is not None:
             return known
         first, most, same = len(self._cells), 0, False

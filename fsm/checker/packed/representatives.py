@@ -1,6 +1,6 @@
-"""Representatives of packed states that differ only by exchanging interchangeable copies.
+"""Choose representatives among packed states that differ only by exchanging interchangeable copies.
 
-The compiled counterpart of :meth:`fsm.machine.product.symmetry.Orbits.representative`.
+This is the compiled counterpart of :meth:`fsm.machine.product.symmetry.Orbits.representative`.
 """
 
 from itertools import islice, pairwise
@@ -15,9 +15,10 @@ from fsm.machine.product.symmetry import Orbits
 
 
 def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
-    """Return the *orbits* as numbers.
+    """Encode *orbits* as integers.
 
-    First the number of groups; for each, the numbers of members and of fields, and each field's word, shift, mask.
+    The number of groups comes first.  For each group, the array has the number of members, the number of fields of a
+    member, and the word, shift and mask of each field.
     """
     groups = orbits.groups if orbits else ()
     found = [len(groups)]
@@ -31,9 +32,9 @@ def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
 
 
 def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
-    """Return how many states these representatives stand for, and how many steps those states have.
+    """Return the number of states that the representatives stand for, and the number of steps of those states.
 
-    *words* are the states of the representatives, *degrees* the number of steps of each.
+    *words* holds the states of the representatives, and *degrees* the number of steps of each.
     """
 
     def locals_(digit: int) -> Words:
@@ -57,7 +58,7 @@ def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray
 
 @lean_inner
 def represent(orbits: Numbers, words: Words, at: Number) -> None:
-    """Sort the members of each group in the state that begins *at* this place of *words*."""
+    """Sort the members of each group in the state that begins at index *at* of *words*."""
     place: Number = 1
     for _ in range(orbits[0]):
         size = 3 * orbits[place + 1]

@@ -1,4 +1,4 @@
-"""Sequences of conditions on a packed graph: the searches of :mod:`fsm.checker.safety`, by compiled code."""
+"""Compiled counterpart of :mod:`fsm.checker.safety`: search a packed graph for sequences of conditions."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, TypeAlias
@@ -20,23 +20,23 @@ from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import LimitError
 
 CHUNK: Final = 1 << 20
-"""Most steps per call of compiled code, so that an interruption is handled within a fraction of a second."""
+"""Maximum number of steps per call of compiled code, so that interrupts are handled without delay."""
 
 PackedNode: TypeAlias = tuple[Locals, int]
-"""The states of the copies, and the state of the automaton."""
+"""The states of the copies and the state of the automaton."""
 
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 def first_node(start: int, size: int) -> Nodes:
-    """Return the first node, in which the automaton, which has *size* states, is in state *start*."""
+    """Return arrays with only the first node, for an automaton of *size* states that begins in *start*."""
     nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
     nodes.seen[start] = True
     return nodes
 
 
 def more_nodes(before: Nodes, met: int, size: int) -> Nodes:
-    """Return the nodes *before*, of which *met* were met, with room for *size*."""
+    """Copy the *met* nodes in *before* to arrays with room for *size* nodes."""
     nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
     for old, new, known in zip(before, nodes, (met, met, len(before.seen)), strict=True):
         new[:known] = old[:known]
@@ -92,7 +92,7 @@ class PackedSearch:
         self._nodes = more_nodes(self._nodes, int(self._progress[MET]), self._graph.met * self._size)
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """Return the nodes of a shortest run, except the last, or ``None``.  Raises :class:`LimitError`."""
+        """Return the nodes of a shortest run except the last, or ``None``.  Raise :class:`LimitError`."""
         graph = self._graph
 
         def watch() -> None:
@@ -113,11 +113,11 @@ class PackedSearch:
                     return None
 
     def counts(self, path: Sequence[PackedNode] | None) -> Counts:
-        """Return the size of the search that found the *path*."""
+        """Return the size of the search that found *path*, or of one that found nothing if *path* is ``None``."""
         return _counts(self._progress, path)
 
     def met(self, automaton: int) -> bool:
-        """Check whether a node with this state of the *automaton* was met."""
+        """Check whether any node with this state of the *automaton* was met."""
         return bool((self._nodes.nodes[: self._progress[MET]] % self._size == automaton).any())
 
     def _path(self) -> Iterator[PackedNode]:
@@ -143,7 +143,7 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch | PackedScan:
-    """Return a search for a run through *conditions*, which *until* resets; *start* of them have held already."""
+    """Return a search for a run through *conditions*, which *until* resets.  The first *start* of them have held."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
     automaton = Automaton(tests=tests.tests, conditions=first, until=tests.first[-1] if until else NEVER)
@@ -153,7 +153,7 @@ def through(
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
-    """Search for a call of *event* with an effect, right after one that replied ok and after which *once* held."""
+    """Return a search for a call of *event* with an effect, right after one that replied ok and made *once* hold."""
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
     automaton = Automaton(tests=tests.tests, conditions=np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)

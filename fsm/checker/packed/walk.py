@@ -1,4 +1,4 @@
-"""The product of a packed graph with the automaton of a sequence, searched breadth first."""
+"""Breadth-first search of the product of a packed graph with the automaton of a sequence."""
 
 from typing import Final, NamedTuple
 
@@ -26,27 +26,27 @@ from fsm.compiled import Number, Numbers, lean, lean_inner
 FOUND: Final = 4
 TOO_MANY: Final = 5
 UNKNOWN: Final = 6
-"""Further reasons why a part of a search ended: success, the limit, or a state whose steps are not known yet."""
+"""Further reasons why part of a search ended: success, the limit, or a state whose steps are not known yet."""
 
 ALL_HELD: Final = -1
 NEVER: Final = -3
-"""In place of a number of conditions: all have held; in place of a first test: there is no such condition."""
+"""Special values: all conditions have held, and there is no condition to test."""
 
 ONE: Final = np.uint64(1)
 
 BUSY_BIT: Final = 29
-"""The bit of states with calls in progress, if a claim depends on it; the bits below are for atoms."""
+"""Bit set for states with calls in progress, if a claim depends on them.  The lower bits are for atoms."""
 
 BUSY: Final = np.uint64(1 << BUSY_BIT)
 
 
 class Facts(NamedTuple):
-    """Facts about instants, a bit for each atom.
+    """Facts about instants, with one bit per atom.
 
-    Facts are known for the states ``after`` and ``before``, for a step that ``moved``, and for its label.  The instants
-    of label ``n`` are ``instants`` from ``first[n]`` on: ``outputs[n]`` of them for each of its ``replies[n]`` replies.
-    ``before`` is empty if no atom is about states before.  ``bare`` are the states without the calls in progress, if
-    these are needed and calls take time.
+    The facts of a step are those ``after`` for its target, those ``before`` for its source, and ``moved`` if it changes
+    the state.  ``before`` is empty if no atom needs it.  The facts about the instants of label ``n`` begin at
+    ``first[n]`` in ``instants``: ``outputs[n]`` of them for each of its ``replies[n]`` replies.  ``bare`` holds the
+    states without calls in progress if calls take time and a claim needs these states.
     """
 
     after: NDArray[np.uint32]
@@ -60,17 +60,17 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """``tests`` of a bit, with the next test if it is set, and if not; ``conditions`` and ``until`` are first tests."""
+    """The automaton of a sequence: bit tests, and the first tests of its ``conditions`` and of ``until``."""
 
-    tests: Numbers
+    tests: Numbers  # rows of bit, next test if it is set, next test if it is not
     conditions: Numbers
     until: Number
 
 
 class Nodes(NamedTuple):
-    """Nodes in the order in which they were met, and the places of their ``parents``.
+    """Nodes in the order in which they were met, and the indices of their ``parents``.
 
-    A node is a state times the number of conditions, plus the number of conditions that have held.
+    A node is encoded as its state times the number of conditions, plus the number of conditions that have held.
     """
 
     nodes: NDArray[np.uint32]
@@ -88,7 +88,7 @@ def mark(
     count: Number,
     facts: NDArray[np.uint32],
 ) -> None:
-    """Set the bits of the *tests* that each state from *done* to *count* passes; rows are first test and bit."""
+    """Set the bits of the *tests* that each state from *done* to *count* passes.  Their rows are first test and bit."""
     for state in range(done, count):
         found = np.uint32(0)
         for test in range(tests.shape[0]):
@@ -99,7 +99,7 @@ def mark(
 
 @lean_inner
 def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
-    """Check whether *facts* pass the *test*."""
+    """Check whether *facts* pass *test*."""
     while test >= 0:
         test = tests[test, 1] if facts >> np.uint64(tests[test, 0]) & ONE else tests[test, 2]
     return test == ACCEPTED
@@ -107,7 +107,7 @@ def true(tests: Numbers, test: Number, facts: np.uint64) -> bool:
 
 @lean_inner
 def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
-    """Return what holds at all instants of a step from *state* *to* another."""
+    """Return the facts that hold at all instants of a step from *state* to *to*."""
     before = facts.before[state] if facts.before.shape[0] else np.uint32(0)
     base = np.uint64(before | facts.after[to])
     return base | facts.moved if to != state and _differ(facts.bare, state, to) else base
@@ -115,7 +115,7 @@ def held_by_all(facts: Facts, state: Number, to: Number) -> np.uint64:
 
 @lean_inner
 def _differ(bare: Words, state: Number, to: Number) -> bool:
-    """Check whether two states differ in more than calls in progress; *bare* begins with the words per state."""
+    """Check whether two states differ in more than calls in progress.  ``bare[0]`` is the number of words per state."""
     if not bare.shape[0]:
         return True
     width = np.int64(bare[0])
@@ -129,7 +129,7 @@ def _differ(bare: Words, state: Number, to: Number) -> bool:
 def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, at: Number, count: Number) -> Number:
     """Return how many conditions have held after *count* more instants.
 
-    The facts of these instants begin *at* this place; *base* are the facts of all of them.
+    The facts of these instants begin at index *at*.  *base* holds the facts common to all of them.
     """
     conditions = automaton.conditions
     last = conditions.shape[0] - 1
@@ -146,7 +146,7 @@ def advanced(automaton: Automaton, held: Number, base: np.uint64, facts: Facts, 
 
 @lean_inner
 def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit: Number) -> Number:
-    """Enter the node *following*, to which an edge leads from *node*."""
+    """Count an edge from *node* to *following*, and add *following* if it is new."""
     progress[STEPS] += 1
     if nodes.seen[following]:
         return MORE
@@ -169,11 +169,11 @@ def called_twice(
     last: np.uint64,
     limit: Number,
 ) -> Number:
-    """Take an *edge* of a search for two calls in a row.
+    """Take *edge* in a search for two calls in a row.
 
-    A node is twice a state, plus one if the first call led there.  In the facts of the *last* instant, the three bits
-    above ``moved`` tell whether it belongs to that call, whether the call replied ok, and whether it has outputs;
-    ``until`` is a condition on the first call.  :data:`BUSY` is set if calls are in progress.
+    A node is encoded as twice its state, plus one if the first call led there.  *last* holds the facts of the step's
+    last instant.  Its three bits above ``moved`` say whether the step is a call, whether it replied ok, and whether it
+    has outputs.  ``until`` is a condition on the first call.  :data:`BUSY` is set if calls are in progress.
     """
     node, second, to = edge
     calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
@@ -200,7 +200,7 @@ def called_twice(
 def steps_of(
     expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
-    """Return the array of targets and the array of labels, and the range in them of the steps of *state*."""
+    """Return the arrays of targets and labels, and the range in them of the steps of *state*."""
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
     if explored[RECENT] <= state < explored[UNTIL]:
@@ -224,7 +224,7 @@ def scan(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Like :func:`walk`, for a single condition: the product is the graph itself."""
+    """Like :func:`walk`, but for a single condition, for which the product is the graph itself."""
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -270,9 +270,9 @@ def walk(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Search for *most* more edges, as far as the graph is *explored*.
+    """Search about *most* more edges within the part of the graph that has been *explored*.
 
-    *progress* is the progress of the product, whose states are *nodes*.  If the automaton has no conditions, the search
+    *progress* is the progress in the product, whose states are *nodes*.  If the automaton has no conditions, the search
     is for two calls in a row.
     """
     size = automaton.conditions.shape[0]

@@ -1,1 +1,1 @@
-"""Systems under test that are processes of their own."""
+"""Systems under test that run in a separate process."""

@@ -1,7 +1,8 @@
-"""A SUT that is a child process in any language: a request is one line of JSON, and so is its answer.
+"""A SUT that is a child process, written in any language. Each request and each answer is one line of JSON.
 
-``docs/reference/exec-protocol.md`` describes the protocol. A :class:`~fsm.sut.BrokenError` states the request, the
-answer, and what would have been right; the child is then ended, and the next reset starts it again.
+``docs/reference/exec-protocol.md`` describes the protocol. If the child violates it, the child is terminated
+and :class:`~fsm.sut.BrokenError` is raised with the request, the answer and what was expected. The next reset starts
+the child again.
 """
 
 from __future__ import annotations
@@ -25,19 +26,19 @@ from fsm.sut import BrokenError, UnsupportedError, drained
 VERSION: Final = 1
 
 TIMEOUT: Final = 5.0
-"""Seconds that an answer may take."""
+"""Default number of seconds to wait for an answer."""
 
 START: Final = 30.0
-"""Seconds that a child may take to greet."""
+"""Default number of seconds to wait for the greeting."""
 
 GRACE: Final = 2.0
-"""Seconds that a child has to end by itself."""
+"""Default number of seconds that a child has to exit by itself."""
 
 Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The answer to an event during which the child ends; without ``shows``, the next process is asked for it."""
+    """The answer that a child gives by exiting during an event. If ``shows`` is missing, the next process is asked."""
 
     reply: str = ""
     shows: str | None = None
@@ -45,7 +46,7 @@ class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line of a child: protocol version, optional abilities, and what the end of the process means."""
+    """The first line from a child: protocol version, optional abilities, and what the exit of the process means."""
 
     fsm: int
     can: frozenset[Ability] = frozenset()
@@ -53,7 +54,7 @@ class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One request to a child, with its parameters; ``id`` is set when it is sent."""
+    """A request to a child. ``id`` is set when the request is sent."""
 
     id: int = 0
     reset: bool = False
@@ -72,7 +73,7 @@ class ChildRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
 
 
 class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An answer of a child; everything except ``id`` may be left out."""
+    """A child's answer. Every field except ``id`` is optional."""
 
     id: int
     reply: str | None = None
@@ -86,11 +87,11 @@ class ChildAnswer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
 def child(
     command: str | Sequence[str], *, timeout: float = TIMEOUT, start: float = START, grace: float = GRACE
 ) -> Child:
-    """Start *command* and return it as a SUT, with the abilities that its greeting lists.
+    """Start *command* and return it as a SUT with the abilities listed in its greeting.
 
-    A text is split as a shell would split it, but no shell runs it. The command has *start* seconds to greet, *timeout*
-    seconds for each answer, and *grace* seconds to end by itself. Raises :class:`OSError` if there is no such command,
-    and :class:`BrokenError` if it does not greet.
+    A string is split into words as a shell would do it, but is not run by a shell. The command has *start* seconds to
+    send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself. Raise :class:`OSError`
+    if there is no such command, and :class:`BrokenError` if it does not send a greeting.
 
     >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -114,11 +115,12 @@ def child(
 
 
 class Talk:
-    """Requests to *command* and its answers; the command is started if it is not running.
+    """Sends requests to *command* and reads its answers. The command is started if it is not running.
 
-    Several threads may send requests concurrently: one of the waiting threads reads for all. ``shows`` is the state in
-    the last answer, if no other request was in progress meanwhile. ``outputs`` are the outputs not taken yet,
-    ``arranged`` the arrangements for the next event. ``died`` is true if the process ended as its answer.
+    Several threads may send requests concurrently. One of the waiting threads reads the answers for all of them.
+    ``shows`` is the state in the last answer, or ``None`` if another request was in progress at the time. ``outputs``
+    holds the outputs not yet taken, and ``arranged`` the arrangements for the next event. ``died`` is true if the
+    process answered the last request by exiting.
     """
 
     def __init__(self, command: tuple[str, ...], *, timeout: float, start: float, grace: float) -> None:
@@ -144,7 +146,7 @@ class Talk:
             raise
 
     def reset(self) -> None:
-        """Reset the child; if none is running, start one with a new folder first."""
+        """Reset the child. If none is running, first start one with a new folder."""
         if self._process is None and self._broken != _CLOSED:
             self._folder.close()
             self._folder = ScratchFolder()
@@ -153,7 +155,7 @@ class Talk:
         self.outputs.clear()
 
     def restart(self, *before: ChildRequest) -> None:
-        """Start a new process on the last one's folder; send it the requests *before*, then that to restart."""
+        """Start a new process with the same folder, and send it the requests in *before* and a restart request."""
         if self._process is not None:
             self._process.end(gently=False)
         self._greeted()
@@ -182,7 +184,7 @@ class Talk:
                 raise self._breaks(str(error), line, right=error.right or _RIGHT) from None
             except BrokenError:
                 raise
-            except BaseException:  # interrupted: the next line would be the answer to this request
+            except BaseException:  # after an interruption, the next line would be the answer to this request
                 self._breaks("was interrupted", line)
                 raise
             if request.arrange:
@@ -194,7 +196,7 @@ class Talk:
             return answer
 
     def _awaited(self, process: Process, asked: ChildRequest) -> ChildAnswer:
-        """Return the answer to *asked*; lines read meanwhile may answer other threads."""
+        """Return the answer to *asked*. Lines read in the meantime may answer requests of other threads."""
         waiting = self._waiting
         while (answer := waiting.get(asked.id)) is None:
             if waiting is not self._waiting:
@@ -234,7 +236,7 @@ class Talk:
         return answer
 
     def _death(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
-        """Return the answer that the end of the process means for *request*, or raise *broken* if it means none."""
+        """Return the answer that the process gave by exiting, or raise *broken* if that is no answer to *request*."""
         if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
             self.died = True
             return ChildAnswer(id=request.id)
@@ -278,7 +280,7 @@ class Talk:
         self.greeting = greeting
 
     def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
-        """End the process and return the error about its *problem*, with what would have been *right*."""
+        """End the process. Return an error that describes the *problem* and what would have been *right*."""
         process, self._process = self._process, None
         self._waiting = {}
         errors = ""
@@ -292,9 +294,10 @@ class Talk:
 
 
 class Child:
-    """A child process as a SUT; a method is ``None`` if the child lacks its ability, so the protocol check fails.
+    """A child process as a SUT.
 
-    Several threads may call it concurrently if it can answer requests in parallel.
+    A method is ``None`` if the child lacks its ability, so that ``isinstance`` checks for its protocol fail. Several
+    threads may call the methods concurrently if the child can answer requests in parallel.
     """
 
     def __init__(self, talk: Talk) -> None:
@@ -307,7 +310,7 @@ class Child:
         return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
-        """Return the state in the last answer, or ask for it if that answer had none."""
+        """Return the state from the last answer, or ask for it if that answer had none."""
         if self._talk.shows is None:
             return self._talk.ask(ChildRequest(shows=True)).shows or ""
         return self._talk.shows

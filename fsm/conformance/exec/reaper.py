@@ -1,10 +1,11 @@
-"""A process between fsm and a command that leaves no process of the command behind.
+"""A process between fsm and a command that makes sure that no process of the command is left behind.
 
-It runs on its own, as ``python -c TEXT PARENT GRACE COMMAND...``, and imports no other module of fsm. A process group
-would not be enough, because a process that makes a group of its own leaves it. On Linux, a *subreaper* becomes the
-parent of every descendant whose own parent is gone, so that it loses none.
+It is run as ``python -c TEXT PARENT GRACE COMMAND...`` and imports no other fsm module. A process group would not be
+enough, because a process can leave it by creating a group of its own. On Linux, a *subreaper* becomes the parent of
+every orphaned descendant, so it does not lose track of any.
 
-It ends when the command ends, with the same exit code or signal; when it receives SIGTERM; and when PARENT is gone.
+The reaper exits when the command does, with the same exit code or signal. It also exits when it receives SIGTERM or
+when the process PARENT is gone.
 """
 
 import ctypes
@@ -22,13 +23,13 @@ SUBREAPER: Final = 36
 """Options of ``prctl(2)``."""
 
 LOOK: Final = 0.1
-"""Seconds between two checks that PARENT still exists."""
+"""Number of seconds between checks that PARENT still exists."""
 
 PATIENCE: Final = 5.0
-"""Seconds within which a killed process must be gone."""
+"""Number of seconds to wait for killed processes to be gone."""
 
 REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that ask the reaper to end."""
+"""Signals that ask the reaper to exit."""
 
 
 def control(option: int, value: int) -> None:
@@ -38,15 +39,15 @@ def control(option: int, value: int) -> None:
 
 
 def start(command: list[str]) -> int:
-    """Start *command* as the leader of its own session; return its process id."""
+    """Start *command* as the leader of a new session. Return its process id."""
     child = os.fork()
     if child:
         return child
     try:
         os.setsid()
-        control(PDEATHSIG, signal.SIGKILL)  # for when its reaper is killed
+        control(PDEATHSIG, signal.SIGKILL)  # in case its reaper is killed
         for each in (signal.SIGPIPE, signal.SIGXFSZ):
-            signal.signal(each, signal.SIG_DFL)  # Python ignores them
+            signal.signal(each, signal.SIG_DFL)  # Python ignores these, and the command would inherit that
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
         os.execvp(command[0], command)  # noqa: S606  (a shell would be one more process, and parse the words again)
     except OSError as error:
@@ -56,7 +57,7 @@ def start(command: list[str]) -> int:
 
 
 def descendants() -> set[int]:
-    """Return the ids of all descendants of this process that have not ended."""
+    """Return the process ids of all live descendants of this process."""
     parents = {}
     for each in Path("/proc").iterdir():
         if each.name.isdecimal():
@@ -71,7 +72,7 @@ def descendants() -> set[int]:
 
 
 def reap(child: int, status: int | None) -> tuple[bool, int | None]:
-    """Reap ended processes; return whether any process is left, and the *status* of *child* if it has ended."""
+    """Reap exited processes. Return whether any process is left, and the *status* of *child* if it has exited."""
     with suppress(ChildProcessError):
         while True:
             ended, how = os.waitpid(-1, os.WNOHANG)
@@ -83,7 +84,7 @@ def reap(child: int, status: int | None) -> tuple[bool, int | None]:
 
 
 def end(child: int, status: int | None, grace: float) -> int | None:
-    """Ask *child* and its group to end, and kill what is left after *grace* seconds; return *child*'s status."""
+    """Give *child* and its group *grace* seconds to exit, kill all that is left, and return the status of *child*."""
     if status is None:
         with suppress(OSError):
             os.killpg(child, signal.SIGTERM)
@@ -101,7 +102,7 @@ def end(child: int, status: int | None, grace: float) -> int | None:
 
 
 def leave(status: int | None) -> NoReturn:
-    """End this process in the same way as the command."""
+    """Exit with the exit code or signal of the command."""
     number = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
     if number:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -113,7 +114,10 @@ def leave(status: int | None) -> NoReturn:
 
 
 def main(parent: int, grace: float, command: list[str]) -> NoReturn:
-    """Run *command* until it ends, *parent* is gone or a signal asks, under two reapers: it may kill one of them."""
+    """Run *command* until it exits, *parent* is gone, or a signal asks this process to exit.
+
+    Two reapers run, one below the other, because the command may kill its own parent.
+    """
     signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
     outer = os.getpid()
@@ -124,7 +128,7 @@ def main(parent: int, grace: float, command: list[str]) -> NoReturn:
         parent, child = outer, start(command)
     nothing = os.open(os.devnull, os.O_RDWR)
     for each in range(3):
-        os.dup2(nothing, each)  # the pipes must have no other holder, or nobody sees an end of file
+        os.dup2(nothing, each)  # close the pipes here; otherwise their readers would never see end of file
     status = None
     while status is None and os.getppid() == parent:
         received = signal.sigtimedwait({*REQUESTS, signal.SIGCHLD}, LOOK)

@@ -1,4 +1,4 @@
-"""A command that exchanges lines with fsm: every exchange has a time limit, and no process is left in the end."""
+"""A command that exchanges lines with fsm. Each exchange has a time limit, and no process is left behind."""
 
 import os
 import select
@@ -12,24 +12,24 @@ from importlib.resources import files
 from typing import Final
 
 LONGEST: Final = 1 << 20
-"""The most bytes of a line."""
+"""Maximum length of a line in bytes."""
 
 KEPT: Final = 5
-"""Lines of standard error to keep: the last ones, and the first of a Go panic, which many lines follow."""
+"""Number of lines to keep from the end of standard error. The first line of a Go panic is kept as well."""
 
 _PANICS: Final = ("panic:", "fatal error:")
 
 SHOWN: Final = 200
-"""Characters to keep of such a line."""
+"""Maximum number of characters to keep of a line of standard error, or to show of any line."""
 
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"
-"""The environment variable with the folder for files of a command that survive its process."""
+"""Environment variable that names the folder for files that are to survive the command's process."""
 
 
 class TalkError(Exception):
-    """The command breaks the protocol; the text continues its name, as in *does not answer*."""
+    """The command breaks the protocol. The message follows the command's name, as in *does not answer*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -37,14 +37,14 @@ class TalkError(Exception):
 
 
 class EndedError(TalkError):
-    """The command has ended."""
+    """The command has exited."""
 
 
 class Process:
-    """A running *command*, under its own reaper (:mod:`fsm.conformance.exec.reaper`).
+    """A *command* running under its own reaper (:mod:`fsm.conformance.exec.reaper`).
 
-    It inherits the file descriptors *passed*, under the same numbers. Raises :class:`OSError` if the reaper cannot be
-    started.
+    It inherits the file descriptors in *passed*, which keep their numbers. Raise :class:`OSError` if the reaper cannot
+    be started.
 
     >>> cat = Process(["cat"], grace=1.0)
     >>> cat.write(b"hello\\n", timeout=5.0)
@@ -82,9 +82,9 @@ class Process:
         self._error = b""
 
     def write(self, line: bytes, *, timeout: float) -> None:
-        """Send *line*, which must end in a line feed."""
+        """Send *line*, which must end with a newline."""
         until = time.monotonic() + timeout
-        poll = select.poll()  # not self._poll, with which another thread may be reading
+        poll = select.poll()  # not self._poll, because another thread may be using that to read
         poll.register(self._in, select.POLLOUT)
         while line:
             if not poll.poll(max(0.0, until - time.monotonic()) * 1000):
@@ -94,10 +94,10 @@ class Process:
             except BlockingIOError:
                 pass
             except BrokenPipeError:
-                return  # read() reports what the command wrote before, or how it ended
+                return  # read() will report what the command wrote first or how it ended
 
     def read(self, *, timeout: float) -> bytes:
-        """Return the next line of standard output; raise :class:`TalkError` if none comes within *timeout* seconds."""
+        """Return the next line of standard output. Raise :class:`TalkError` if none comes within *timeout* seconds."""
         until = time.monotonic() + timeout
         while (found := self._buffer.find(b"\n", self._looked)) < 0:
             self._looked = len(self._buffer)
@@ -117,7 +117,7 @@ class Process:
         return line
 
     def _more(self, file: int) -> bool:
-        """Read what is available of standard output or error; return false at the end of the file."""
+        """Read the available data from standard output or standard error. Return false at end of file."""
         try:
             some = os.read(file, AT_ONCE)
         except BlockingIOError:
@@ -141,12 +141,12 @@ class Process:
         return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of standard error, after the one that tells why the command panicked."""
+        """Return the last lines of standard error, preceded by the line that says why the command panicked, if any."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 
     def ended(self) -> str:
-        """Return how the command ended; call this only after it has."""
+        """Describe how the command ended. Call this only after it has ended."""
         code = self._reaper.returncode or 0
         if code >= 0:
             return f"ended with exit code {code}"
@@ -156,10 +156,10 @@ class Process:
             return f"was killed by signal {-code}"
 
     def end(self, *, gently: bool) -> None:
-        """End the command and everything that it has started; may be called again.
+        """End the command and every process that it has started. Further calls do nothing.
 
-        If *gently* is true, its standard input is closed first, and it has the grace period to end. Then it receives
-        SIGTERM and the grace period again; then it is killed.
+        If *gently* is true, the command first has the grace period to exit after its standard input is closed. Then it
+        receives SIGTERM, and it is killed if it does not exit within another grace period.
         """
         reaper = self._reaper
         if reaper.stdin is None or reaper.stdin.closed:
@@ -173,13 +173,13 @@ class Process:
                 reaper.wait()
         finally:
             if reaper.returncode is None:
-                reaper.terminate()  # interrupted: the reaper continues on its own
+                reaper.terminate()  # after an interruption, the reaper finishes on its own
             for each in (reaper.stdout, reaper.stderr):
                 if each is not None:
                     each.close()
 
     def _gone(self, seconds: float) -> bool:
-        """Wait up to *seconds* for the command to end, and discard its output; return whether it ended."""
+        """Wait up to *seconds* for the command to exit, and discard its output. Return whether it exited."""
         until = time.monotonic() + seconds
         poll = select.poll()
         left = {self._out, self._err}
@@ -199,7 +199,7 @@ class Process:
 
 
 def shown(line: bytes) -> str:
-    """Return *line* quoted for a message, shortened.
+    """Return *line* shortened and quoted for use in a message.
 
     >>> shown(b"ab\\x1b" + 300 * b"c")[:16]
     "'ab\\\\x1bccccccccc"

@@ -1,10 +1,11 @@
 """A machine at the level of detail of a drawing: states under their drawn names, and the moves between them.
 
-Several states may be drawn as one; events within it are invisible.  A call that takes time is a move if it leads to a
-state that is drawn differently, whether or not it has ended by then; a drawing may instead show where the call ends.
+Several states may be drawn as one, and events that stay within it are then invisible.  A call that takes time is a move
+if it leads to a state that is drawn differently, whether or not the call has returned by then.  A drawing may instead
+show where the call ends.
 
-An event that leaves the state unchanged is a move only if it has no other outcome.  So a stop that may fail is not an
-arrow from a state to itself, but executing a process in a container is.
+An event that leaves the state unchanged is a move only if it has no other outcome.  For example, a stop that may fail
+is not drawn as an arrow from a state to itself, but executing a process in a container is.
 """
 
 from collections.abc import Collection, Mapping
@@ -16,7 +17,7 @@ from fsm.machine.traversal import closure
 
 
 class Move(NamedTuple):
-    """A move between drawn states; ``source`` is empty for an arrow without a source."""
+    """A move between drawn states.  ``source`` is empty for an arrow without a source."""
 
     source: str
     event: str
@@ -26,7 +27,7 @@ class Move(NamedTuple):
 class Act(NamedTuple):
     """One outcome of an event in one state of the machine, as part of a move.
 
-    If ``named``, drawings have a separate label for it; if ``failed``, its caller gets an error.
+    ``named`` says whether drawings have a separate label for it, and ``failed`` whether the caller gets an error.
     """
 
     state: str
@@ -36,12 +37,13 @@ class Act(NamedTuple):
 
 
 class Abstraction:
-    """*machine* with its states drawn under *names*; a state that is not among them is drawn under its own name.
+    """*machine* with its states drawn under *names*.  A state that is not in *names* is drawn under its own name.
 
-    ``must`` has the moves of a full drawing, in the machine's order, and ``may`` the moves that a drawing can omit.
-    ``shown`` maps each state to its drawn name.  Events in *nowhere* interrupt; they are drawn without a source,
-    because the state before them does not matter.  ``ends`` maps a move that begins a call to the moves that the call
-    may finally make.  ``begun`` has the outcomes that begin a call and stay in the same state, which a loop may show.
+    ``must`` holds the moves of a complete drawing, in the machine's order, and ``may`` the moves that a drawing can
+    omit.  ``shown`` maps each state to its drawn name.  Events in *nowhere* interrupt the machine.  They are drawn
+    without a source because the state before them does not matter.  ``ends`` maps a move that begins a call to the
+    moves with which the call may end.  ``begun`` holds the outcomes that begin a call without changing the state.  A
+    drawing may show them as loops.
 
     >>> from fsm.diagrams.abstraction.drawn_names import proposed
     >>> from fsm.language.library import load
@@ -71,7 +73,7 @@ class Abstraction:
         if not isinstance(cell, Moves | Ignores):
             return
         finals = [end for way in ways for end in _finals(table, row, way)]
-        # Not with a deviation: it may turn an ignored event into a move, but a drawing shows the machine itself.
+        # Ignore deviations here. They may turn an ignored event into a move, but a drawing shows the machine itself.
         stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
         for way in ways:
             key = self._key(row, number, way)
@@ -105,18 +107,18 @@ class Abstraction:
         return (*self.must.get(key, ()), *self.may.get(key, ()))
 
     def omitted(self, act: Act, event: str) -> bool:
-        """Return whether the model lists *act* among what drawings leave out."""
+        """Check whether the model lists *act* among the things that drawings leave out."""
         omission = (self.table.machine.omits or {}).get(event, Omission())
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
     def allows(self, key: Move, outcome: str) -> bool:
-        """Return whether the machine has the move, by *outcome* if one is named."""
+        """Check whether the machine has the move, by *outcome* if one is named."""
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
 def _finals(table: Table, row: Row, way: Way) -> list[Way]:
-    """Return the outcomes by which a call that begins with *way* may end, as far as they are specified."""
+    """Return the specified outcomes with which a call that begins with *way* may end."""
     if not way.begins:
         return [way]
     end = table.end.get(row.index, row.index)

@@ -1,10 +1,10 @@
-"""Names in a drawing, and their meaning in a machine.
+"""Names in a drawing, and what they mean in a machine.
 
-A drawn state is the state of that name or alias, or all states that show it.  A drawn label is an event, by its name,
-its name on the wire or an alias; or one outcome of an event, by an alias of the outcome or as ``event/outcome``.
-Labels along one line are joined by ``then``, so a call drawn in two steps is an outcome with the alias
-``"Create(Run) then Start(Run)"``.  The outputs and marks that ``fsm draw`` adds to a label are understood.  Names match
-exactly: letters, blanks and case.
+A drawn state stands for the state with that name or alias, or for all states that show it.  A drawn label stands for an
+event or for one outcome of an event.  An event is written as its model name, its RPC name or an alias.  An outcome is
+written as one of its aliases or as ``event/outcome``.  Labels along one line are joined by ``then``, so a call drawn in
+two steps is an outcome with the alias ``"Create(Run) then Start(Run)"``.  Outputs and marks that ``fsm draw`` adds to a
+label are recognised.  Names must match exactly, including case and spaces.
 """
 
 import re
@@ -20,7 +20,7 @@ _SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")
 """Separates events that share a label."""
 
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
-"""Words that cannot be mistaken for another part of a drawing."""
+"""Matches names that cannot be mistaken for another part of a drawing."""
 
 _OUTPUTS: Final = " / "
 """Separates an event from its outputs."""
@@ -28,18 +28,18 @@ _OUTPUTS: Final = " / "
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
-"""Additions of pictures to an event: a mark that it is not a state, the end of a call, its error, its outputs."""
+"""What ``fsm draw`` may append to an event: a not-a-state marker, the end of a call, an error, or outputs."""
 
 
 class Meaning(NamedTuple):
-    """The event that a label stands for, and its outcome if the label names one."""
+    """The event that a label stands for, and the outcome if the label names one."""
 
     event: str
     outcome: str = ""
 
 
 class LabelMeanings:
-    """The meaning in *machine* of every label that a drawing may use.
+    """Maps every label that a drawing of *machine* may use to its meaning.
 
     >>> from fsm.language.library import load
     >>> LabelMeanings(load("cri-container")).meant(["StopContainer"])
@@ -58,7 +58,7 @@ class LabelMeanings:
         self._outputs = machine.outputs()
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
-        """Return the meaning of each of *labels*; a label that names several events is split."""
+        """Return the meaning of each of *labels*.  A label that names several events is split."""
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
             several = [label] if self._meaning(label) else parts(self._quiet(label))
@@ -70,7 +70,7 @@ class LabelMeanings:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
     def _quiet(self, label: str) -> str:
-        """Remove the outputs that ``fsm draw`` writes after a slash; commas separate them, as they separate events."""
+        """Remove the outputs that ``fsm draw`` adds after a slash.  Commas separate outputs as well as events."""
         if _OUTPUTS not in label:
             return label
         kept: list[str] = []
@@ -87,7 +87,7 @@ class LabelMeanings:
 
 
 def parts(label: str) -> list[str]:
-    """Return the events that share a label.
+    """Split a label into the events that share it.
 
     >>> parts("Stop/Exit")
     ['Stop', 'Exit']
@@ -105,10 +105,10 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Return the states of *machine* that each of the *drawn* names stands for; none for an unknown name.
+    """Map each *drawn* name to the states of *machine* that it stands for, or to an empty tuple if it is unknown.
 
     The lines below a name may name further states, which are drawn as one with it.  A state that has no alias and is
-    not drawn under its own name belongs to the drawn state that shows the same, if there is exactly one.
+    not drawn under its own name belongs to the drawn state that shows the same value, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}
     for name, below in drawn.items():
@@ -124,9 +124,9 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tu
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Return the names under which to draw *machine*, each with the states that it stands for.
+    """Map each name under which to draw *machine* to the states that it stands for.
 
-    States that show the same are drawn as one, unless they have different aliases.
+    States that show the same value are drawn as one, unless they have different aliases.
 
     >>> from fsm.language.library import load
     >>> list(proposed(load("container-status")))

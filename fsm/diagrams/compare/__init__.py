@@ -1,6 +1,7 @@
-"""Differences between lifecycles, as data: machine and drawing, two machines, two drawings.
+"""Differences between two machines, two drawings, or a machine and a drawing, as data.
 
-Machines are compared in every outcome of every cell, with reply and outputs; drawings, in states and arrows.
+Two machines are compared by every outcome of every cell, including replies and outputs.  Drawings are compared by their
+states and arrows.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +24,7 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
     """Return what *first* and *second* have in common, and what only one of them has.
 
-    With *complete*, a drawing must show all of a machine, even if the model does not mention drawings.
+    If *complete* is true, a drawing must show all of a machine, even if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> compare(load("cri-pod"), load("cri-pod")).equal
@@ -54,8 +55,9 @@ def choose(
 ) -> Comparison:
     """Compare two sides, each of which is a machine or the drawings found in a file, as :func:`compare` does.
 
-    Of several drawings, choose one without differences, else the only one that shares a state with the other side.
-    Raises :class:`InputError` if several could be meant, or if a drawing that could be meant cannot be read.
+    If there are several drawings, choose one without differences.  If there is none, choose the only one that shares a
+    state with the other side.  Raise :class:`InputError` if the choice is ambiguous, or if a candidate drawing cannot
+    be read.
     """
     compared = [compare(one, other, complete=complete) for one in _readable(first) for other in _readable(second)]
     for comparison in compared:
@@ -82,7 +84,7 @@ def _several(side: tuple[Drawing, ...]) -> Problem:
 
 
 def _compare_machines(first: Machine, second: Machine) -> Comparison:
-    """States and events are the same if they share a name: their own, the name on the wire, or an alias."""
+    """Compare two machines.  States and events are the same if they share a name, an RPC name or an alias."""
     states = _common(first.states.values(), second.states.values())
     events = _common(first.events.values(), second.events.values())
     mine = _moves(first, {name: name for name in first.states}, {name: name for name in first.events})
@@ -121,7 +123,10 @@ def _names(each: State | Event) -> tuple[str, ...]:
 
 
 def _moves(one: Machine, states: Mapping[str, str], events: Mapping[str, str]) -> dict[ComparedMove, tuple[str, ...]]:
-    """Return every outcome of every cell, once for each reply, in the first machine's terms, with outcome names."""
+    """Map each move of *one* (one per cell, outcome and reply) to the names of its outcomes.
+
+    States and events are translated to the first machine's names.
+    """
     table = tabulate(one)
     found: dict[ComparedMove, tuple[str, ...]] = {}
     for row, number in table.defined():

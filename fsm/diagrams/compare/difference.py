@@ -1,4 +1,4 @@
-"""Common parts and differences of two lifecycles, as data."""
+"""Similarities and differences between two lifecycles, as data."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -8,17 +8,17 @@ from fsm.diagrams.read.drawing import Location
 
 
 class Where(Enum):
-    """The sides of a comparison that have a state or move."""
+    """Which sides of a comparison have a state or move."""
 
     BOTH = "both"
     FIRST = "first"
     SECOND = "second"
     UNDRAWN = "not drawn"
-    """The machine has it, and drawings may leave it out: no difference."""
+    """The machine has it, but drawings may leave it out, so it is not a difference."""
 
 
 class Why(Enum):
-    """The fault of a drawn state or arrow, if more is known than that the machine lacks it."""
+    """Why a drawn state or arrow does not match the machine, if the reason is known."""
 
     STATE = "unknown state"
     EVENT = "unknown event"
@@ -29,7 +29,7 @@ class Why(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedState:
-    """A state by its drawn name, the machine's states that it stands for, and the place where it is drawn."""
+    """A state under its drawn name, the machine's states that it stands for, and where it is drawn."""
 
     name: str
     where: Where
@@ -42,10 +42,10 @@ class ComparedState:
 class ComparedMove:
     """One move: an event that leads from one state to another.
 
-    ``source`` is empty for an arrow without one.  Moves of two machines also differ if the reply or the outputs
-    differ, or if only one ``begins`` a call that is then in progress; ``silent`` is an unspecified cell.  ``label`` is
-    the drawn label, and ``places`` are its places in the first and in the second.  ``outcomes`` are the machine's, if
-    it has the move.
+    ``source`` is empty for an arrow without one.  Moves of two machines also differ if their replies or outputs differ,
+    or if only one ``begins`` a call that is then in progress.  ``silent`` marks an unspecified cell.  ``label`` is the
+    drawn label, and ``places`` says where it is in the first and in the second drawing.  ``outcomes`` are the machine's
+    outcomes, if it has the move.
     """
 
     source: str
@@ -64,7 +64,7 @@ class ComparedMove:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All states and moves of two lifecycles with these names; ``initial`` is their common initial state, if known."""
+    """All states and moves of two named lifecycles.  ``initial`` is their common initial state, if known."""
 
     first: str
     second: str
@@ -73,7 +73,7 @@ class Comparison:
     initial: str = ""
 
     def near(self, move: ComparedMove) -> Location | None:
-        """Return the place where *move* is drawn; if it is not drawn, that of its source, or else of its target."""
+        """Return where *move* is drawn, or otherwise where its source or its target is drawn."""
         place = move.places[0] or move.places[1]
         if place is None:
             drawn = {state.name: state.place for state in self.states}
@@ -82,13 +82,13 @@ class Comparison:
 
     @property
     def equal(self) -> bool:
-        """Whether neither has anything that the other lacks, except parts that may be left undrawn."""
+        """Whether neither side has anything that the other lacks, except parts that may be left undrawn."""
         wheres = {state.where for state in self.states} | {move.where for move in self.moves}
         return wheres <= {Where.BOTH, Where.UNDRAWN}
 
 
 def side_of(key: object, first: Container[object], second: Container[object]) -> Where:
-    """Return which of the two contains *key*, which must be in at least one."""
+    """Return which sides contain *key*, which must be in at least one of them."""
     if key in first:
         return Where.BOTH if key in second else Where.FIRST
     return Where.SECOND

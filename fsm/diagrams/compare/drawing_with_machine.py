@@ -1,10 +1,10 @@
-"""Comparison of a drawing with a machine: common parts, parts of only one, and parts that drawings may leave out.
+"""Comparison of a drawing with a machine: what both have, what only one has, and what drawings may leave out.
 
-An arrow without a source comes from the initial state or, if its event interrupts like a restart, from any state.
-If it has no label either, it marks the initial state.
+An arrow without a source comes from the initial state or, if its event interrupts the machine as a restart does, from
+any state.  If it has no label either, it marks the initial state.
 
-If the model lists what drawings of it leave out, everything else must be drawn.  If it does not, a drawing may be a
-sketch: only the states and events that it shows are compared, and only outcomes that succeed.
+If the model lists what drawings of it leave out, everything else must be drawn.  Otherwise, the drawing may be a
+sketch: only the states and events that it shows are compared, and only successful outcomes.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.machine import Machine
 
 ANY: Final = "any state"
-"""Name that ``fsm draw`` gives to the source of an arrow from every state."""
+"""Name that ``fsm draw`` gives to the source of an arrow from any state."""
 
 
 def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
-    """Remove the source of arrows that begin at their own label: ``fsm draw`` writes left-out events like this."""
+    """Remove the source of arrows that start at their own label, as ``fsm draw`` draws left-out events."""
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
     words = {
@@ -41,7 +41,7 @@ def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known
 
 
 def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Map each drawn name to its states, merging names for the same state, and add names for undrawn states."""
+    """Map each drawn name to its states, merging names for the same state and adding names for undrawn states."""
     merged: dict[str, tuple[str, ...]] = {}
     names: dict[str, str] = {}
     for name, states in found.items():
@@ -55,7 +55,7 @@ def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str,
 
 
 class Matching:
-    """Compares *machine*, the first side, with *drawing*; *complete* as in :func:`~fsm.diagrams.compare.compare`."""
+    """Compares *machine*, the first side, with *drawing*.  See :func:`~fsm.diagrams.compare.compare` for *complete*."""
 
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
@@ -102,7 +102,7 @@ class Matching:
             source = "" if first else self._shown(arrow.source)
             self._only_drawn(arrow, Move(source, "", target), "", wrong)
             return
-        # An arrow from any state stands for one from each state in which the machine has the move.
+        # An arrow from any state stands for an arrow from each state in which the machine has the move.
         anywhere = arrow.source == ANY and not self.found[ANY]
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
@@ -120,7 +120,7 @@ class Matching:
                 self._only_drawn(arrow, Move(source, event, target), label, why)
 
     def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
-        # Point at the wrong label if there is only one: the arrowhead may be far away from it.
+        # If exactly one label is wrong, point at it, because the arrowhead may be far away.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         places = (None, wrong[0] if len(wrong) == 1 else arrow.place)
         self.moves.append(ComparedMove(**key._asdict(), where=Where.SECOND, label=label, places=places, why=why))
@@ -134,11 +134,11 @@ class Matching:
         self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
     def _move(self, key: Move, acts: list[Act]) -> None:
-        """Record a move of a full drawing if it is missing or may be left out."""
+        """Record a move of a complete drawing if it is missing or may be left out."""
         drawn = self.drawn.get(key)
         ends = self.abstraction.ends.get(key)
         if drawn is not None:
-            # A label that names one outcome does not cover the others that have labels of their own.
+            # A label that names one outcome does not cover outcomes that have labels of their own.
             acts = [act for act in acts if act.named and not {"", act.outcome} & drawn]
         elif ends and self._whole(ends):
             return
@@ -149,7 +149,7 @@ class Matching:
             self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
 
     def _whole(self, ends: set[Move]) -> bool:
-        """Return whether the drawing shows where a call finally leads, instead of where it begins."""
+        """Check whether the drawing shows where a call finally leads instead of where it begins."""
         seen = [end for end in ends if end.source != end.target]
         return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
 

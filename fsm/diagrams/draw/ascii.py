@@ -1,12 +1,12 @@
-"""Boxes and arrows drawn with characters, to be pasted into a comment and checked there.
+"""ASCII box-and-arrow diagrams, meant to be pasted into a comment and checked there.
 
-States are stacked from top to bottom.  An arrow from a state to the one below it is a line between them; loops are on
-the left; every other arrow has a row of its own at each of its boxes, and a column on the right.  Events without a
-source are trunks with branches on the far right.  States that no line connects are side by side.
-:mod:`fsm.diagrams.read` reads these drawings.
+States are stacked from top to bottom.  An arrow from a state to the one directly below it is a straight line, and loops
+are on the left.  Every other arrow leaves and enters on its own row and runs down its own column on the right.  Events
+without a source are vertical trunks with branches on the far right.  States that no line connects are placed side by
+side. :mod:`fsm.diagrams.read` reads these diagrams.
 
-A drawing has exactly what :mod:`fsm.diagrams.compare` expects of a full one: states under their drawn names, and arrows
-with their labels.  More would bury the lifecycle under the table.
+A diagram contains exactly what :mod:`fsm.diagrams.compare` requires of a complete one: states under their drawn names,
+and arrows with their labels.  Anything more would hide the lifecycle behind the details of the table.
 """
 
 from collections import Counter
@@ -21,21 +21,21 @@ from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 
 _APART: Final = 12
-"""Columns between drawings side by side: more than the largest distance of a label from its line."""
+"""Number of columns between diagrams side by side: more than the maximum distance between a label and its line."""
 
 _HEAD: Final = 3
-"""Rows above the boxes, for arrows without a source."""
+"""Number of rows above the boxes, for arrows without a source."""
 
 _LOOP: Final = 6
-"""Columns that a loop takes on the left."""
+"""Width in columns of the loops on the left."""
 
 _STEP: Final = 3
-"""Columns from one vertical line to the next."""
+"""Number of columns from one vertical line to the next."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutlineArrow:
-    """An arrow from one state to another, with its labels, and the text that joins them."""
+    """An arrow from one state to another, its labels, and the text that joins them."""
 
     source: str
     target: str
@@ -111,7 +111,7 @@ def _labels(known: Mapping[str, Meaning], event: Event, acts: list[Act]) -> list
 
 
 def ascii_drawing(machine: Machine) -> str:
-    """Return *machine* as boxes and arrows, ending in a newline.
+    """Return *machine* as an ASCII diagram ending in a newline.
 
     >>> from fsm.language.library import load
     >>> "| RUNNING |" in ascii_drawing(load("container-status"))
@@ -121,7 +121,7 @@ def ascii_drawing(machine: Machine) -> str:
 
 
 def drawn(shown: Outline) -> str:
-    """Return *shown* as boxes and arrows, ending in a newline."""
+    """Return *shown* as an ASCII diagram ending in a newline."""
     cells: dict[tuple[int, int], str] = {}
     left = 0
     for states in _together(shown):
@@ -134,7 +134,7 @@ def drawn(shown: Outline) -> str:
 
 
 def _together(shown: Outline) -> list[list[str]]:
-    """Return groups of states connected by lines: the initial state first, the others in the order of the outline."""
+    """Group the states that lines connect: the initial state first, the others in the order of the outline."""
     states = sorted(shown.states, key=lambda state: state != shown.initial)
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
 
@@ -156,9 +156,9 @@ class _Page:
         self.cells: dict[tuple[int, int], str] = {}
         self.top: dict[str, int] = {}
         self.bottom: dict[str, int] = {}
-        # Number of arrows that have a row at the right side of each box so far.
+        # Number of arrows that have a row on the right side of each box so far.
         self.met: Counter[str] = Counter()
-        # Row and column where an arrow on the right turns, and its label, which is empty at the arrow's end.
+        # Row and column where an arrow on the right turns, and its label, which is empty at the end of the arrow.
         self.turns: list[tuple[int, int, str]] = []
         self._draw()
 
@@ -185,7 +185,7 @@ class _Page:
         for state, labels in loops.items():
             self._loop(state, labels)
         self._trunks(self._around(straight, around))
-        # Horizontal lines come last, because they are drawn around vertical ones.
+        # Draw horizontal lines last, because they are drawn around vertical ones.
         for row, column, label in self.turns:
             self._put(row, self.width - 1, f"+- {label} -" if label else "<")
             self._across(row, self.width, column - 1)

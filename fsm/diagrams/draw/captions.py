@@ -1,4 +1,4 @@
-"""Texts and names in pictures, for all formats."""
+"""Captions and identifiers that all picture formats share."""
 
 import re
 import textwrap
@@ -8,7 +8,7 @@ from typing import Final
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge
 
 OWN: Final = "↗"
-"""Sign for an output with the name of its event."""
+"""Sign for an output that has the same name as its event."""
 
 WIDTH: Final = 80
 
@@ -16,10 +16,10 @@ FAILS: Final = "✗"
 """Sign for an error reply."""
 
 DEVIATE: Final = "deviations"
-"""The first word of the line that names the profiles whose deviations are drawn."""
+"""First word of the line that names the profiles whose deviations are drawn."""
 
 GATHERED: Final = 3
-"""Number of edges from any state from which on they all begin in one word."""
+"""Edges from any state start from one shared word if there are at least this many of them."""
 
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
@@ -29,11 +29,11 @@ _RESERVED: Final = re.compile(
     "|statediagram|stop|style|subgraph|tb|then|title",
     re.IGNORECASE,
 )
-"""Words of Mermaid or PlantUML that cannot name a state."""
+"""Reserved words of Mermaid or PlantUML, which cannot name a state."""
 
 
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
-    """Return *label* in a few words, with its outputs if *emits* is true.
+    """Return *label* in a few words, including its outputs if *emits* is true.
 
     >>> caption(EdgeLabel(event="exit", kind="signal", emits=("StopContainer",)))
     'exit / StopContainer'
@@ -58,9 +58,9 @@ def caption(label: EdgeLabel, *, emits: bool = True) -> str:
 
 
 def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iterator[tuple[PictureEdge, str, str]]:
-    """Yield each edge, the word in which it begins if its source is not a node, and the words beside it.
+    """Yield each edge, the word that it starts from if its source is not a node, and the caption beside it.
 
-    ``line(text)`` formats a label with its count, if that is known; *separator* joins the lines.
+    ``line(text)`` formats a label with its count, if that is known.  *separator* joins the lines.
     """
     told: set[str] = set()
     for edge in picture.edges:
@@ -75,7 +75,7 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
 
 
 def times(edge: PictureEdge) -> list[str]:
-    """Return, for each label of *edge*, how often its cell was met; empty if unknown, 0, or shown at another edge."""
+    """Return how often each label's cell was met.  A count is empty if it is unknown, 0, or shown at another edge."""
     if not edge.counts:
         return [""] * len(edge.labels)
     return [
@@ -85,7 +85,7 @@ def times(edge: PictureEdge) -> list[str]:
 
 
 def footer(picture: Picture) -> list[str]:
-    """Return the text below a picture, in short lines."""
+    """Return the lines of text below a picture."""
     labels = [label for edge in picture.edges for label in edge.labels]
     lines = []
     if any(caption(label).endswith(OWN) for label in labels):
@@ -129,12 +129,12 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge, picture: Picture) -> str:
-    """Return the source of *edge*, or the name of its word: edges from any state share one if there are several."""
+    """Return the source of *edge*, or the name of its word.  Many edges from any state share one word."""
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
     return f"{edge.source} {edge.target}" if alone else edge.source
 
 
 def _letters(name: str) -> str:
-    """Reduce *name* to letters and digits, so that ``StopContainer`` and ``stop-container`` are equal."""
+    """Reduce *name* to letters and digits, so that ``StopContainer`` and ``stop-container`` compare equal."""
     return "".join(filter(str.isalnum, name)).lower()

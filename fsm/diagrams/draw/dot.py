@@ -1,10 +1,10 @@
-"""A picture in Graphviz's language.
+"""A picture as Graphviz DOT.
 
-If edges lead back to the initial state, it is drawn twice, at the top and at the bottom; with one node, half of the
-edges would run up the page.  An edge from any state, or from states that are not drawn, begins in a word beside its
-target; several edges from any state begin in the same word.
+If edges lead back to the initial state, it is drawn twice, at the top and at the bottom.  With a single node, half of
+the edges would run up the page.  An edge from any state, or from states that are not drawn, starts from a word beside
+its target.  Several edges from any state start from the same word.
 
-Nodes and edges have an ``id``, which an SVG made from the text keeps: see :mod:`fsm.diagrams.draw.image`.
+Nodes and edges have an ``id``, which an SVG made from the text keeps.  See :mod:`fsm.diagrams.draw.image`.
 """
 
 from collections.abc import Iterator
@@ -26,20 +26,20 @@ OTHER: Final = "#8250df"
 MARK: Final = "#0969da"
 BAD: Final = "#cf222e"
 HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
-"""Fills of states by the number of visits: 0, below ten, below a hundred and so on."""
+"""Fill colours of states by number of visits: 0, below ten, below a hundred and so on."""
 
 LONG: Final = 30
-"""Most characters of a label on one line."""
+"""Maximum number of characters of a label on one line."""
 
 DASHED: Final = ",dashed"
 
 START: Final = "(start)"
 AGAIN: Final = "(again)"
-"""Suffix of the initial state's name for its second node; no state has brackets in its name."""
+"""Suffix of the initial state's name for its second node.  No state has brackets in its name."""
 
 
 def dot(picture: Picture) -> str:
-    """Return *picture* as a digraph, the same text on every run.
+    """Return *picture* as a DOT digraph.  The text is the same on every run.
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
@@ -73,7 +73,7 @@ def dot(picture: Picture) -> str:
 
 
 def identity(picture: Picture, *parts: str) -> str:
-    """Return a unique id for a drawn part; no name has a colon."""
+    """Return a unique id for a drawn part.  Names never contain a colon."""
     return ":".join((picture.name, *parts))
 
 
@@ -87,7 +87,7 @@ def _below(picture: Picture) -> str:
 
 
 def _swatch(kind: str, look: Look, *, plain: bool) -> str:
-    # Without dashes: dashed cells have made dot 2.43 crash.
+    # Remove the dashes, because dashed cells make dot 2.43 crash.
     style = look.style.removesuffix(DASHED) or "solid"
     words = f"&#160;{kind}{' (dashed)' if look.style.endswith(DASHED) else ''}&#160;"
     fill = HEAT[0] if plain else look.fill
@@ -163,7 +163,7 @@ def _word(edge: PictureEdge) -> str:
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:
-    """Return the rows of each label of *edge*: one, or two if its outputs make it long, and one for its count."""
+    """Return the rows of each label of *edge*: one, or two if its outputs make it long, plus one for its count."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
         rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label)))

@@ -1,18 +1,18 @@
-"""A picture as SVG or PNG, made by Graphviz's program ``dot``.
+"""A picture as SVG or PNG, made by Graphviz's ``dot`` program.
 
 A page finds the parts of an SVG by the ids and classes below.  An id begins with the picture's name, such as
-``cri-pod:state:ready``.  Names in a model have no colon; a script reads them from the attributes:
+``cri-pod:state:ready``.  Names in a model never contain a colon.  A script reads them from the attributes:
 
 ``NAME:state:STATE``, ``NAME:again:STATE``
-    a node, and the second one of the initial state: class ``node`` and, if the model says so, ``kind-KIND``;
-    ``data-states`` has all states that are drawn as this one, ``data-kind`` their kind
+    A node, and the second node of the initial state, of class ``node`` and, if the model states its kind,
+    ``kind-KIND``.  ``data-states`` lists all states that are drawn as this node, and ``data-kind`` is their kind.
 ``NAME:edge:SOURCE:TARGET``
-    an edge: class ``edge``, with ``data-from`` and ``data-to``; the source is ``*`` for any state, ``…`` if the
-    edge begins in a word for events that are not drawn, and empty for the edge into the initial state
+    An edge of class ``edge`` with ``data-from`` and ``data-to``.  The source is ``*`` for any state, ``…`` if the
+    edge starts from a word for events that are not drawn, and empty for the edge into the initial state.
 ``NAME:cell:SOURCE:TARGET:NUMBER``
-    the words of one event on an edge, or in the word where it begins: class ``cell``, with ``data-event``,
-    ``data-state`` (the source), ``data-to``, ``data-ends`` for the end of a call, and ``data-outcome`` and
-    ``data-deviates`` if they apply
+    The caption of one event on an edge, or in the word that the edge starts from, of class ``cell``.  It has
+    ``data-event``, ``data-state`` (the source), ``data-to``, ``data-ends`` for the end of a call, and
+    ``data-outcome`` and ``data-deviates`` if they apply.
 """
 
 import hashlib
@@ -46,21 +46,22 @@ DARK: Final = {
     **{each.fill: each.dark for each in (UNSTATED, *LOOKS.values())},
     **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1763d4"), strict=True)),
 }
-"""Colours on a dark page, by the colours that they replace."""
+"""Maps colours on a light page to the colours that replace them on a dark page."""
 
 
 class NoDotError(Exception):
-    """Graphviz's program ``dot`` is not installed."""
+    """Graphviz's ``dot`` program is not installed."""
 
 
 class DotFailedError(Exception):
-    """Graphviz's program ``dot`` failed."""
+    """Graphviz's ``dot`` program failed."""
 
 
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    Its attribute ``data-source`` is the digest of the DOT text, to check without ``dot`` whether it is up to date.
+    Its ``data-source`` attribute is the digest of the DOT text, so that it can be checked without ``dot`` whether the
+    image is up to date.
     """
     text = dot.dot(picture)
     ET.register_namespace("", _SVG)
@@ -68,7 +69,7 @@ def svg(picture: Picture) -> bytes:
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
     _identify(root, picture)
     for side, length in zip(("width", "height"), root.attrib["viewBox"].split()[2:], strict=True):
-        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that text is as large as the page's
+        root.set(side, f"{math.ceil(float(length))}")  # in pixels, so that the text is as large as that of the page
     root.set("role", "img")
     root.set("aria-label", picture.title)
     root.set("data-source", digest(text))
@@ -113,7 +114,7 @@ def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
 
 
 def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Element]]:
-    """Split the texts by label: an edge has rows for each, a word has one row with commas in between."""
+    """Split the text elements by label.  An edge has rows for each label, and a word has one comma-separated row."""
     if edge.source == ELSEWHERE:
         found: list[list[ET.Element]] = [[]]
         for text in words:
@@ -126,19 +127,22 @@ def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Elemen
 
 
 def png(picture: Picture) -> bytes:
-    """Return *picture* as PNG on white, in a resolution for print."""
+    """Return *picture* as PNG on white, at print resolution."""
     return image(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:
-    """Return the digest of the text from which an image is made."""
+    """Return the digest of the text that an image is made from."""
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def image(text: str, form: str) -> bytes:
-    """Return the image that ``dot`` makes of *text*; raises :class:`NoDotError` or :class:`DotFailedError`."""
-    # Not through a pipe: if dot ends before it has read everything, SIGPIPE
-    # would silently end a process that does not catch it.
+    """Return the image that ``dot`` makes of *text*.
+
+    Raise :class:`NoDotError` if it is not installed, or :class:`DotFailedError` if it fails.
+    """
+    # Don't use a pipe. If dot exits before it has read all of its input, SIGPIPE silently kills a process that does not
+    # catch it.
     with ScratchFolder() as folder:
         try:
             made = graphviz.Source(text).render(filename="picture", directory=folder, format=form, quiet=True)

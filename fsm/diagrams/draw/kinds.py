@@ -1,4 +1,4 @@
-"""Looks of states by their kind in the lifecycle: a fill and a line, so that kinds also differ without colours."""
+"""Styles of states by kind.  Fill and border both differ, so that kinds also differ without colour."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from fsm.machine import StateKind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Look:
-    """Look of a box; an empty ``style`` has square corners, and ``line`` describes the line for a legend in words."""
+    """Style of a box.  An empty ``style`` means square corners.  ``line`` describes the border for a legend."""
 
     fill: str
     dark: str
@@ -53,25 +53,25 @@ LOOKS: Final[Mapping[StateKind, Look]] = {
 }
 
 UNSTATED: Final = Look(fill="#f6f8fa", dark="#161b22", mermaid="")
-"""Look of a state whose kind the model does not state."""
+"""Style of a state whose kind the model does not state."""
 
 PASSING: Final = Look(
     fill="#f6f8fa", dark="#161b22", style="rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed"
 )
-"""Look of a state in which a call is in progress."""
+"""Style of a state in which a call is in progress."""
 
 
 def look(node: PictureNode) -> Look:
-    """Return the look of *node*."""
+    """Return the style of *node*."""
     return LOOKS[node.kind] if node.kind else PASSING if node.passing else UNSTATED
 
 
 def legend(picture: Picture) -> tuple[StateKind, ...]:
-    """Return the kinds to explain: those of the nodes, if any of them is not the initial one."""
+    """Return the kinds to explain: those of the nodes, or none if all of them are initial."""
     met = {node.kind for node in picture.nodes}
     return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
 
 
 def ink(picture: Picture) -> bool:
-    """Return whether fills show how often states were met, instead of their kinds."""
+    """Check whether fills show how often states were met instead of their kinds."""
     return any(node.count is not None for node in picture.nodes)

@@ -1,4 +1,4 @@
-"""A run of a machine as a sequence chart: its calls, replies, state changes and outputs."""
+"""A sequence chart of a machine's run: its calls, replies, state changes and outputs."""
 
 from collections.abc import Iterator
 
@@ -9,10 +9,10 @@ from fsm.machine.property.evidence import Run, RunStep
 
 
 def machine_chart(run: Run, machine: Machine, broken: Property | None = None) -> SequenceChart:
-    """Return *run* of *machine* as a chart: a row for each step, followed by its call, state change, outputs and reply.
+    """Return *run* of *machine* as a chart.
 
-    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating for ever or by
-    stopping.
+    Each step has a row, followed by its call, state change, outputs and reply.  The last step, which breaks the
+    property *broken*, is marked, unless the run breaks it by repeating forever or by stopping.
 
     >>> from fsm.language.library import load
     >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")

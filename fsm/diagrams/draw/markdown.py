@@ -1,4 +1,4 @@
-"""The whole table of a machine, in Markdown."""
+"""The complete table of a machine in Markdown."""
 
 import re
 from collections.abc import Collection
@@ -15,7 +15,7 @@ LEGEND = (
 
 
 def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: Marks | None = None) -> str:
-    """Return every cell of *machine*, events down and states across, ending in a newline; *marks* add use counts.
+    """Return all cells of *machine* as a table with a row for each event.  *marks* adds use counts.
 
     >>> from fsm.language.library import load
     >>> markdown(load("cri-pod")).splitlines()[0]

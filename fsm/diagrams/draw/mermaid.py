@@ -16,7 +16,7 @@ CLASSES: Final[Mapping[str, str]] = {
     "failed": "stroke:#cf222e,stroke-width:3px",
     "word": "fill:none,stroke:none,font-style:italic",
 }
-"""Styles of states; a style that sets the fill also sets the text colour, because the page may be light or dark."""
+"""Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:

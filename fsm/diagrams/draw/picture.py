@@ -1,11 +1,12 @@
-"""Content of a machine's picture: nodes, and edges that bundle everything that leads from one node to another.
+"""The contents of a machine's picture: nodes, and edges that bundle all moves from one node to another.
 
-A picture of the whole table would be unreadable.  A picture shows the changes of state, each way once.  These are left
+A picture of the whole table would be unreadable, so a picture shows each change of state once.  Some things are left
 out unless requested: outcomes that stay in the state; outcomes that fail or take a short cut, if another outcome leads
-to the same state; events that interrupt every state, such as a restart; and states that only a profile reaches.  An
-event that does the same in every state is drawn once, from *any state*.  It is also drawn from one state if nothing
-else leads on from the initial state, or back to it, because no life could be followed then.  States that are drawn
-alike are one node; deviations of a profile are always drawn.
+to the same state; events that interrupt every state, such as a restart; and states that only a profile reaches.
+
+An event that does the same in every state is drawn once, from *any state*.  It is also drawn from one particular state
+if no other edge leads on from the initial state or back to it, because readers could not follow a lifecycle otherwise.
+States that are drawn alike become one node.  Deviations of a profile are always drawn.
 """
 
 import itertools
@@ -22,18 +23,19 @@ ANY: Final = "*"
 """Source of edges that lead from every state."""
 
 ELSEWHERE: Final = "…"
-"""Source of edges to a state that is reached only by events that are left out."""
+"""Source of edges to a state that only left-out events reach."""
 
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
-"""Content drawn only on request: every outcome separately, outcomes that stay in the state, and so on."""
+"""Content that is drawn only on request, such as each outcome separately or outcomes that stay in the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureNode:
-    """A state, or several that are drawn alike, and what they show; if ``passing``, a call is in progress.
+    """A state, or several that are drawn alike, and what they show.  If ``passing``, a call is in progress.
 
-    ``name`` is the first of its ``states``.  ``count`` is the number of visits.  ``marked``: a run visited it;
-    ``failed``: the run failed there; ``only`` has the profiles that reach it, if no event of the machine itself does.
+    ``name`` is the first of its ``states``.  ``count`` is the number of visits.  ``marked`` means that a run visited
+    the state, and ``failed`` that the run failed there.  ``only`` lists the profiles that reach the state if the
+    machine itself does not reach it.
     """
 
     name: str
@@ -50,7 +52,7 @@ class PictureNode:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EdgeLabel:
-    """One event on an edge: its outcome if it has several, its error reply, its outputs."""
+    """One event on an edge: its outcome if it has several, its error reply and its outputs."""
 
     event: str
     kind: Kind
@@ -64,10 +66,10 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Number of times that the cell of a label was ``met``; ``shared``: the cell has several arrows.
+    """Number of times that the cell of a label was ``met``.  ``shared`` means that the cell has several arrows.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell has the number: the one that is ``told``.
-    The end of a call never has it, because the call was counted where it began.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  ``told`` is true for
+    that arrow.  The end of a call never shows it, because the call was counted where it began.
     """
 
     met: int
@@ -77,9 +79,10 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
-    """All that leads from one node, or from :data:`ANY` or :data:`ELSEWHERE`, to another.
+    """All moves to one node from another, or from :data:`ANY` or :data:`ELSEWHERE`.
 
-    ``counts`` has one count for each label, if they are known; ``failed``: the edge was observed and is not allowed.
+    ``counts`` has one count for each label, if they are known.  ``failed`` means that the edge was observed but is not
+    allowed.
     """
 
     source: str
@@ -94,8 +97,8 @@ class PictureEdge:
 class Picture:
     """The nodes and edges, the events that are left out, and the profiles whose deviations are included.
 
-    ``initial`` is empty if the initial state is not drawn; ``unreached`` has the states that are left out because only
-    profiles reach them, each with these profiles.
+    ``initial`` is empty if the initial state is not drawn.  ``unreached`` maps each state that is left out because only
+    profiles reach it to these profiles.
     """
 
     name: str
@@ -112,8 +115,9 @@ class Picture:
 class Marks:
     """Additions to a picture from a run or from recordings.
 
-    ``steps`` are those of the run by event, source and target, ``states`` those it visited.  ``failed`` has the states
-    in which it failed, and ``seen`` the observation there.  ``counts`` has the number of uses of each cell.
+    ``steps`` are the steps of the run by event, source and target, and ``states`` the states that it visited.
+    ``failed`` holds the states in which it failed, and ``seen`` the observation there.  ``counts`` maps each cell to
+    its number of uses.
     """
 
     steps: frozenset[tuple[str, str, str]] = frozenset()
@@ -126,7 +130,7 @@ class Marks:
 def picture(
     machine: Machine, *, show: Collection[Extra] = (), events: Collection[str] | None = None, marks: Marks | None = None
 ) -> Picture:
-    """Return what to draw of *machine*: its moves and what *show* requests, for *events* or for all events.
+    """Return the parts of *machine* to draw: its moves plus any extras in *show*, limited to *events* if given.
 
     >>> from fsm.language.library import load
     >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
@@ -156,7 +160,7 @@ class _Drawing:
 
     @property
     def states(self) -> list[str]:
-        """The drawn states; one that only a profile reaches must be requested or met, or the profile applied."""
+        """The drawn states.  A state that only a profile reaches is drawn if requested or met, or under a profile."""
         met = {state for (_, state), count in self.marks.counts.items() if count}
         kept = met | self.marks.states | self.marks.failed
         every = bool(self.machine.profile) or "profiles" in self.show
@@ -178,7 +182,7 @@ class _Drawing:
             self.left_out[event.name] = None
 
     def _everywhere(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return the targets and labels by which all other states lead to the target, if there are several others."""
+        """Return (target, label) pairs such that all other states, at least two, lead to the target by that label."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -213,10 +217,11 @@ class _Drawing:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def lead_on(self) -> None:
-        """Draw some edges from any state also from one state, if no life could be followed without them.
+        """Also draw some edges from any state as edges from one state.
 
-        If nothing leads on from the initial state, draw them from the state listed before their target; if nothing
-        leads back to the initial state, draw them from the last final state.
+        Without them, readers could not follow a lifecycle.  If no edge leads on from the initial state, draw them from
+        the state listed before their target.  If no edge leads back to the initial state, draw them from the last final
+        state.
         """
         initial, states = self.machine.initial, self.states
         final = [state for state in states if self.machine.states[state].kind == "final"]
@@ -267,7 +272,7 @@ class _Drawing:
 
     def _strays(self) -> Iterator[PictureEdge]:
         """Yield edges to states that no drawn edge leads to, labelled with the left-out events that do lead there."""
-        # The edges begin in a word, which must not be mistaken for a state of that name.
+        # The edges start from a word, which must not be mistaken for a state of that name.
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
         events = self.machine.events
         reached = {self.machine.initial, *(target for source, target in self.labels if source != target)}
@@ -293,7 +298,7 @@ class _Drawing:
 
 
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Return the states in which a call of *event* begun in *state* may end, each with whether errors lead there."""
+    """Map the states in which a call of *event* begun in *state* may end to whether errors lead there."""
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
@@ -308,7 +313,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
 
 
 def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
-    """Return *labels* with each event once, without errors if one of them succeeds; deviations are all kept."""
+    """Return *labels* with each event once.  Drop errors if a label succeeds, but keep all deviations."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
     for label in labels:
@@ -331,7 +336,7 @@ def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
 
 
 def _joined(drawn: Picture) -> Picture:
-    """Remove the states that no edge touches, if there are any edges."""
+    """Remove the states that no edge touches, unless there are no edges."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
     initial = drawn.initial if any(node.name == drawn.initial for node in nodes) else ""

@@ -15,10 +15,10 @@ WORD: Final = (
     "FontStyle<<word>> italic",
     "}",
 )
-"""Style of a word in which an edge begins: a state without a box, because PlantUML has nothing else."""
+"""Style of a word that an edge starts from.  PlantUML has nothing for this but a state without a box."""
 
 _LINES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dashed", "dotted": "dotted"}
-"""Names of PlantUML's lines in a legend."""
+"""Names of PlantUML's line styles in a legend."""
 
 
 def plantuml(picture: Picture) -> str:

@@ -1,7 +1,7 @@
-"""Sequence charts: participants, and the messages between them row by row; the chart of a system's run; Mermaid.
+"""Sequence charts: participants, and the messages between them row by row.
 
-:mod:`fsm.diagrams.recorded_chart` makes the chart of a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both
-as SVG.
+This module makes the chart of a system's run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the
+chart of a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
 """
 
 import re
@@ -25,16 +25,16 @@ OUTSIDE: Final = "outside"
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
-"""Kind of a row.
+"""The kind of a row.
 
 step, divider
     Across all participants: the name of a step, or something that concerns all of them.
 call, reply, lost, output
-    A message from ``source`` to ``target``; ``lost`` means that no reply came.
+    A message from ``source`` to ``target``.  ``lost`` means that no reply came.
 waits
-    ``source`` waits for ``target`` for ever.
+    ``source`` waits for ``target`` forever.
 note, violation, tolerated, assumed
-    At ``source``: something that happened there, or a remark on the row before.
+    At ``source``: something that happened there, or a remark on the previous row.
 """
 
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
@@ -43,11 +43,11 @@ MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One line of a chart.
+    """One row of a chart.
 
-    ``clock`` is its time of day and ``place`` the line of the recording.  ``whole`` is the full text, and ``text`` a
+    ``clock`` is the time of day, and ``place`` the line of the recording.  ``whole`` is the full text, and ``text`` a
     short form of it.  A call in progress has a bar at its target, from the row that ``begins`` it to the row that
-    ``ends`` it, both with the number of the call; no bar extends beyond a row that ``cuts``.
+    ``ends`` it.  Both fields hold the number of the call.  No bar extends beyond a row that ``cuts``.
     """
 
     kind: RowKind
@@ -66,8 +66,8 @@ class ChartRow:
 class SequenceChart:
     """Participants from left to right, and rows from top to bottom.
 
-    ``title`` is for readers who cannot see the chart; ``caption`` is above it.  ``heads`` are the lines above a
-    participant, if they differ from its name.
+    ``title`` is for readers who cannot see the chart.  ``caption`` is shown above it.  ``heads`` maps a participant to
+    the lines above it, if they differ from its name.
     """
 
     participants: tuple[str, ...]
@@ -81,7 +81,7 @@ class SequenceChart:
         return self.heads.get(participant, (participant,))
 
     def bars(self) -> list[tuple[str, int, int]]:
-        """Return the participant of each call in progress, and the numbers of the first and last row of its bar."""
+        """Return the participant of each call in progress, and the first and last row number of its bar."""
         open_: dict[int, tuple[str, int]] = {}
         found = []
         for number, row in enumerate(self.rows):
@@ -96,9 +96,9 @@ class SequenceChart:
 
 
 def chart(run: Run, system: System, broken: Property | None = None) -> SequenceChart:
-    """Return the chart of *run* of *system*, with only the parts that do something in it, or wait at its end.
+    """Return the chart of *run* of *system*, with only the parts that do something in it or wait at its end.
 
-    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating for ever or by
+    The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating forever or by
     stopping.  If the run stops, the chart shows which part waits for which, according to the property's fair events.
     """
     steps = (*run.steps, *run.cycle)
@@ -122,7 +122,7 @@ def chart(run: Run, system: System, broken: Property | None = None) -> SequenceC
 
 
 def breaks_at(run: Run) -> int:
-    """Return the number of the step by which *run* breaks a property; 0 if it does so by repeating or by stopping."""
+    """Return the number of the step at which *run* breaks a property, or 0 if it does so by repeating or stopping."""
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
@@ -153,13 +153,13 @@ def _rows(number: int, taken: RunStep, system: System, *, broken: bool) -> Itera
 
 
 def _hearer(done: Done, system: System) -> str:
-    """Return the only copy whose state determines whether the output is delivered, else ``OUTSIDE``."""
+    """Return the only copy whose state decides whether the output is delivered, or ``OUTSIDE`` if there is none."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 
 
 def mermaid(shown: SequenceChart) -> str:
-    """Return *shown* as a sequence diagram of Mermaid, ending in a newline."""
+    """Return *shown* as a Mermaid sequence diagram ending in a newline."""
     names = {name: f"p{number}" for number, name in enumerate(shown.participants)}
     lines = ["sequenceDiagram"]
     lines += [f"  accTitle: {_text(shown.title)}"] if shown.title else []
@@ -185,6 +185,6 @@ _ARROWS: Final = {"call": "->>", "reply": "-->>", "lost": "--x", "waits": "--)",
 
 
 def _text(words: str) -> str:
-    """Replace the syntax of Mermaid and of HTML in *words* with character codes, which begin with ``#``."""
+    """Replace Mermaid and HTML syntax in *words* with character codes, which begin with ``#``."""
     coded = re.sub(r"[^\w \-./,():='…?✗~→µ·]", lambda found: f"#{ord(found[0])};", words)
     return re.sub("^((?:no)?wrap):", r"\1#58;", coded) if coded.strip() else "#32;"

@@ -1,7 +1,7 @@
-"""A sequence chart as SVG that suits light and dark pages, and black and white; it refers to nothing outside.
+"""A sequence chart as self-contained SVG that suits light and dark pages, and black-and-white print.
 
-Participants are as far apart as their messages need, within bounds.  A text that is longer than its place is shortened;
-the row's title has it in full, for screen readers and as a tooltip.
+Participants are as far apart as their messages need, within bounds.  Text that does not fit is shortened.  The title of
+its row holds the full text, for screen readers and as a tooltip.
 """
 
 import unicodedata
@@ -16,13 +16,13 @@ from fsm.diagrams.draw.sequence import MARKS, ChartRow, SequenceChart
 _HIGH: Final = 30
 _NEAREST: Final = 120
 _FARTHEST: Final = 420
-"""Height of a row, and smallest and largest distance between two participants, in pixels."""
+"""Height of a row, and minimum and maximum distance between two participants, in pixels."""
 
 _GUTTER: Final = 150
-"""Room for lines and times, if there are any."""
+"""Width reserved for line numbers and times, if there are any."""
 
 _BAR: Final = 5
-"""Half the width of the bar of a call in progress, and how much further right a bar that began later is."""
+"""Half the width of a bar, and the offset to the right of a bar that began while another was open."""
 
 _BOLD: Final = 1.08
 """Factor by which bold letters are wider."""
@@ -94,7 +94,7 @@ class _Drawing:
         self.top = _HIGH * max((len(shown.head(name)) + 1 for name in shown.participants), default=2) // 2
         self.top += 24 if shown.caption else 0
         self._place()
-        # The level of a bar is the lowest one that is free at its participant when it begins.
+        # A bar is drawn at the lowest level that is free at its participant when the bar begins.
         ends: defaultdict[str, dict[int, int]] = defaultdict(dict)
         for name, first, last in shown.bars():
             level = next(each for each in range(len(ends[name]) + 1) if ends[name].get(each, -1) <= first)
@@ -195,7 +195,7 @@ class _Drawing:
         _add(group, "text", x=(source + target) // 2, y=y - 5).text = fitting(row.text, max(room, _NEAREST - 20))
 
     def _edge(self, name: str, number: int, *, right: bool) -> int:
-        """Return the column where an arrow touches the line of *name*, or its outermost bar on that side."""
+        """Return the column where an arrow touches the lifeline of *name*, or its outermost bar on that side."""
         levels = [level for at, first, last, level in self.levels if at == name and first <= number <= last]
         if not levels:
             return self.at[name]
@@ -212,6 +212,6 @@ def _marker(root: ET.Element, name: str, middle: int) -> ET.Element:
 
 
 def _add(parent: ET.Element, tag: str, **attributes: str | int) -> ET.Element:
-    """Add an element to *parent*; *kind* is its class."""
+    """Add an element to *parent*.  *kind* becomes its ``class`` attribute."""
     named = {"class" if name == "kind" else name: f"{value}" for name, value in attributes.items()}
     return ET.SubElement(parent, tag, named)

@@ -1,11 +1,11 @@
 """Find and read drawings of lifecycles in text files, without guessing.
 
-Boxes and arrows of characters, state diagrams of Mermaid and PlantUML, and DOT graphs are read from any text: a
-document, a source file, or a file of their own.  Anything ambiguous is a problem with its place.
+ASCII diagrams, Mermaid and PlantUML state diagrams, and DOT graphs are found in any text: a document, a source file, or
+a file of their own.  Anything ambiguous is reported as a problem with its location.
 
-A lost blank, or a tab that was meant to be narrower, tears apart all lines and boxes that meet there, and each would be
-a separate problem.  The cause is found by trial: if a drawing can be read with narrower tabs, or with one more blank,
-that is the problem reported.  The result of the trial is not used for anything else.
+If a space is missing or a tab is expanded too wide, all lines and boxes that meet there come apart, and each of them
+would be reported as a separate problem.  The cause is found by trial.  If the drawing can be read with narrower tabs or
+with one more space, that is reported as the only problem.  The result of the trial is not used for anything else.
 """
 
 import re
@@ -27,33 +27,33 @@ from fsm.errors import InputError, Problem, contents, decoded_text, refused
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "at", "find", "parse"]
 
 LARGEST: Final = 1 << 20
-"""Largest file, in bytes."""
+"""Maximum size of a file in bytes."""
 
 _MOST_DRAWINGS: Final = 200
-"""Most drawings in a file."""
+"""Maximum number of drawings in a file."""
 
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
 _SPREAD: Final = re.compile(r"\S {2,}\S")
-"""Blanks between columns."""
+"""Matches spaces between columns."""
 
 _SQUEEZED: Final = 3
-"""Number of strokes like the top of a box from which on lost columns are diagnosed."""
+"""Minimum number of strokes resembling the top of a box for which lost columns are diagnosed."""
 
 _WIDTHS: Final = (4, 2, 3)
-"""Widths of a tab that are tried; tabs are read as eight columns."""
+"""Tab widths to try.  Tabs are normally read as eight columns."""
 
 _MOST: Final = 100_000
-"""Most characters other than blanks that are read again to find lost blanks."""
+"""Maximum number of non-blank characters that are read again to find missing spaces."""
 
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
-"""Places where a line may have lost a blank: at its beginning, and before its remaining blanks."""
+"""Matches positions where a line may have lost a space: its beginning, and before each remaining run of spaces."""
 
 
 def find(path: str) -> tuple[Drawing, ...]:
     """Return all drawings in the file at *path*, or in standard input for ``-``, in the order of their lines.
 
-    Raises :class:`InputError` if the file cannot be read or has no drawing.
+    Raise :class:`InputError` if the file cannot be read or has no drawing.
     """
     data = contents(path, most=LARGEST, code="FSM401", hint="give a text file, or a model's name", dash=True)
     if len(data) > LARGEST:
@@ -62,7 +62,7 @@ def find(path: str) -> tuple[Drawing, ...]:
 
 
 def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
-    """Return those of the drawings *found* in the file at *path* that include *line*; all of them for 0."""
+    """Return the drawings in *found* that include *line* of the file at *path*, or all of them if *line* is 0."""
     here = tuple(each for each in found if each.line <= line <= each.last) if line else found
     if not here:
         places = ", ".join(f"{each.line} to {each.last}" for each in found)
@@ -71,7 +71,7 @@ def at(found: tuple[Drawing, ...], path: str, line: int) -> tuple[Drawing, ...]:
 
 
 def parse(text: str, path: str) -> tuple[Drawing, ...]:
-    """Return all drawings in *text*; *path* is the name used in problems.
+    """Return all drawings in *text*.  *path* is the file name used in problems.
 
     >>> [found.states.keys() for found in parse("digraph { A -> B }", "x.dot")]
     [dict_keys(['A', 'B'])]
@@ -92,11 +92,11 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
 
 
 _parsed = lru_cache(maxsize=4)(parse)
-"""Cached :func:`parse`, for text that is read once for each profile that is compared with it."""
+"""Cached :func:`parse`, because the same text is compared with one profile after another."""
 
 
 def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
-    """Return the reason why there is no drawing: its boxes do not close, or there are none."""
+    """Return a problem that says why there is no drawing, such as boxes that are not closed."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
     for line, text in enumerate(lines, 1):
@@ -122,7 +122,7 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
 
 
 def _explained(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
-    """Yield the drawings *found*; a known common cause of all problems of a drawing replaces them."""
+    """Yield the drawings in *found*, replacing all problems of a drawing by their common cause if it is known."""
     broken = sum(bool(each.problems) for each in found)
     for each in found:
         if each.problems:
@@ -148,7 +148,7 @@ def _tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
 
 
 def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
-    """Return the lost blank near the problems of the drawing *found* in *rows*; read at most *most* characters."""
+    """Return the problem of a missing space near the problems of *found*, or None after reading *most* characters."""
     own = lines[rows.start : rows.stop]
     size = sum(len(line) - line.count(" ") for line in own)
     near = sorted({row for each in found.problems for row in range(each.line - 2, each.line + 1) if row in rows})
@@ -163,6 +163,6 @@ def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing
 
 
 def _read(lines: Sequence[str]) -> bool:
-    """Return whether the drawing in *lines* has no problems."""
+    """Check whether *lines* contain drawings without problems."""
     found = list(characters.drawings(canvas("\n".join(lines), "")))
     return bool(found) and not any(each.problems for each in found)

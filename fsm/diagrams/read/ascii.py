@@ -1,11 +1,10 @@
-"""Boxes and arrows drawn with characters, in any text.
+"""ASCII box-and-arrow diagrams in any text.
 
-A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed: a line that ends at nothing, a label that
-could belong to two lines, or a box that is not closed is a problem with its place, so no arrow is read that was not
-drawn.
+A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed.  A line that ends nowhere, a label that could
+belong to two lines, or a box that is not closed is a problem with its location, so no arrow is read that was not drawn.
 
-An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has an arrow to each head,
-with the labels along that path.  An arrow whose line begins at nothing has no source.
+An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has one arrow to each head,
+with the labels along that path.  An arrow whose line begins nowhere has no source.
 """
 
 import itertools
@@ -26,16 +25,16 @@ from fsm.diagrams.read.wires import Stroke, Wires
 from fsm.errors import Problem
 
 LARGEST: Final = 100_000
-"""Most characters in the drawings of a file."""
+"""Maximum number of characters in the drawings of a file."""
 
 _LONGEST: Final = 1_000_000
-"""Largest sum of the lengths of the arrows of a drawing."""
+"""Maximum total length of the arrows of a drawing."""
 
 _MOST_LABELS: Final = 1_000
-"""Most labels of an arrow, counted in all its readings."""
+"""Maximum number of labels of an arrow, counted over all combinations of stacked labels."""
 
 _GAP: Final = 2
-"""Most empty rows between a drawing and a piece of line that belongs to it."""
+"""Maximum number of empty rows between a drawing and a piece of line that belongs to it."""
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
@@ -106,7 +105,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
 def _arrows(
     ends: list[tuple[NetEnd, NetEnd]], labels: Mapping[Stroke, list[PlacedLabel]], lines: Wires
 ) -> Iterator[tuple[Arrow, list[Stroke]]]:
-    """Yield the arrows between *ends* of a net, which share their start or their end, with the strokes of each."""
+    """Yield the arrows between *ends* of a net, each with its strokes.  All arrows share their start or their end."""
     start, end = ends[0]
     root = start.node if all(each.node == start.node for each, _ in ends) else end.node
     before = {root: root}
@@ -140,7 +139,7 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
 
 
 def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> tuple[GridCell, str, str, str] | None:
-    """Return the cell, code, description and remedy of the fault in *net*; ``None`` if there is no fault."""
+    """Return the cell, code, description and hint for the fault in *net*, or ``None`` if there is no fault."""
     top = min(net.nodes).cell
     first = tails[0].cell if tails else top
     if sum(len(lines.links[node]) for node in net.nodes) >= 2 * len(net.nodes):
@@ -168,7 +167,7 @@ def _between(ends: list[NetEnd], lines: Wires) -> str:
 
 
 def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel], lines: Wires) -> None:
-    """Add a problem for each label that also touches a line without a label."""
+    """Add a problem for each label that also touches an unlabelled line."""
     rivals: dict[Stroke, list[PlacedLabel]] = defaultdict(list)
     for label in labels:
         for rival in label.rivals:
@@ -183,7 +182,7 @@ def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabe
 
 
 def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """Return the first and last row of a drawing: boxes, their lines, and lines near them, not arrows in the text."""
+    """Return the first and last row of the boxes, their lines and nearby vertical lines, but not of arrows in prose."""
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []
     for net in pieces:

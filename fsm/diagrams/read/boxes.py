@@ -1,8 +1,8 @@
 """Boxes: rectangles of strokes around a name.
 
 The top and the bottom of a box are unbroken strokes from one corner to the other, and no line continues outward from
-its corners: this distinguishes a box from the rectangle between a loop and the loop's box.  A corner may be missing, or
-be a plain stroke.
+its corners.  This distinguishes a box from the rectangle between a loop and the loop's box.  A corner may be missing,
+or be a plain stroke.
 """
 
 import re
@@ -29,11 +29,11 @@ from fsm.diagrams.read.strokes import (
 )
 
 NARROWEST: Final = 3
-"""Smallest width in columns: two sides, and a name between them."""
+"""Minimum width in columns: two sides, and a name between them."""
 
 _REMARK: Final = re.compile(r"\(.*\)")
 _PIECE: Final = re.compile(f"{STROKE.pattern}{{{NARROWEST - 1},}}")
-"""Runs of strokes that may contain the top or the bottom of a box."""
+"""Matches runs of strokes that may contain the top or the bottom of a box."""
 _RULE: Final = re.compile(f"[{re.escape(''.join(ARMS))}]+")
 _Sides: TypeAlias = tuple[int, int]
 
@@ -50,14 +50,14 @@ class Box:
     right: int
 
     def holds(self, cell: GridCell) -> bool:
-        """Return whether *cell* is on the border or inside."""
+        """Check whether *cell* is inside the box or on its border."""
         return self.top <= cell[0] <= self.bottom and self.left <= cell[1] <= self.right
 
     def cells(self) -> Iterator[GridCell]:
         return product(range(self.top, self.bottom + 1), range(self.left, self.right + 1))
 
     def sides(self) -> Iterator[tuple[GridCell, Direction]]:
-        """Yield the cells of the border except its corners, and the direction outward from each."""
+        """Yield the cells of the border except its corners, and the outward direction from each."""
         for column in range(self.left + 1, self.right):
             yield (self.top, column), "N"
             yield (self.bottom, column), "S"
@@ -66,24 +66,24 @@ class Box:
             yield (row, self.right), "E"
 
     def corners(self) -> tuple[GridCell, ...]:
-        """Return the corners clockwise, from the top left."""
+        """Return the corners clockwise from the top left."""
         return (self.top, self.left), (self.top, self.right), (self.bottom, self.right), (self.bottom, self.left)
 
 
 class _Edge(NamedTuple):
-    """An unbroken stroke from left to right that could be the top or the bottom of a box."""
+    """An unbroken horizontal stroke that could be the top or the bottom of a box."""
 
     row: int
     first: int
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Return the columns of the sides it can join: at its ends, or one beyond either end if a corner is missing."""
+        """Yield the possible columns of both sides: the ends of the edge, or one beyond if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
 def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
-    """Return the boxes in the rows *within*, from top to bottom, and separately those that contain others."""
+    """Return the boxes in the rows *within*, from top to bottom, and separately the boxes that contain others."""
     edges = [edge for row in within for edge in _edges(sheet, row)]
     bottoms: dict[_Sides, list[_Edge]] = defaultdict(list)
     for edge in edges:
@@ -106,7 +106,7 @@ def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
 
 
 def _contains_another(box: Box, rows: Mapping[int, list[Box]]) -> bool:
-    """Return whether one of the boxes is within *box*; *rows* has them by the row of their top, from left to right."""
+    """Check whether another box is within *box*.  *rows* maps rows to the boxes that begin there, left to right."""
     for row in range(box.top, box.bottom + 1):
         those = rows.get(row, ())
         for at in range(
@@ -128,7 +128,7 @@ def strokes(sheet: Canvas, within: range) -> list[GridCell]:
 
 
 def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
-    """Yield the longest runs of strokes in *row*; vertical arrowheads may be among them."""
+    """Yield the maximal runs of strokes in *row*.  They may include vertical arrowheads."""
     text = sheet.rows[row]
     for piece in _PIECE.finditer(text):
         for first, last in runs(_flat(text[column], text, column) for column in range(*piece.span())):
@@ -144,10 +144,10 @@ def _flat(char: str, text: str, column: int) -> bool:
 
 
 def _closed(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
-    """Return the box below *top* with these *sides*, whose bottom is the first of *bottoms* that fits."""
+    """Return the box below *top* with these *sides*, closed by the first of *bottoms* that fits."""
     left, right = sides
     row = top.row + 1
-    # No line continues downward from the corners of a bottom, so the sides reach past at most one.
+    # No line continues downward from the corners of a bottom edge, so the sides reach past at most one of *bottoms*.
     for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
         bottom = bottoms[at]
         while row < bottom.row and _upright(sheet.at((row, left))) and _upright(sheet.at((row, right))):
@@ -162,7 +162,7 @@ def _closed(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> B
 
 
 def _ruled(sheet: Canvas, box: Box) -> bool:
-    """Return whether lines cross *box* from side to side or from top to bottom, as in a table."""
+    """Check whether lines cross *box* from side to side or from top to bottom, as in a table."""
     rows, columns = range(box.top, box.bottom + 1), range(box.left, box.right + 1)
     rules = any(_RULE.fullmatch(sheet.rows[row], box.left, box.right + 1) for row in rows[1:-1])
     return rules or any(all(_upright(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
@@ -173,7 +173,7 @@ def _upright(char: str) -> bool:
 
 
 def _clean(sheet: Canvas, row: int, sides: _Sides, up: Direction) -> bool:
-    """Return whether no line continues outward from the corners of an edge of a box, and none is an arrowhead."""
+    """Check that no corner of an edge of a box is an arrowhead or continues outward."""
     left, right = sides
     return (
         right - left >= NARROWEST - 1 and _turns(sheet, (row, left), up, "W") and _turns(sheet, (row, right), up, "E")
@@ -189,7 +189,7 @@ def _turns(sheet: Canvas, corner: GridCell, up: Direction, out: Direction) -> bo
 
 
 def _name(sheet: Canvas, rows: range, first: int, last: int) -> tuple[str, GridCell]:
-    """Return the lines in a box, joined by blanks, without remarks in parentheses; and the cell where they begin."""
+    """Return the lines in a box, joined by spaces and without remarks in parentheses, and the cell where they begin."""
     lines = {row: sheet.text(row, first, last) for row in rows}
     named = {row: line for row, line in lines.items() if line.strip() and not _REMARK.fullmatch(line.strip())}
     row = next(iter(named), rows[0])

@@ -1,7 +1,7 @@
-"""A text as a grid of characters: without comment marks, each character in the column where it is seen.
+"""A text as a grid of characters, without comment marks and with each character in the column where it is displayed.
 
 Drawings occur in comments of all kinds of files.  Comment marks at the beginning of a line become blanks, so that every
-character keeps its column; tabs are expanded, and wide characters take two columns, as on a terminal.
+character keeps its column.  Tabs are expanded, and wide characters take two columns, as on a terminal.
 """
 
 import re
@@ -17,21 +17,21 @@ from fsm.diagrams.read.strokes import GridCell
 
 _TAB: Final = 8
 _FILL: Final = "\0"
-"""Second column of a wide character."""
+"""Fills the second column of a wide character."""
 
 _MARK: Final = re.compile(
     r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
 )
 _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
-"""Parts of words that look like strokes, such as the v of "Remove" and most hyphens."""
+"""Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid; ``columns`` has, for each column of each row, the index of its character in the line.
+    """The grid.  ``columns`` maps each column of each row to the index of its character in the line.
 
-    ``drawn`` are the rows with blanks in place of parts of words that look like strokes; ``paragraphs`` are the runs of
-    rows that are not empty.
+    ``drawn`` holds the rows with blanks in place of parts of words that look like strokes.  ``paragraphs`` are the runs
+    of rows that are not empty.
     """
 
     path: str
@@ -41,11 +41,11 @@ class Canvas:
     paragraphs: tuple[range, ...]
 
     def at(self, cell: GridCell) -> str:
-        """Return the character at *cell*; a blank beyond the edges."""
+        """Return the character at *cell*, or a blank beyond the edges."""
         return _at(self.rows, cell)
 
     def stroke(self, cell: GridCell) -> str:
-        """Return the character at *cell*; a blank if it is part of a word."""
+        """Return the character at *cell*, or a blank if it is part of a word."""
         return _at(self.drawn, cell)
 
     def place(self, cell: GridCell) -> Location:
@@ -54,7 +54,7 @@ class Canvas:
         return Location(line=row + 1, column=(columns[column] if 0 <= column < len(columns) else column) + 1)
 
     def text(self, row: int, first: int, last: int) -> str:
-        """Return the text in *row* from column *first* to *last*, both included."""
+        """Return the text in *row* from column *first* to *last* inclusive."""
         return self.rows[row][first : last + 1].replace(_FILL, "")
 
 
@@ -117,8 +117,8 @@ def _spread(line: str) -> tuple[str, Sequence[int]]:
         elif unicodedata.combining(char):
             continue
         else:
-            # East Asian letters take two columns.  The strokes and heads of drawings
-            # have "ambiguous" width, and take one column outside East Asia.
+            # Wide East Asian letters take two columns. The strokes and arrowheads of drawings have "ambiguous" width
+            # and take one column outside East Asia.
             wide = 2 if unicodedata.east_asian_width(char) in {"W", "F"} else 1
             row += [char if char.isprintable() else " ", *[_FILL] * (wide - 1)]
         places += [number] * wide

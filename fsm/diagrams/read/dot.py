@@ -1,8 +1,8 @@
-"""DOT graphs: nodes are states, edges are arrows.
+"""DOT graphs, whose nodes are states and whose edges are arrows.
 
 The name of a state is the first line of the node's label or, without a label, the node's name.  An arrow from a point,
-or from a node with an empty label, has no source.  The grammar is that of https://graphviz.org/doc/info/lang.html;
-names without quotation marks may also contain dots, and begin with a digit.
+or from a node with an empty label, has no source.  The grammar is that of https://graphviz.org/doc/info/lang.html,
+except that unquoted names may also contain dots and begin with a digit.
 """
 
 import itertools
@@ -30,10 +30,10 @@ _KEYWORDS: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", 
 _NAMES: Final = ("name", "quoted")
 _GROUPS: Final = ("subgraph", "{")
 _KEPT: Final = frozenset({"label", "shape"})
-"""Attributes on which the reading depends."""
+"""Attributes that the reader needs."""
 
 _DEEPEST: Final = 100
-"""Most groups nested within one another."""
+"""Maximum nesting depth of groups."""
 
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _BREAK: Final = re.compile(r"<br\s*/?>|</tr>", re.IGNORECASE)
@@ -41,7 +41,7 @@ _TAG: Final = re.compile(r"<[^<>]*>")
 
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the graphs in *text*, each from its heading to the brace that closes it, or to the end."""
+    """Yield the graphs in *text*, each from its heading to its closing brace, or to the end of *text*."""
     starts, end = [0, *(found.end() for found in re.finditer("\n", text))], 0
     for heading in _HEADING.finditer(text):
         if heading.start() >= end:
@@ -59,7 +59,7 @@ class _NotDotError(Exception):
 
 
 class _Token(NamedTuple):
-    """A token; ``kind`` is a keyword, a mark, ``name``, ``quoted`` for a name in quotation marks, or a description."""
+    """A token.  ``kind`` is a keyword, a mark, ``name``, ``quoted`` for a quoted name, or a description."""
 
     kind: str
     text: str
@@ -67,10 +67,10 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """The graph that begins at index *start* of *text*, whose lines begin at the indices *starts*.
+    """Parser for the graph at ``text[start:]``.  *starts* holds the index of each line start.
 
-    ``nodes`` has the attributes of each node, ``met`` every mention of a node with its index; ``edges`` have source,
-    target, labels and place; ``end`` is the index after the graph.
+    ``nodes`` maps each node to its attributes, and ``met`` lists every mention of a node with its index.  ``edges``
+    holds source, target, labels and location.  ``end`` is the index just past the graph.
     """
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
@@ -197,7 +197,7 @@ class _Graph:
             raise _NotDotError(what, "cut out the part that is meant", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
-        """Return the nodes at one end of an edge: those of a group, or *node*, by default the next, without ports."""
+        """Return the nodes at one end of an edge, without ports: those of a group, *node*, or the next name."""
         if node is None and self.token.kind in _GROUPS:
             if self._take("subgraph"):
                 self._take(*_NAMES)
@@ -267,7 +267,7 @@ def _lines(label: str) -> list[str]:
     found: list[str] = []
     shown = _ESCAPE.sub(lambda escape: "\n" if escape[1] in "nlr" else escape[1], label)
     for line in filter(None, (" ".join(part.split()) for part in shown.split("\n"))):
-        # fsm draw breaks a long label before its outputs.
+        # fsm draw breaks a long label before its outputs, so join the two parts again.
         if found and line.startswith(("/ ", "↗")):
             found[-1] += f" {line}"
         else:

@@ -1,6 +1,6 @@
 """A drawing of a lifecycle as data: its names and arrows, and where they are drawn.
 
-The meaning of the names depends on a machine; :mod:`fsm.diagrams.compare` compares the two.
+The meaning of the names depends on a machine. :mod:`fsm.diagrams.compare` compares the two.
 """
 
 import itertools
@@ -12,12 +12,12 @@ from fsm.diagrams.abstraction.drawn_names import THEN
 from fsm.errors import Problem
 
 MOST: Final = 30_000
-"""Most names and arrows in a drawing."""
+"""Maximum number of names and arrows in a drawing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Location:
-    """A place in a file; line and column count from 1."""
+    """A location in a file.  Line and column count from 1."""
 
     line: int
     column: int
@@ -25,7 +25,7 @@ class Location:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowLabel:
-    """One label along an arrow; stacked labels are alternatives."""
+    """One label along an arrow.  Stacked labels are alternatives."""
 
     names: tuple[str, ...]
     place: Location
@@ -39,9 +39,9 @@ def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A line from one state to another; ``source`` is ``None`` for an arrow without one.
+    """A line from one state to another.  ``source`` is ``None`` for an arrow without one.
 
-    ``steps`` are the labels along it, in order; ``place`` is that of the arrowhead, or of the statement.
+    ``steps`` are the labels along it, in order.  ``place`` is the location of the arrowhead, or of the statement.
     """
 
     source: str | None
@@ -51,14 +51,17 @@ class Arrow:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """Labels of the arrow, joined along it, one for each choice among stacked labels; empty if it has none."""
+        """Labels of the arrow, one for each combination of stacked labels.  Empty if it has no label."""
         choices = itertools.product(*(step.names for step in self.steps))
         return tuple(THEN.join(choice) for choice in choices if choice)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """States, lines ``below`` their names, and arrows in the order of their places; void if it has ``problems``."""
+    """A parsed drawing: its states, the lines ``below`` each state's name, and its arrows in order of position.
+
+    If ``problems`` is not empty, ignore the rest.
+    """
 
     path: str
     line: int
@@ -70,5 +73,5 @@ class Drawing:
 
     @property
     def place(self) -> str:
-        """File and line at which it begins, as ``path:line``."""
+        """The location of the drawing's first line, as ``path:line``."""
         return f"{self.path}:{self.line}"

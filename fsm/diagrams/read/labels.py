@@ -1,7 +1,7 @@
-"""Labels: the line to which each phrase belongs.
+"""Labels: which line each phrase belongs to.
 
 A label is above or below a horizontal stretch of its line, beside a vertical one, or within the line.  A phrase that is
-equally near to two lines is a problem; it is assigned to neither.
+equally near to two lines is a problem, and is assigned to neither.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -15,15 +15,15 @@ from fsm.diagrams.read.strokes import Direction, GridCell, beyond
 from fsm.diagrams.read.wires import Stroke, Wires
 
 FARTHEST: Final = 8
-"""Most blanks between a label and the line beside it."""
+"""Maximum number of blanks between a label and the line beside it."""
 
 _JUNCTION: Final = 3
-"""Fewest lines that make a junction."""
+"""Minimum number of lines that meet at a junction."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlacedLabel:
-    """A label, the stroke at which it is, and strokes of other lines that it also touches."""
+    """A label, the stroke that it is placed at, and strokes of other lines that it also touches."""
 
     step: ArrowLabel
     at: Stroke
@@ -32,7 +32,7 @@ class PlacedLabel:
 
 @dataclass(slots=True)
 class Labels:
-    """Finds the line of each phrase; ``stretch`` numbers the stretches of line between junctions."""
+    """Finds the line of each phrase.  ``stretch`` numbers the stretches of line between junctions."""
 
     wires: Wires
     stretch: dict[Stroke, int] = field(default_factory=dict)
@@ -40,11 +40,11 @@ class Labels:
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """Return the labels of a drawing that extends from row *first* to *last*.
 
-        They are all phrases of *nets* within it, and those between the two parts of a broken line.  A phrase
-        directly above or below the drawing may be a sentence about it; it is a label only if it is next to an outermost
-        line that has no label.
+        They are all phrases of *nets* within it, and those between the two parts of a broken line.  A phrase directly
+        above or below the drawing may be a sentence about it.  It is a label only if it is next to an outermost line
+        that has no label.
         """
-        # A stretch between two junctions, or between a junction and an end, has one label.
+        # Each stretch between two junctions, or between a junction and an end, has at most one label.
         links, touches = self.wires.links, self.wires.touches
         plain = self.wires.components(lambda node: len(links[node]) + len(touches.get(node, ())) < _JUNCTION)
         for number, nodes in enumerate(plain):
@@ -101,7 +101,7 @@ class Labels:
         return found
 
     def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
-        """Return the stretches to the left and right of *stack*, each with the number of blanks in between."""
+        """Map each stretch beside *stack* to the number of blanks in between and its nearest stroke."""
         found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))

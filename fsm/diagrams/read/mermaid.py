@@ -1,9 +1,9 @@
-"""Mermaid state diagrams: in a file, between fences of Markdown, or in a comment.
+"""Mermaid state diagrams in a file, between Markdown fences, or in a comment.
 
 Only the part of the language that defines states and transitions is read.  The name of a state is its text if it has
-one (``state "TEXT" as id``), else its id; text after a colon is a remark.  Colours, notes and directions are skipped.
-Nested states, choices and forks have no meaning in a flat lifecycle, and are problems.  The grammar is that of
-https://mermaid.js.org/syntax/stateDiagram.html.
+one (``state "TEXT" as id``), and otherwise its id.  Text after a colon is a remark.  Colours, notes and directions are
+skipped.  Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as problems.  The
+grammar is that of https://mermaid.js.org/syntax/stateDiagram.html.
 """
 
 import re
@@ -16,7 +16,7 @@ from fsm.diagrams.read.drawing import MOST, Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
 NOWHERE: Final = "[*]"
-"""The pseudostate: initial as a source, final as a target."""
+"""The pseudostate, which is initial as a source and final as a target."""
 
 _HEADING: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
@@ -45,7 +45,7 @@ class StateDiagram:
     arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
 
     def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
-        """Return the diagram whose heading is on line *heading*, with *lines* below it."""
+        """Parse the diagram whose heading is on line *heading*, with *lines* below it."""
         note, line = False, heading
         for line, text in lines:
             statement = text.strip().rstrip(";").strip()

@@ -1,7 +1,7 @@
 """Nets: connected lines, their beginnings and their ends.
 
 A net has one beginning and one or more ends, or several beginnings and one end.  A beginning is a line that leaves a
-box without an arrowhead, or begins at nothing; an end is an arrowhead at a box, or at a word without a box.
+box without an arrowhead, or that starts nowhere.  An end is an arrowhead at a box, or at a word without a box.
 """
 
 import itertools
@@ -14,12 +14,12 @@ from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, STRAIGHT, Directi
 from fsm.diagrams.read.wires import Stroke, Wires
 
 NEAR: Final = 2
-"""Most blanks between an arrowhead and its word, and in a line that counts as broken, not as ended."""
+"""Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetEnd:
-    """An end of a net; ``state`` is ``None`` if it is not at a state."""
+    """A beginning or end of a net.  ``state`` is ``None`` if it is not at a state."""
 
     state: str | None
     node: Stroke
@@ -29,7 +29,7 @@ class NetEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Net:
-    """Connected lines; ``broken`` if one of their ends has a problem."""
+    """Connected lines.  ``broken`` is true if one of their ends has a problem."""
 
     nodes: tuple[Stroke, ...]
     ends: tuple[NetEnd, ...]
@@ -40,8 +40,8 @@ class Net:
 class Nets:
     """Finds the nets among the lines of a paragraph, and the words that are part of them.
 
-    ``phrases`` maps cells to the phrases that are part of no line; ``words`` are states without a box; ``between`` maps
-    the node that joins a broken line to the phrases within the line.
+    ``phrases`` maps cells to the phrases that are not part of any line.  ``words`` maps strokes to states without a
+    box.  ``between`` maps the node that joins a broken line to the phrases within the line.
     """
 
     wires: Wires
@@ -50,7 +50,7 @@ class Nets:
     between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
 
     def find(self) -> list[Net]:
-        """Return the nets, from the top; phrases that are part of one are removed from ``phrases``."""
+        """Return the nets from top to bottom.  Phrases that are part of one are removed from ``phrases``."""
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
             touched = any(touch.head for touch in self.wires.touches.get(node, ()))
@@ -141,7 +141,7 @@ class Nets:
                 yield from self._beginning(node, named)
 
     def _beginning(self, node: Stroke, named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
-        """Yield the end of a line without an arrowhead or a box; *named* maps cells to states without a box."""
+        """Yield the beginning of a line that has no arrowhead or box.  *named* maps cells to states without a box."""
         (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
         to = OPPOSITE[back]
         for far in range(1, NEAR + 1):

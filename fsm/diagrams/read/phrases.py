@@ -1,4 +1,4 @@
-"""Words of a drawing outside its boxes: phrases, on one line or stacked on several."""
+"""Phrases: words of a drawing outside its boxes, on one line or stacked on several."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _WORDS: Final = re.compile(r"[^ \n]+(?: [^ \n]+)*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Phrase:
-    """Words on one line with single blanks between them; columns ``first`` and ``last`` are included."""
+    """Words on one line, separated by single blanks.  Columns ``first`` and ``last`` are included."""
 
     text: str
     row: int
@@ -33,7 +33,7 @@ class Phrase:
 
 
 def phrases(lines: Wires) -> Iterator[Phrase]:
-    """Yield the phrases of a paragraph, line by line: text that is part of no line and no box."""
+    """Yield the phrases of a paragraph line by line.  A phrase is text that is not part of any line or box."""
     sheet, drawn = lines.sheet, {*lines.owners, *(node.cell for node in lines.links)}
     for row in lines.within:
         rest = "".join("\n" if (row, column) in drawn else char for column, char in enumerate(sheet.rows[row]))
@@ -43,7 +43,7 @@ def phrases(lines: Wires) -> Iterator[Phrase]:
 
 
 def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
-    """Yield *those* in stacks: phrases on consecutive lines, one above the other."""
+    """Group *those* into stacks of phrases on consecutive lines, one above the other."""
     at = {cell: phrase for phrase in those for cell in phrase.cells()}
 
     def touched(phrase: Phrase) -> Iterator[Phrase]:
@@ -59,7 +59,7 @@ def stacked(those: Iterable[Phrase]) -> Iterator[tuple[Phrase, ...]]:
 
 
 def names(stack: Iterable[Phrase]) -> tuple[str, ...]:
-    """Return the names in a stack: one for each line, but text in parentheses belongs to the line before.
+    """Return the names in a stack, one for each line.  Text in parentheses belongs to the line before.
 
     >>> lines = ["Start", "(failed", "and left)", "Stop"]
     >>> names(Phrase(text=text, row=row, first=0, last=9) for row, text in enumerate(lines))

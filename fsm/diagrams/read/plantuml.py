@@ -1,7 +1,7 @@
-"""PlantUML state diagrams: from ``@startuml`` to ``@enduml``, in a file or in a comment.
+"""PlantUML state diagrams, from ``@startuml`` to ``@enduml``, in a file or in a comment.
 
-Statements of states and transitions are those of Mermaid, except for shapes of arrows, colours and stereotypes, which
-mean nothing here.  Other diagrams of PlantUML are skipped.  The grammar is that of https://plantuml.com/state-diagram.
+State and transition statements are those of Mermaid, except for arrow shapes, colours and stereotypes, which are
+ignored.  Other PlantUML diagrams are skipped.  The grammar is that of https://plantuml.com/state-diagram.
 """
 
 import re
@@ -46,7 +46,7 @@ def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, st
 
 
 def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield those of *lines* that define states and arrows, in Mermaid's syntax."""
+    """Yield the statements in *lines* that define states and arrows, in Mermaid's syntax."""
     inside = False
     for number, line in lines:
         statement = line.strip()

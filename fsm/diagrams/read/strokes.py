@@ -1,4 +1,4 @@
-"""Characters of a drawing: the directions in which each connects, joints and arrowheads."""
+"""Characters of a drawing: arrowheads, joints, and the directions in which each character connects."""
 
 import re
 from collections.abc import Mapping
@@ -30,18 +30,18 @@ _ARMS: Final[Mapping[str, str]] = {
     "'`": "NEW",
 }
 ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
-"""Directions in which a line continues from a character."""
+"""Maps each character to the directions in which a line continues from it."""
 
 ROUND: Final = ".'`"
 """Characters that are corners only if a line turns there."""
 
 _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
-"""Arrowheads, and the direction in which each points."""
+"""Maps each arrowhead to the direction in which it points."""
 
 _REACHED: Final = {**ARMS, **{char: OPPOSITE[to] for char, to in HEADS.items()}}
 STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")
-"""Any character of a line."""
+"""Matches any character of a line."""
 
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
 """Marks that may be at the beginning of an arrow without a source."""
@@ -58,7 +58,9 @@ def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:
 
 
 def reaches(char: str, to: Direction) -> bool:
-    """Return whether a line continues from *char* in direction *to*; from an arrowhead, opposite to where it points.
+    """Check whether a line continues from *char* in direction *to*.
+
+    A line continues from an arrowhead in the direction opposite to where it points.
 
     >>> reaches("+", "N"), reaches("|", "E"), reaches("v", "N"), reaches("v", "S")
     (True, False, True, False)

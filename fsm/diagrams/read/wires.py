@@ -15,18 +15,18 @@ from fsm.errors import Problem
 from fsm.machine.traversal import closure
 
 _AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": ("E", "W"), "v": ("N", "S")}
-"""Directions of a stroke: all, or along one axis if lines cross."""
+"""Maps the axis of a stroke to its directions.  An empty axis allows all directions."""
 
 
 class Stroke(NamedTuple):
-    """A stroke: a cell, and the ``axis`` if two lines cross there."""
+    """A stroke: its cell and, if two lines cross there, its ``axis``."""
 
     cell: GridCell
     axis: str = ""
 
 
 class Touch(NamedTuple):
-    """A line that meets a box at a cell of its border, with an arrowhead or without."""
+    """A line that meets a box at a cell of its border, with or without an arrowhead."""
 
     box: Box
     border: GridCell
@@ -34,7 +34,7 @@ class Touch(NamedTuple):
 
 
 class Wires:
-    """Lines in the rows *within* around *boxes*: each stroke, the strokes it continues to, and the boxes it meets."""
+    """Lines in the rows *within* around *boxes*: the strokes, how they are connected, and the boxes that they meet."""
 
     def __init__(self, sheet: Canvas, within: range, boxes: Iterable[Box]) -> None:
         self.sheet = sheet
@@ -55,7 +55,7 @@ class Wires:
         self.problems.append((cell, Problem(path=self.sheet.path, line=place.line, code=code, what=what, hint=hint)))
 
     def components(self, among: Callable[[Stroke], bool] = lambda _: True) -> Iterator[tuple[Stroke, ...]]:
-        """Yield the groups of connected strokes, from the top, of those for which ``among(stroke)`` is true."""
+        """Yield the groups of connected strokes for which ``among(stroke)`` is true, from top to bottom."""
         seen: set[Stroke] = set()
         for root in sorted(self.links):
             if root not in seen and among(root):
@@ -64,15 +64,15 @@ class Wires:
                 yield found
 
     def strokes_at(self, cell: GridCell, axes: str = "hv") -> Iterator[Stroke]:
-        """Return the strokes at *cell*: one or, if lines cross there, those along *axes*."""
+        """Return the stroke at *cell*.  If lines cross there, return the strokes along *axes*."""
         return (node for node in (Stroke(cell), *(Stroke(cell, axis) for axis in axes)) if node in self.links)
 
     def char(self, cell: GridCell) -> str:
-        """Return the character at *cell* if it could be part of a line, else a blank."""
+        """Return the character at *cell* if it could be part of a line, and otherwise a blank."""
         return self.chars.get(cell, " ")
 
     def _turns(self, cell: GridCell, char: str) -> bool:
-        """Return whether a line turns at a dot or a quotation mark; true for any other character."""
+        """Check whether a line turns at a dot or a quotation mark.  Return True for any other character."""
         if char not in ROUND:
             return True
         near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
@@ -92,7 +92,7 @@ class Wires:
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):
-            # At the side of a stroke, only another stroke that ends there continues it.
+            # Only another stroke that ends at the side of a stroke continues it there.
             side = self.char(cell) in STRAIGHT and self._ends_at(there, back) and not self.crossed(cell)
             return self.node(there, to) if side else None
         onward = reaches(char, back) or (char in STRAIGHT and self._ends_at(cell, to))
@@ -113,7 +113,7 @@ class Wires:
                     links[to] = there
 
     def _meet(self, box: Box, border: GridCell, out: Direction) -> None:
-        """Record the line at *border*; an arrowhead or a joint there without a line is a problem."""
+        """Record the line at *border*.  An arrowhead or a joint there without a line is a problem."""
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
         leads = reaches(char, back)
@@ -139,6 +139,6 @@ class Wires:
                         self._touch(outside, out, Touch(box, corner, head=True))
         for cell in self.chars:
             self._link(cell)
-        # A stroke without a neighbour or a box is a character of a text.
+        # A stroke that touches no other stroke and no box is just text.
         for node in [node for node, links in self.links.items() if not links and node not in self.touches]:
             del self.links[node]

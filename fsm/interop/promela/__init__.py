@@ -1,9 +1,9 @@
-"""A machine in Promela, alone or with one of its properties, for the model checker SPIN.
+"""Export a machine, alone or with one of its properties, to Promela for the model checker SPIN.
 
-A single process repeatedly takes one of the machine's steps.  A step is a ``d_step``, so that SPIN stores only the
-states that the machine has, and prints its name, so that ``spin -t`` shows a readable counterexample.  A claim adds
-variables beside ``state``, which are updated in the same ``d_step``.  A claim about finite runs fails by an assertion,
-a claim about infinite runs by an acceptance cycle.
+A single process repeatedly takes one of the machine's steps.  Each step is a ``d_step``, so that SPIN stores only the
+machine's own states.  It prints its name, so that ``spin -t`` shows a readable counterexample.  A claim adds variables
+besides ``state``, which are updated in the same ``d_step``.  A claim about finite runs fails with an assertion, and a
+claim about infinite runs with an acceptance cycle.
 """
 
 import textwrap
@@ -24,8 +24,8 @@ WIDTH: Final = 100
 def promela(machine: Machine, stated: claims.Property | None = None, *, file: str = "") -> str:
     """Return *machine* in Promela, with the claim of *stated* if it is given, ending in a newline.
 
-    *file* is the name of the text in the commands of its header.  Raises :class:`CannotExportError` for a claim that
-    SPIN cannot decide.
+    *file* is the file name used in the commands in the header.  Raise :class:`CannotExportError` for a claim that SPIN
+    cannot decide.
 
     >>> from fsm.language.library import load
     >>> print(promela(load("nri-pod")).partition(" in ")[0])
@@ -55,7 +55,7 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
 
 
 def _options(machine: Machine, words: PromelaNames, product: Product, *, codes: bool) -> Iterator[str]:
-    """Yield the ways in which the product takes each step; if *codes*, one for each reply that the claim uses."""
+    """Yield the options for each step.  If *codes* is true, there is one for each reply the claim distinguishes."""
     event = ""
     for step in steps(machine, words.codes if codes else None):
         if step.event != event:
@@ -94,7 +94,7 @@ def _product(claim: claims.Claim, words: PromelaNames) -> Product:
 
 
 def _head(machine: Machine, stated: claims.Property | None, product: Product, file: str) -> Iterator[str]:
-    """Yield what the file is, the commands to run, and the expected result."""
+    """Yield the header: a description, the commands to run, and the expected result."""
     yield f"{machine.name}: {machine.title}"
     if stated is None:
         yield "Every state that can be reached, for SPIN (https://spinroot.com)."

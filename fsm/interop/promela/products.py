@@ -1,7 +1,7 @@
-"""Products of a machine and a claim in Promela: a few variables, and what each step does to them.
+"""Products of a machine and a claim in Promela: extra variables, and how each step updates them.
 
-Each step of the machine remains one step of SPIN, so that both count the same states and find counterexamples of the
-same length.
+Each step of the machine remains one step in SPIN.  SPIN and :mod:`fsm.checker` therefore count the same states and find
+counterexamples of the same length.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,18 +17,18 @@ from fsm.machine.conditions import Condition
 from fsm.machine.property.claims import Fair, Idempotent, LeadsTo
 
 BROKEN: Final = 255
-"""The value of a variable once the claim is broken."""
+"""Value of a variable once the claim is violated."""
 
 MOST: Final = 30
-"""Most items that have a bit each."""
+"""Maximum number of items that take one bit each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Product:
-    """The machine with a claim: macros and variables, the options for a step, and ``others``, which are no steps of it.
+    """A machine combined with a claim.  ``others`` are options that are not steps of the machine.
 
-    ``cases`` is the number of parts of the claim, each of which is checked separately; a ``lasting`` claim is about
-    infinite runs.
+    ``cases`` is the number of parts of the claim, each of which is checked separately.  ``lasting`` is true if the
+    claim is about infinite runs.
     """
 
     options: Callable[[ExportedStep], Iterable[str]]
@@ -39,7 +39,7 @@ class Product:
 
 
 def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = "") -> str:
-    """Return the option that takes *step* if *guard*, too, holds, with further *effects*."""
+    """Return the option that takes *step*, with an additional *guard* and additional *effects*."""
     asked, calls = words.calls(step)
     when = " && ".join([f"state == {words.states[step.source]}", *asked, *([guard] if guard else [])])
     changes = (f"{words.begun[event]} = {number}" for event, number in calls.items())
@@ -51,7 +51,7 @@ def option(words: PromelaNames, step: ExportedStep, *effects: str, guard: str = 
 def sequence_product(
     words: PromelaNames, sequences: tuple[tuple[Condition, ...], ...], until: Condition | None = None
 ) -> Product:
-    """Return the product for runs through *sequences*: ``held`` counts conditions met in order, *until* resets it."""
+    """Return the product for runs through *sequences*.  ``held`` counts conditions met in order.  *until* resets it."""
     several = len(sequences) > 1
     lines = [f"#define UNTIL({INSTANT}) {words.expression(until) if until else 'false'}", f"#define BROKEN {BROKEN}"]
     lines += ["#ifndef CASE", "#define CASE 1", "#endif"] if several else []
@@ -71,7 +71,7 @@ def sequence_product(
 
 
 def _next(length: int) -> str:
-    """Expression for the number of conditions, of *length*, that have held after an instant: at most one more."""
+    """Return an expression for how many of *length* conditions have held after an instant, at most one more."""
     last = length - 1
     parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
     if last:
@@ -124,14 +124,14 @@ def _called(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool)
 
 
 def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
-    """Return the product with one bit, whether the target is due, and with rounds of fairness.
+    """Return the product with a bit for whether the target is due, and with rounds of fairness.
 
-    Infinite runs are decided by acceptance cycles.  In a run that breaks the claim, the target is due for ever from
-    some instant on.  SPIN guesses that instant (``committed``), and from then on takes only steps without the target.
-    Each fairness condition is then awaited in its ``turn``, and each round ends at an accepting label.  The turn of a
-    weakly fair event is over when it is taken or is disabled.  The turn of a strongly fair one is over when it is
-    taken, or was guessed to be disabled for ever (``spared``), after which no step may enable it.  A run that stops is
-    one whose rounds continue without steps.
+    Infinite runs are decided by acceptance cycles.  In a run that violates the claim, the target is due forever from
+    some instant on.  SPIN guesses that instant (``committed``) and from then on takes only steps that do not meet the
+    target.  Each fairness condition is then awaited in its ``turn``, and each round ends at an accepting label.  The
+    turn of a weakly fair event is over when it is taken or disabled.  The turn of a strongly fair event is over when it
+    is taken, or when it was guessed to be disabled forever (``spared``), after which no step may enable it.  A run that
+    stops is one whose rounds continue without steps.
     """
     if len(claim.fair) > MOST:
         raise CannotExportError(f"more than {MOST} things are fair: state the property with fewer")
@@ -139,7 +139,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _is(fair, step)]
-        # Also possible: the begin of a second call, which no step takes, and an end for which nothing is written.
+        # No step begins a second call or ends a call in an unspecified way, but both count as possible.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
         title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"
@@ -180,7 +180,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
             f"{size(len(claim.fair))} turn = 0;",
             "int spared = 0;",
         ),
-        # The guesses, the turns that pass without a step, and the end of each round.
+        # Choices besides steps: commit to a violation, spare an event, skip its turn, and finish a round (accepting).
         others=(
             *("#ifndef SAFETY", ":: d_step { due && !committed -> committed = true }", *rounds),
             *(f":: committed && turn == {len(claim.fair)} ->", "accept_round:", "   turn = 0", "#endif"),
@@ -194,11 +194,11 @@ def _is(fair: Fair, step: ExportedStep) -> bool:
 
 
 def follows_product(words: PromelaNames, other: Machine) -> Product:
-    """Return the product with ``belief``, which has a bit for each state that *other* may be in: a subset construction.
+    """Return the product with ``belief``, a bit set of the states that *other* may be in (subset construction).
 
-    The outputs of the machine, and the signals that both have, are events of *other*.  Sets of states are closed under
-    hidden events.  The construction is independent of :mod:`fsm.monitor`, and does not support calls of *other* that
-    take time.
+    The outputs of the machine and the signals that both machines have are events of *other*.  Sets of states are closed
+    under hidden events.  The construction is independent of :mod:`fsm.monitor` and does not support calls of *other*
+    that take time.
     """
     if len(other.states) > MOST:
         what = f"'{other.name}' has more than {MOST} states, and each needs a bit"

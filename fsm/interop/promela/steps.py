@@ -1,6 +1,6 @@
-"""The steps of a machine, straight from its cells, one for each outcome and reply.
+"""The steps of a machine, taken directly from its cells, one for each outcome and reply.
 
-The export is a second opinion, so nothing here uses the table of a machine, its graph or the checker;
+The export is a second opinion, so this module uses neither a machine's table or graph nor the checker.
 ``tests/repo/test_layers.py`` checks that.
 """
 
@@ -12,7 +12,7 @@ from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """One outcome of an event in a state or, if ``ends``, of a call in progress; ``reply`` may be empty."""
+    """One outcome of an event in a state or, if ``ends`` is true, of a call in progress.  ``reply`` may be empty."""
 
     event: str
     ends: bool
@@ -29,9 +29,10 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Yield every step of *machine*, in its order; silent cells have none.
+    """Yield every step of *machine* in model order.  Silent cells have none.
 
-    There is one for each reply; "any error" includes each of *codes*.  Without *codes*, there is one for each outcome.
+    If *codes* are given, there is one step for each reply, and "any error" includes each of *codes*.  Otherwise, there
+    is one step for each outcome.
     """
     for event in machine.events.values():
         for ends, cells in ((False, event.cells), (True, event.ends)):
@@ -43,7 +44,7 @@ def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[Ex
 
 
 def reached(machine: Machine) -> tuple[list[frozenset[tuple[str, frozenset[str]]]], int]:
-    """Return the reachable states with the calls begun in them, by distance, and the number of all steps."""
+    """Return the reachable pairs of state and begun calls, grouped by distance, and the total number of steps."""
     start = (machine.initial, frozenset[str]())
     layers, met, taken, every = [frozenset({start})], {start}, 0, list(steps(machine))
     while layers[-1]:

@@ -1,8 +1,8 @@
-"""The names of a machine in Promela, and conditions as expressions over them.
+"""Promela names for a machine, and conditions as Promela expressions.
 
-An expression is about one instant and has seven variables, the parameters of its macro: ``was`` and ``is`` are the
-states before and after, ``event`` happens, ``whose`` is the call that gets a ``reply``, ``output`` is emitted, and
-``all`` is the number of the list of outputs that the whole step emits.
+An expression is about one instant.  Its seven variables are the parameters of its macro.  ``was`` and ``is`` are the
+states before and after, ``event`` is the event, ``whose`` is the call that gets ``reply``, ``output`` is the output,
+and ``all`` is the number of the list of all outputs of the step.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,19 +15,19 @@ from fsm.machine.conditions import Atom, Condition, atoms
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
 NOWHERE: Final = "s_none"
-"""The state before the first instant of a run."""
+"""State before the first instant of a run."""
 SMALL: Final = 250
-"""Numbers up to this fit into a byte, with some to spare."""
+"""Maximum number for which a byte is used, with some values to spare."""
 
 
 class CannotExportError(Exception):
-    """The target language cannot express the claim; the message says why, and what to do."""
+    """The target language cannot express the claim.  The message says why, and what to do."""
 
 
 class PromelaNames:
-    """Promela's names for the states, events, replies and outputs of *machine* and of the conditions *stated*.
+    """Promela names for the states, events, replies and outputs of *machine* and of the conditions in *stated*.
 
-    ``codes`` are the error replies that the conditions distinguish.
+    ``codes`` holds the error replies that the conditions distinguish.
     """
 
     def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
@@ -47,11 +47,11 @@ class PromelaNames:
         self.outputs = identifiers("o_", dict.fromkeys(outputs), taken=["o_none"])
         timed = [event.name for event in machine.events.values() if event.ends]
         self.begun = identifiers("begun_", dict.fromkeys(timed))
-        """A flag for each call that takes time: whether it has begun."""
+        """Maps each call that takes time to a flag for whether it has begun."""
         self.lists = tuple(dict.fromkeys(step.way.emits for step in taken))
 
     def definitions(self) -> Iterator[str]:
-        """Yield a line for each name; states are numbered from 0, all other names from 1."""
+        """Yield a line for each name.  States are numbered from 0, and all other names from 1."""
         yield "/* states; s_none is before the first */"
         yield from (f"#define {name} {number}" for number, name in enumerate(self.states.values()))
         yield f"#define {NOWHERE} {len(self.states)}"
@@ -61,13 +61,13 @@ class PromelaNames:
             yield from (f"#define {name} {number}" for number, name in enumerate(names.values(), 1))
 
     def first(self) -> str:
-        """Return the first instant of a run, as arguments of a macro."""
+        """Return the macro arguments for the first instant of a run."""
         return f"{NOWHERE}, {self.states[self.machine.initial]}, e_none, e_none, r_none, o_none, 0"
 
     def instants(self, step: ExportedStep) -> tuple[str, ...]:
-        """Return the instants of *step*, as arguments of a macro: one for each output."""
+        """Return the macro arguments for each instant of *step*, one instant per output."""
         event = self.events[step.event]
-        # The end of a call is not another occurrence of the event: it only replies.
+        # The end of a call only replies.  It is not another occurrence of the event.
         happens = "e_none" if step.ends else event
         replies = f"{event}, {self.replies[step.reply]}" if step.reply else "e_none, r_none"
         place = f"{self.states[step.source]}, {self.states[step.way.to]}"
@@ -76,7 +76,7 @@ class PromelaNames:
         return tuple(f"{place}, {happens}, {replies}, {output}, {all_}" for output in outputs)
 
     def calls(self, step: ExportedStep) -> tuple[list[str], dict[str, int]]:
-        """Return the guard on calls in progress for *step*, and the values that the step assigns to their flags."""
+        """Return the guard on calls in progress for *step*, and the values that it assigns to their flags."""
         own, event = self.begun.get(step.event, ""), self.machine.events[step.event]
         if step.ends:
             return [own], {} if step.way.begins else {step.event: 0}
@@ -85,13 +85,13 @@ class PromelaNames:
         return [], dict.fromkeys(self.begun, 0) if event.interrupts else {}
 
     def any_of(self, states: Iterable[str], of: str) -> str:
-        """Return an expression for whether *of* is one of *states*, in the model's order."""
+        """Return an expression for whether variable *of* is one of *states*, in model order."""
         wanted = frozenset(states)
         found = [f"{of} == {word}" for state, word in self.states.items() if state in wanted]
         return f"({' || '.join(found)})" if found else "(false)"
 
     def expression(self, condition: Condition) -> str:
-        """Return *condition* as an expression about one instant."""
+        """Return *condition* as a Promela expression about one instant."""
         match condition:
             case conditions.Not(of=inner):
                 return f"(!{self.expression(inner)})"
@@ -126,5 +126,5 @@ class PromelaNames:
 
 
 def size(numbers: int) -> str:
-    """Return the type that holds the numbers from 0 to *numbers*."""
+    """Return the Promela type that holds the numbers from 0 to *numbers*."""
     return "byte" if numbers <= SMALL else "short" if numbers < 1 << 15 else "int"

@@ -1,7 +1,7 @@
-"""From a written model to a well-formed machine, or every reason why it is not one.
+"""Build a well-formed machine from a written model, or report everything that is wrong with the model.
 
-The engines rely on what the rules here promise: every cell exists, every name is defined, calls reply and signals do
-not, a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
+The engines rely on the rules that are checked here: every cell exists, every name is defined, calls reply and signals
+do not, and a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,11 +22,11 @@ from fsm.machine import Machine, Omission, State, StateKind
 __all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 500_000
-"""Maximum number of outcomes in all cells: for each event the most that one of its entries has, times the states."""
+"""Maximum number of outcomes in all cells, assuming that each cell has as many as its event's largest."""
 
 
 def build(model: Model) -> Machine:
-    """Return the machine that *model* describes; raise :class:`InputError` with every error of meaning in the file."""
+    """Build the machine that *model* describes.  Raise :class:`InputError` with every semantic error in the file."""
     problems = Problems(model=model)
     written = model.written
     if sum(map(_outcomes, written.event.values())) * len(written.states) > LARGEST_TABLE:
@@ -151,7 +151,7 @@ def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
 
 
 def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[str, str, int, str]]:
-    """Yield event, description, line and alias for each alias of an event, and then for each alias of an outcome."""
+    """Yield the event, description, line and alias for each alias of an event, then for each of an outcome."""
     for event in machine.events.values():
         for index, alias in enumerate(event.aliases):
             line = problems.model.lines.find("event", event.name, "aliases", index)

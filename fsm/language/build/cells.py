@@ -1,4 +1,4 @@
-"""The cells of one event, or of one override of it, by state."""
+"""Build the cells of one event, or of an override of it, by state."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ REST: Final = "*"
 """Stands for every state that is not mentioned elsewhere."""
 
 STAYS: Final = ""
-"""The target of an outcome that stays, until its state is known."""
+"""Placeholder for the target of an outcome that stays, until its state is known."""
 
 Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent", "ends"]
 
@@ -29,7 +29,7 @@ _PLAIN: Final[Mapping[Group, type[Ignores | Cannot | Silent]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Cells as ``written`` at the path ``at``, and the clauses that they rest on, by state."""
+    """Cells as ``written`` at the path ``at``.  ``clauses`` maps each state to the clause its cell rests on."""
 
     written: Cells
     clauses: Mapping[str, Clause]
@@ -38,7 +38,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Mention:
-    """A state, or ``*``, in one of the groups of cells of a part; ``key`` names the state, or a set that has it."""
+    """A state, or ``*``, in a group of cells of a part.  ``key`` is its name, or that of a set containing it."""
 
     part: Part
     group: Group
@@ -49,7 +49,7 @@ class _Mention:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Groups:
-    """The cells of the event *name*, written in several *parts*; these may name *sets* of states."""
+    """The cells of the event ``name``, written in several ``parts``, which may name ``sets`` of states."""
 
     problems: Problems[Written]
     name: str
@@ -58,7 +58,7 @@ class Groups:
     sets: Mapping[str, tuple[str, ...]]
 
     def cells(self) -> dict[str, Cell]:
-        """Return the cells by state, with ``*`` and sets expanded; cells for unknown states are left out."""
+        """Return the cells by state, with ``*`` and sets expanded.  Cells for unknown states are left out."""
         mentions = self._mentions("cells", [group for group in GROUPS if group != "ends"])
         named = {mention.state for mention in mentions}
         rest = [state for state in self._states() if state not in named]
@@ -74,7 +74,7 @@ class Groups:
         return cells
 
     def ends(self) -> dict[str, Moves]:
-        """Return how a call that has begun ends, by the state that it is in, in the order of the states."""
+        """Map each state, in model order, to how a call in progress ends there."""
         if self.kind != "call":
             for part in self.parts:
                 if part.written.ends:
@@ -88,7 +88,7 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
-        """Return the known states in these *groups*; note unknown ones, and those that have *what* twice."""
+        """Return the known states in these *groups*.  Report unknown states, and those that have *what* twice."""
         found = [
             _Mention(
                 part=part,

@@ -1,4 +1,4 @@
-"""Clauses, and the level and source of anything that has them."""
+"""Read clauses, and the level and source of anything that has them."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
@@ -11,7 +11,7 @@ from fsm.machine import LEVELS, Clause, Level
 
 
 def citation(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level, str] | None:
-    """Return the level and the source of what is *written* at the path *at*; ``None`` if it has neither."""
+    """Return the level and source of *written* at the path *at*, or ``None`` if it has neither."""
     sources = zip(reversed(LEVELS), (written.MUST, written.SHOULD, written.MAY, written.observed), strict=True)
     given = [(level, source) for level, source in sources if source is not None]
     if len(given) > 1:
@@ -21,7 +21,7 @@ def citation(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Lev
 
 
 def cited(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level, str]:
-    """Return the level and the source of what is *written* at the path *at*, which must have them."""
+    """Return the level and source of *written* at the path *at*.  Report an error if it has neither."""
     found = citation(problems, written, *at)
     if found is None:
         what = f"[{'.'.join(map(str, at))}] has no level and no source"
@@ -32,7 +32,7 @@ def cited(problems: Problems[F], written: Cited, *at: str | int) -> tuple[Level,
 def implied(
     problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: WrittenEvent | WrittenJoint
 ) -> Clause:
-    """Return the implied clause of the event *name*: it says *about*, and has the level of what is *written*."""
+    """Return the implied clause of event *name*.  It says *about*, with the level of *written* or of the file."""
     given = citation(problems, written, "event", name) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
@@ -41,7 +41,7 @@ def implied(
 def clauses_of(
     problems: Problems[F], alone: Mapping[str, WrittenClause], events: Mapping[str, WrittenEvent | WrittenJoint]
 ) -> dict[str, Clause]:
-    """Return every clause by name, defined *alone* or with the *events* that rest on it."""
+    """Return every clause by name, whether it is defined alone or with an event that rests on it."""
     found: dict[str, Clause] = {}
     for name, each in alone.items():
         level, source = cited(problems, each, "clause", name)
@@ -68,7 +68,7 @@ def clauses_of(
 
 
 def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
-    """Note the *clauses* that are not among those *used*; *what* and *by* are words of the message."""
+    """Report the *clauses* that are not in *used*.  *what* and *by* are words of the message."""
     for name in clauses:
         if name not in used:
             problems.say("FSM119", f"{what} rests on clause '{name}'", f"name it in {by}, or drop it", "clause", name)
@@ -77,7 +77,7 @@ def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[s
 def _with_events(
     events: Mapping[str, WrittenEvent | WrittenJoint],
 ) -> Iterator[tuple[Keys, str, WrittenRest | WrittenEvent | WrittenJoint]]:
-    """Yield where *events* name clauses: the place, the name, and the table that may define it."""
+    """Yield each place where *events* name a clause, with its name and the table that may define it."""
     for event, each in events.items():
         if each.clause is not None:
             yield ("event", event), each.clause, each

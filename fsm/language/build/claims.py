@@ -1,4 +1,4 @@
-"""The single claim of a property, about a machine or a system."""
+"""Build the single claim of a property about a machine or a system."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
@@ -36,12 +36,12 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
     "matches-diagram": frozenset(),
     "requires": frozenset(),
 }
-"""The claims of the language, and the words that go with each."""
+"""Maps each kind of claim to the words that may go with it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimBuilder:
-    """Builds the claim of the property *name*, about a machine or about the scope of a system."""
+    """Builds the claim of the property ``name`` about a machine, or about the scope of a system."""
 
     problems: Problems[Stated]
     of: Machine | Scope
@@ -51,7 +51,7 @@ class ClaimBuilder:
     define: Definitions
 
     def claim(self) -> claims.Claim | None:
-        """Return the claim; ``None`` if no claim makes sense, which is noted."""
+        """Return the claim.  If it makes no sense, report that and return ``None``."""
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
         made = [kind for kind in KINDS if kind in values]
         if len(made) != 1:
@@ -64,7 +64,7 @@ class ClaimBuilder:
                 self._say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
         try:
             return self._claim(kind)
-        except ConditionError:  # already noted
+        except ConditionError:  # already reported
             return None
 
     def _claim(self, kind: str) -> claims.Claim:
@@ -180,9 +180,9 @@ class ClaimBuilder:
         return found
 
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
-        """Return the fairness in *text*: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
+        """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        In a system, without ``.ends``, it is about the events of every copy, whichever copy the claim is about.
+        In a system, it cannot have ``.ends``.  It is about the events of every copy, whichever copy the claim is about.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -250,7 +250,7 @@ def subject(
 ) -> Machine | Scope:
     """Return the subject of the property *name*: a machine, or the scope of a system.
 
-    If the property names a *part*, the scope is what belongs to the copy *number* of that part.
+    If the property is about a *part*, the scope is what belongs to copy number *number* of that part.
     """
     if isinstance(machine, Machine):
         if part is not None:

@@ -1,7 +1,7 @@
-"""Names that a file defines: sets of states, and conditions.
+"""Resolve the names that a file defines: sets of states, and conditions.
 
-A name may be used wherever its definition may.  So it must not already mean something there, it must be used, and its
-definition must not need the name itself.
+A name may be used wherever its definition may.  It must therefore not already mean something there.  It must also be
+used, and its definition must not depend on the name itself.
 """
 
 import re
@@ -15,7 +15,7 @@ from fsm.machine.traversal import closure
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]+")
 
 Definitions: TypeAlias = "Mapping[str, str | tuple[str, ...]]"
-"""Definitions by name: the text of a condition, or all states of a set."""
+"""Maps each name to its definition: the text of a condition, or all states of a set."""
 
 
 def definitions(
@@ -26,10 +26,10 @@ def definitions(
     taken: Mapping[str, Collection[str]],
     texts: Iterable[str],
 ) -> dict[str, str | tuple[str, ...]]:
-    """Return the definitions resolved: conditions as they are written, sets with the *states* of nested sets.
+    """Return the definitions.  Conditions stay as written, and nested sets are replaced by their states.
 
-    Notes errors: names that are *taken*, listed by what they name, which are left out; definitions that none of the
-    *texts* uses; sets with members that are not states; and circles.
+    Report names in *taken*, which are left out, and definitions that none of *texts* uses.  Also report sets with
+    members that are not states, and circular definitions.  *taken* maps a kind of thing to its names.
     """
     members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}

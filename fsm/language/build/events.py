@@ -1,4 +1,4 @@
-"""The events of a machine: the clauses of their cells, events that are like another, and calls that can end."""
+"""Build the events of a machine, including those that are like another, and check that calls can end."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -15,19 +15,19 @@ from fsm.machine.calls.endings import begun_in, found_in
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
-"""Words that an event which is like another inherits, and must not have itself."""
+"""Words that an event with ``like`` inherits, and must not have itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Events:
-    """Builds the events of a machine, given the clauses *known* in it and its *sets* of states."""
+    """Builds the events of a machine from its ``known`` clauses and its ``sets`` of states."""
 
     problems: Problems[Written]
     known: Mapping[str, Clause]
     sets: Mapping[str, tuple[str, ...]]
 
     def by_name(self) -> dict[str, Event]:
-        """Return every event, in the order of the file; one that is like another inherits cells that it lacks."""
+        """Return every event, in file order.  An event that is like another inherits the cells that it lacks."""
         making = self.problems.model.written.event
         made = {name: self._event(name, each) for name, each in making.items() if each.like is None}
         for name, each in making.items():
@@ -62,7 +62,7 @@ class Events:
         )
 
     def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
-        """Return the event *name*, which has the cells of *model* except those that are *written*."""
+        """Return the event *name*, with the cells of *model* except those that *written* has itself."""
         at = ("event", name)
         others = self.problems.model.written.event
         if model is None:
@@ -119,7 +119,7 @@ class Events:
 
 
 def check_ends(problems: Problems[Written], machine: Machine) -> None:
-    """Note every call of *machine* that begins and cannot end, and every end that no call can reach."""
+    """Report every call of *machine* that begins but cannot end, and every end that no call can reach."""
     for event in machine.events.values():
         begun = begun_in(event)
         for state, line in begun.items():
@@ -147,7 +147,7 @@ def endless(event: Event) -> list[str]:
     ending: set[str] = set()
 
     def leaves(end: Moves) -> bool:
-        # A call that begins in a state without an end is noted elsewhere.
+        # A call that begins in a state without an end is reported elsewhere.
         ways = end.outcomes
         return not ways or any(not way.begins or way.to in ending or way.to not in event.ends for way in ways)
 
@@ -157,6 +157,6 @@ def endless(event: Event) -> list[str]:
 
 
 def in_progress(machine: Machine, event: Event) -> set[str]:
-    """Return the states in which a call of *event* may be that has begun and not yet ended."""
+    """Return the states that a call of *event* may be in after it has begun and before it ends."""
     begun = begun_in(event)
     return {*begun} if event.ends.keys() <= begun.keys() else {*begun, *found_in(machine, event)}

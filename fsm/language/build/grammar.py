@@ -10,13 +10,13 @@ from fsm.machine import Kind
 from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
 
 DEEPEST: Final = 50
-"""Maximum nesting of parentheses and ``not``."""
+"""Maximum nesting depth of parentheses and ``not``."""
 
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
 class ConditionError(Exception):
-    """Text that is not a condition: what was found, and how to fix it."""
+    """An error in the text of a condition: what was found, and how to fix it."""
 
     def __init__(self, what: str, hint: str, at: tuple[str, ...] = ()) -> None:
         self.what = what
@@ -27,7 +27,7 @@ class ConditionError(Exception):
 
 @dataclass(slots=True, kw_only=True)
 class Grammar(ABC):
-    """Reads *text*, with the names in *define*; subclasses know the other words; raises :class:`ConditionError`."""
+    """Parses ``text`` with the names in ``define``.  Subclasses parse other words, or raise :class:`ConditionError`."""
 
     text: str
     define: Definitions = field(default_factory=dict)
@@ -39,7 +39,7 @@ class Grammar(ABC):
         self.words = _tokens(self.text)
 
     def sequence(self) -> Sequence:
-        """Read the whole text: conditions, separated by ``then``."""
+        """Read the whole text as conditions separated by ``then``."""
         found = [self.written()]
         while self.take("then"):
             found.append(self.written())
@@ -55,18 +55,18 @@ class Grammar(ABC):
         return found[0]
 
     def peek(self) -> str:
-        """Return the next word; empty at the end."""
+        """Return the next word, or an empty string at the end."""
         return self.words[self.next][0] if self.next < len(self.words) else ""
 
     def take(self, word: str) -> bool:
-        """Skip *word* if it is next, and return whether it was."""
+        """Skip *word* if it is next.  Return whether it was."""
         if self.peek() != word:
             return False
         self.next += 1
         return True
 
     def written(self) -> WrittenCondition:
-        """Read a condition, with its text."""
+        """Read a condition, and keep its text."""
         start = self.words[self.next - 1][1] if self.next else 0
         means = self._some()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
@@ -108,10 +108,10 @@ class Grammar(ABC):
 
     @abstractmethod
     def atom(self, word: str) -> Condition:
-        """Read a condition that begins with *word*, and is neither defined nor made of others."""
+        """Read a condition that begins with *word* and is neither defined nor composed of others."""
 
     def word(self, expected: str) -> str:
-        """Read the next word; *expected* describes it in an error."""
+        """Read the next word.  *expected* describes it in an error."""
         word = self.peek()
         if not word:
             raise ConditionError(f"{self.text!r} ends where {expected} should be", "say what is meant, or leave it out")
@@ -126,7 +126,7 @@ class Grammar(ABC):
         return found
 
     def reply(self, event: str, kind: Kind) -> str:
-        """Read the reply after ``replies`` of *event*."""
+        """Read the reply after ``replies`` in a condition on *event*."""
         if kind != "call":
             raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
         word = self.word("a reply")

@@ -1,4 +1,4 @@
-"""Joint events of a written system under a profile: their ways, and their steps, enumerated for each copy."""
+"""Build the joint events of a system under a profile, with their ways and steps, for each copy."""
 
 import re
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path of *rest* of the joint event *name*: in *profile*, if it is written there, else in the event."""
+    """Return the path of *rest* of the joint event *name*, in *profile* if written there, or in the event."""
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
@@ -56,7 +56,7 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 def means(
     problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, *at: str | int
 ) -> Condition | None:
-    """Return the condition that *text* means *within* a scope, with the names in *define*; note an error in it."""
+    """Return the meaning of the condition *text*.  If it has an error, report it and return ``None``."""
     try:
         return SystemGrammar(text=text, scope=within, define=define).condition().means
     except ConditionError as error:
@@ -66,7 +66,7 @@ def means(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEventBuilder:
-    """Builds the joint event *name*, once for each copy that it is of."""
+    """Builds the joint event ``name`` for each copy of its part."""
 
     problems: Problems[WrittenSystem]
     profile: str | None
@@ -76,7 +76,7 @@ class JointEventBuilder:
     define: Definitions
 
     def joints(self) -> Iterator[JointEvent]:
-        """Yield the joint event, once for each copy that it is of."""
+        """Yield the joint event once for each copy of its part, or just once if it has no part."""
         of = self.written.of
         if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
             return

@@ -1,4 +1,4 @@
-"""Conditions on instants, like ``was running and stop replies error``: ``docs/reference/property-language.md``."""
+"""Parse conditions such as ``was running and stop replies error`` (``docs/reference/property-language.md``)."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -13,14 +13,14 @@ WORDS: Final = frozenset(
     {"is", "was", "shows", "showed", "emits", "only", "happens", "replies", "moves", "stays", "silent", "on"}
     | {"not", "and", "or", "then"}
 )
-"""Words that cannot be names in a condition."""
+"""Words that cannot be used as names in a condition."""
 
 NOTHING: Final = "nothing"
 
 
 @dataclass(slots=True, kw_only=True)
 class MachineGrammar(Grammar):
-    """Reads conditions about *machine*.
+    """Parses conditions about ``machine``.
 
     >>> from fsm.language.library import load
     >>> grammar = MachineGrammar(text="exited then running", machine=load("container-status"))
@@ -111,7 +111,7 @@ class MachineGrammar(Grammar):
 
 
 def outputs(machine: Machine) -> tuple[str, ...]:
-    """Return every output of *machine* or of one of its profiles, in the model's order."""
+    """Return every output of *machine* and of its profiles, in model order."""
     rows = [
         *((event.cells, event.ends) for event in machine.events.values()),
         *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),

@@ -1,4 +1,4 @@
-"""From written profiles to the cells that they change, with checks that they declare what they change."""
+"""Build profiles from the cells that they override, and check that they declare what they change."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -13,7 +13,7 @@ from fsm.machine import Cell, Event, Machine, Moves, Override, Profile, outcomes
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
-    """Return every profile of *machine* by name, in the order of the file; each begins with what it extends."""
+    """Return the profiles of *machine* by name, in file order.  Each begins with what it inherits."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
     for name in _parents_first(problems):
@@ -45,7 +45,7 @@ def _parents_first(problems: Problems[Written]) -> list[str]:
 
 
 def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[Override]:
-    """Yield the overrides that *name* inherits from *parent*: those that its *own* do not replace in every version."""
+    """Yield the overrides that *name* inherits from *parent*, without cells that *own* replaces in every version."""
     named = {each.name for each in own}
     own = [each for each in own if each.deviation or not (each.since or each.until)]
     cells = {(each.event, state) for each in own for state in each.cells}
@@ -62,7 +62,7 @@ def _inherited(parent: Profile, own: Iterable[Override], name: str) -> Iterator[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Overriding:
-    """Builds the profile *name* of *machine*, and notes its errors."""
+    """Builds the profile ``name`` of ``machine``, and reports its errors."""
 
     problems: Problems[Written]
     machine: Machine
@@ -70,7 +70,7 @@ class Overriding:
     name: str
 
     def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
-        """Return the profile, which extends *parent* if given, without overrides of events that do not exist."""
+        """Return the profile, which extends *parent* if given.  Leave out overrides of unknown events."""
         overrides = []
         for key, override in written.cell.items():
             at = ("profile", self.name, "cell", key, "event")
@@ -91,10 +91,10 @@ class Overriding:
             overrides=(*_inherited(parent, overrides, self.name), *overrides) if parent else tuple(overrides),
             exemptions=(*taken_over, *own),
         )
-        # A call that begins can end under the profile, too.
+        # Check that a call that begins can also end under the profile.
         profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
         check_ends(self.problems, profiled)
-        # Outcomes of one cell have distinct names, including outcomes of deviations.
+        # Check that outcomes of one cell, including those of deviations, have distinct names.
         for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
@@ -130,7 +130,7 @@ class Overriding:
         return made
 
     def _check_changes(self, made: Override, event: Event, *, deviates: bool) -> None:
-        """Check that an override names the clause that it breaks if, and only if, it allows more."""
+        """Check that an override names the clause that it breaks if, and only if, it allows more than the machine."""
         cells: list[tuple[str, Cell, Cell | None]]
         cells = [(state, cell, event.cells[state]) for state, cell in made.cells.items()]
         cells += [(state, end, event.ends.get(state)) for state, end in made.ends.items()]
@@ -152,7 +152,7 @@ class Overriding:
             self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
-        """Check that only deviations meet in a cell: an override that replaces the cell must be the only one."""
+        """Check that an override that replaces a cell is the only one for it.  Only deviations may share a cell."""
         meeting: defaultdict[tuple[str, str, bool], list[tuple[Override, int]]] = defaultdict(list)
         for override in overrides:
             for state, cell in override.cells.items():

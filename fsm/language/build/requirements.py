@@ -1,4 +1,4 @@
-"""Requirements of states on fields, and the profiles that break them."""
+"""Build the requirements of states on fields, and the exemptions of profiles from them."""
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demands:
-    """Reads requirements on fields of these *kinds* in these *states*; *sets* are named sets of states."""
+    """Reads requirements on fields of these ``kinds`` in these ``states``.  ``sets`` are named sets of states."""
 
     problems: Problems[Written] | Problems[Stated]
     states: Collection[str]
@@ -75,7 +75,7 @@ class Demands:
 
 
 def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
-    """Return every clause on fields by name; none of the other *clauses* may have that name."""
+    """Return every clause on fields by name.  Report those that have the name of one in *clauses*."""
     made = {}
     for name, each in problems.model.written.requires.items():
         at = ("requires", name)
@@ -101,7 +101,7 @@ def exemptions(
 
 
 def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
-    """Return the kind of each field of a model."""
+    """Map each field of a model to its kind."""
     found: dict[str, FieldKind] = {}
     listed = problems.model.written.fields
     for kind, names in zip((*_NUMBERS, *_TEXT), (listed.time, listed.int, listed.text), strict=True):
@@ -119,6 +119,6 @@ def _values(written: Mapping[str, list[int | str]]) -> Values:
 def deviation(
     name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
 ) -> Deviation:
-    """Return the deviation *name* of *profile* from *clause*, as *written* for cells of an *event*, or for fields."""
+    """Return the deviation *name* of *profile* from *clause*, for cells of *event* or, without one, for fields."""
     words = written.model_dump(include={"about", "since", "until", "link"})
     return Deviation(name=name, event=event, clause=clause, profile=profile, **words)

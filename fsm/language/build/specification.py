@@ -1,4 +1,4 @@
-"""From a written property file to a well-formed specification, or every reason why it is not one."""
+"""Build a well-formed specification from a property file, or report everything that is wrong with the file."""
 
 from collections.abc import Callable, Collection, Iterator
 from operator import itemgetter
@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
-    """Return the specification in *file*; *find* returns the machines and systems that it names.
+    """Return the specification in *file*.  *find* returns the machines and systems that the file names.
 
-    In a system, claims about each copy of a part are made about copy number *copy*; if that is not the first, all other
-    claims are left out.  Raises :class:`InputError` with every error of meaning in the file.
+    In a system, claims about each copy of a part are made about copy number *copy*.  If that is not the first, all
+    other claims are left out.  Raise :class:`InputError` with every semantic error in the file.
     """
     problems = Problems(model=file)
     written = file.written
@@ -82,7 +82,7 @@ def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
         return find(name)
     except InputError as error:
         if any(each.path != name for each in error.problems):
-            raise  # it exists, and is not well formed
+            raise  # it exists but is not well formed
         first = error.problems[0]
         problems.say("FSM304", f"machine '{name}' {first.what}", first.hint, "machine")
         problems.refuse()
@@ -127,7 +127,7 @@ def _failures(
 
 
 def _handed_down(machine: Machine | System, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
-    """Return *stated*; other profiles inherit from the nearest one that they extend, unless it is in *alone*."""
+    """Let profiles inherit what is *stated* for the nearest one they extend, unless that is in *alone*."""
     if isinstance(machine, System):
         return stated
     lines = {name: [each for each in machine.lineage(name) if each in stated] for name in machine.profiles}

@@ -1,7 +1,7 @@
-"""The small language for systems: that of :mod:`fsm.language.build.machine_conditions`, about parts, not states.
+"""Parse conditions on systems.  They are like those on machines, but about parts instead of states.
 
-``docs/reference/system-language.md`` has the words that are new here.  If a copy of a part is meant, so are the copies
-of other parts that belong to it, or that it belongs to.
+``docs/reference/system-language.md`` describes the new words.  If a copy of a part is meant, so are the copies of other
+parts that belong to it, or that it belongs to.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -22,9 +22,10 @@ WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """The copies ``meant`` of each part, and the joint ``events``, that a condition on *system* may mention.
+    """What a condition on ``system`` may mention.
 
-    The name of an event maps to its names for the copies that are meant.
+    ``meant`` maps each part to the copies that are meant.  ``events`` maps the name of a joint event to its names for
+    these copies.
     """
 
     system: System
@@ -33,7 +34,7 @@ class Scope:
 
 
 def scope(system: System, copy: Copy | None) -> Scope:
-    """Return what a condition may mention in *system* if *copy* is meant."""
+    """Return what a condition on *system* may mention if *copy* is meant."""
     meant = {name: system.related(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -46,7 +47,7 @@ def scope(system: System, copy: Copy | None) -> Scope:
 
 @dataclass(slots=True, kw_only=True)
 class SystemGrammar(Grammar):
-    """Reads conditions about what is in *scope*."""
+    """Parses conditions about what is in ``scope``."""
 
     scope: Scope
 
@@ -97,7 +98,7 @@ class SystemGrammar(Grammar):
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
 
     def _emits_only(self, words: list[str]) -> Condition:
-        """Return the condition that *words* are emitted in order, and nothing else by the copies that emit them."""
+        """Return the condition that *words* are emitted in order, and that their emitters emit nothing else."""
         found: list[str] = []
         among: set[str] = set()
         for word in words:

@@ -1,6 +1,6 @@
-"""From a written system to a well-formed one, or every reason why it is not one.
+"""Build a well-formed system from a written one, or report everything that is wrong with it.
 
-Copies are enumerated here: each copy of the part that a joint event is *of* has a separate event, ``every`` becomes a
+Copies are enumerated here.  Each copy of the part that a joint event is *of* has a separate event, ``every`` becomes a
 step of each copy, and conditions are about the copies that are meant.
 """
 
@@ -24,9 +24,9 @@ MOST_COPIES: Final = 400
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """Return the system that *model* describes; *find* returns the machines of its parts.
+    """Build the system that *model* describes.  *find* returns the machines of its parts.
 
-    Raises :class:`InputError` with every error of meaning in the file.
+    Raise :class:`InputError` with every semantic error in the file.
     """
     problems = Problems(model=model)
     written = model.written
@@ -42,9 +42,9 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuilt(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """Return *system*, which *file* describes, with its joint event *name* as it is *written* here.
+    """Return *system*, which *file* describes, with the joint event *name* rebuilt from *written*.
 
-    Raises :class:`InputError` with every error of meaning in that.
+    Raise :class:`InputError` with every semantic error in *written*.
     """
     problems = Problems(model=file)
     define = _define(problems, system.parts)

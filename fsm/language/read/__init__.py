@@ -1,8 +1,8 @@
-"""From a TOML file to a written model, with the line of every word in it.
+"""Read a TOML file as a written model, with the line of every word in it.
 
-Reading knows bytes and lines (:mod:`fsm.language.read.toml`) and the vocabulary of :mod:`fsm.language.machine_file`
-(:mod:`fsm.language.read.forms`); :mod:`fsm.language.build` checks whether the names in a model fit together. All errors
-of a file are reported together.
+:mod:`fsm.language.read.toml` handles bytes and lines, and :mod:`fsm.language.read.forms` the vocabulary of
+:mod:`fsm.language.machine_file`.  :mod:`fsm.language.build` checks whether the names in a model fit together.  All
+errors of a file are reported together.
 """
 
 import codecs
@@ -36,7 +36,7 @@ class File(Generic[F]):
 Model: TypeAlias = File[Written]
 
 _document = lru_cache(maxsize=1)(document)
-"""Cached, because the form of a file is determined just before it is read."""
+"""Cached because the form of a file is determined just before the file is read."""
 
 
 def form_of(data: bytes, *, path: str) -> type[Form]:
@@ -48,15 +48,15 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 
 
 def content(path: str | Path) -> bytes:
-    """Return the bytes of the file at *path*; if there are too many, only one more than is allowed.
+    """Return the contents of the file at *path*, up to one byte more than is allowed.
 
-    Raises :class:`InputError` if it cannot be opened.
+    Raise :class:`InputError` if the file cannot be opened.
     """
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 
 def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
-    """Return *data* as a file of this *form*; *path* is only the name in problems.
+    """Parse *data* as a file of this *form*.  *path* is used only in error messages.
 
     >>> parse(b"x = ", Written, path="door.toml")
     Traceback (most recent call last):

@@ -1,4 +1,4 @@
-"""Errors of form, in the words of the language instead of pydantic's."""
+"""Report validation errors in the words of the language instead of pydantic's."""
 
 import datetime as dt
 import json
@@ -16,7 +16,7 @@ _LARGE: Final = 2**64
 
 
 def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterator[Problem]:
-    """Yield a problem for each name or text in the document *value* with a character that a terminal would obey."""
+    """Yield a problem for each name or text in *value* that contains a terminal control character."""
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from controls(each, path, lines, (*where, key))
         if found := obeyed(f"{key}{each if isinstance(each, str) else ''}"):
@@ -28,13 +28,13 @@ def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterat
 def misfits(
     errors: Iterable[ErrorDetails], document: Mapping[str, Any], path: str, lines: Lines, vocabulary: Vocabulary
 ) -> tuple[Problem, ...]:
-    """Return the errors that pydantic found in *document* as problems, one for each place, by line."""
+    """Convert pydantic's errors about *document* to problems, one for each place, sorted by line."""
     places = [(error, *place(error, document)) for error in errors]
     around = {where[:length] for _, where, _ in places for length in range(len(where))}
     found: dict[tuple[Keys, bool], Problem] = {}
     for error, where, named in places:
-        # If text or a list is allowed, pydantic tries both and reports both: that a list is not text is irrelevant if
-        # one of its entries is wrong.
+        # Where text or a list is allowed, pydantic reports the errors of both forms.  If an entry of a list is wrong,
+        # skip the error that the list is not text.
         if named or where not in around:
             code, what, hint = _described(error, where, vocabulary, named=named)
             problem = Problem(path=path, line=lines.find(*where), code=code, what=what, hint=hint)
@@ -43,9 +43,9 @@ def misfits(
 
 
 def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]:
-    """Return the path of the *error* in *document*, and whether it is about the name there.
+    """Return the path of the error in *document*, and whether the error is about the name there.
 
-    pydantic mixes words of its own into the path, such as ``<table>`` for one form of several; only parts that lead
+    pydantic adds words of its own to the path, such as ``<table>`` for one of several forms.  Only parts that lead
     further into the document are keys.
     """
     loc = error["loc"]
@@ -59,7 +59,7 @@ def place(error: ErrorDetails, document: Mapping[str, Any]) -> tuple[Keys, bool]
 
 
 def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, named: bool) -> tuple[str, str, str]:
-    """Return the code of the problem, what was found, and the hint."""
+    """Return the code, the description and the hint of the problem."""
     table, last = where[:-1], where[-1] if where else ""
     match error["type"]:
         case "extra_forbidden":

@@ -1,4 +1,4 @@
-"""Errors of form and of meaning in one report: the rest of a file that does not fit its vocabulary is built anyway."""
+"""Report validation errors and semantic errors of a file together, by building its valid parts anyway."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,23 +13,23 @@ from fsm.language.read.forms import place
 from fsm.language.read.toml import Keys, document, locate
 
 ROUNDS: Final = 8
-"""Maximum number of times that parts are left out: what lacks such a part is found, and left out, in the next round."""
+"""Maximum number of rounds.  What depends on a dropped part is found, and dropped, in the next round."""
 
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
-"""Codes of errors in what is written, whatever else is in its table."""
+"""Codes of errors that depend only on what is written there, not on the rest of the table."""
 _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")
-"""Codes of errors that may only be due to something that was left out elsewhere."""
+"""Codes of errors that may be due only to a dropped part elsewhere."""
 
 
 def with_meaning(
     error: InputError, data: bytes, form: type[F], *, path: str, make: Callable[[File[F]], object]
 ) -> InputError:
-    """Return *error*, about the *form* of *data*, with the errors that *make* finds in the parts that fit.
+    """Return *error* extended with the semantic errors that *make* finds in the valid parts of *data*.
 
-    Errors that may result from what was left out are omitted: those that mention a word from it, or are about the same
-    table or the file as a whole.
+    Invalid parts are dropped first.  Errors that dropping them may have caused are not reported: those that mention a
+    word from a dropped part, and those about the same table or the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -51,7 +51,7 @@ def with_meaning(
 
 
 class _Rest:
-    """The rest of a file, the words in what was left out, and the tables that it was in."""
+    """The rest of a file, the words in the parts that were dropped, and the tables that had these parts."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -61,9 +61,9 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def mended(self, error: ErrorDetails) -> bool:
-        """Leave out what does not fit, or put a stand-in for what is missing; return whether anything is left."""
+        """Drop what does not fit, or insert a stand-in for what is missing.  Return whether anything is left."""
         at, _ = place(error, self.document)
-        if not at:  # everything around it is left out
+        if not at:  # everything around it was dropped
             return False
         self._touched |= {*at[1:2]} or {*at}
         self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()
@@ -73,7 +73,7 @@ class _Rest:
             self._holder(at)[at[-1]] = STAND_IN
             return True
         at = at[:-1] if missing else at
-        while at and isinstance(at[-1], int):  # a list is left out as a whole
+        while at and isinstance(at[-1], int):  # a list is dropped as a whole
             at = at[:-1]
         if at:
             self._lost |= {*_words(at[-1]), *_words(self._holder(at).pop(at[-1], None))}
@@ -89,7 +89,7 @@ class _Rest:
         return found if isinstance(found, dict) else {}
 
     def sound(self, problem: Problem) -> bool:
-        """Check whether *problem* remains, whatever replaces what was left out."""
+        """Check whether *problem* remains, whatever replaces the dropped parts."""
         like = {name for name, each in self.document.get("event", {}).items() if each.get("like") in self._touched}
         near = {line for key, line in self.lines.of.items() if not (self._touched | like).isdisjoint(key)}
         quoted = {word for text in re.findall("'([^']*)'", problem.what) for word in _words(text)}

@@ -1,4 +1,4 @@
-"""From bytes to a TOML document, and to the lines of its keys, in bounded time and memory."""
+"""Parse bytes as a TOML document, and locate its keys, in bounded time and memory."""
 
 import re
 import tomllib
@@ -12,10 +12,10 @@ import tree_sitter_toml
 from fsm.errors import InputError, decoded_text, refused
 
 LARGEST: Final = 4 * 1024 * 1024
-"""Maximum number of bytes; a machine of a thousand states and a hundred events is smaller."""
+"""Maximum size in bytes.  A machine with a thousand states and a hundred events is smaller."""
 
 DEEPEST: Final = 32
-"""Maximum nesting of arrays and tables, and maximum parts of a key; the language itself needs six."""
+"""Maximum nesting of arrays and tables, and maximum number of parts of a key.  The language needs six."""
 
 
 Keys: TypeAlias = tuple[str | int, ...]
@@ -23,15 +23,15 @@ Keys: TypeAlias = tuple[str | int, ...]
 
 
 def document(data: bytes, path: str) -> dict[str, Any]:
-    """Return *data* as TOML; *path* is only the name in a problem.
+    """Parse *data* as TOML.  *path* is used only in error messages.
 
-    Raises :class:`InputError` with the one problem that keeps it from being read at all.
+    Raise :class:`InputError` with the one problem that keeps the document from being read.
     """
     if len(data) > LARGEST:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"
         raise refused(path, "FSM002", what, "models are small text files; is this the right one?")
     text = decoded_text(data, path, code="FSM003")
-    # tomllib takes cubic time for a key of many parts, so the parts are counted first if a line has that many dots.
+    # tomllib takes cubic time for a key of many parts, so count the parts first if a line has that many dots.
     counted = _nesting(text) if re.search(rf"(?:\.[^.\n]*+){{{DEEPEST}}}", text) else ()
     if line := next((line for line, _, parts in counted if parts > DEEPEST), 0):
         raise _too_deep(path, line)
@@ -41,7 +41,7 @@ def document(data: bytes, path: str) -> dict[str, Any]:
         raise _too_deep(path, _deepest_line(text)) from error
     except tomllib.TOMLDecodeError as error:
         raise _not_toml(error, text, path) from error
-    except ValueError as error:  # Python reads no integer of more than 4300 digits
+    except ValueError as error:  # Python does not parse integers of more than 4300 digits
         line = next((number for number, each in enumerate(text.split("\n"), 1) if re.search(r"[0-9_]{4300}", each)), 0)
         what = "is not TOML: an integer has thousands of digits"
         raise refused(path, "FSM004", what, "integers have 64 bits", line=line) from error
@@ -63,7 +63,7 @@ def _too_deep(path: str, line: int) -> InputError:
 
 
 _TOKEN: Final = re.compile(
-    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:""")?'  # strings, which may lack their end
+    r'"""(?:[^"\\]++|\\.|"(?!""))*+(?:""")?'  # strings, which may be unterminated
     r"|'''(?:[^']++|'(?!''))*+(?:''')?"
     r'|"(?:[^"\\\n]++|\\.)*+"?'
     r"|'[^'\n]*+'?"
@@ -73,7 +73,7 @@ _TOKEN: Final = re.compile(
 
 
 def _nesting(text: str) -> Iterator[tuple[int, int, int]]:
-    """Yield the line, the open brackets, and the parts of the key so far, after each token."""
+    """Yield the line, the number of open brackets and the number of key parts so far, after each token."""
     line, brackets, parts = 1, 0, 1
     for token in _TOKEN.finditer(text):
         line += token[0].count("\n")
@@ -94,7 +94,7 @@ def _deepest_line(text: str) -> int:
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """Return how deep *document* nests; an iterative walk, because the document may be too deep for recursion."""
+    """Return the nesting depth of *document*.  Walk it iteratively, as it may be too deep for recursion."""
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:
@@ -107,12 +107,12 @@ def _depth(document: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lines:
-    """Line numbers by path of keys."""
+    """Maps paths of keys to line numbers."""
 
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path*, or of the nearest table around it; 1 if there is none."""
+        """Return the line of *path* or of the nearest table around it, or 1 if there is none."""
         for length in range(len(path), 0, -1):
             if (line := self.of.get(path[:length])) is not None:
                 return line
@@ -120,9 +120,10 @@ class Lines:
 
 
 def locate(data: bytes) -> Lines:
-    """Return the line of every key and entry in the TOML document *data*, which must be valid.
+    """Map every key and entry of the valid TOML document *data* to its line.
 
-    An implied table, like ``event`` by ``[event.push]``, has the line of its first mention, any other its header's.
+    An implied table, such as ``event`` in ``[event.push]``, has the line of its first mention.  Any other table has the
+    line of its header.
     """
     tree = tree_sitter.Parser(tree_sitter.Language(tree_sitter_toml.language())).parse(data)
     walk = _Walk(implied={}, written={}, entries={})
@@ -132,7 +133,7 @@ def locate(data: bytes) -> Lines:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Walk:
-    """Lines of implied tables and of written keys, and how many ``[[…]]`` a table has so far."""
+    """Lines of implied tables and of written keys, and the number of ``[[…]]`` entries of a table so far."""
 
     implied: dict[Keys, int]
     written: dict[Keys, int]

@@ -1,8 +1,9 @@
-"""The semantics of calls in progress, shared by all engines; one that knows more restricts them by named arguments.
+"""Semantics of calls in progress, shared by all engines.
 
-A *configuration* is a state with the calls in progress (:mod:`~fsm.machine.calls.configuration`).  The other modules
-say how one instant follows another, and which replies fit (:mod:`~fsm.machine.calls.rules`), what may happen unobserved
-(:mod:`~fsm.machine.calls.unobserved`), which configurations add nothing (:mod:`~fsm.machine.calls.covering`), what an
-observation leaves of a set of them (:mod:`~fsm.machine.calls.belief`), what a step of a test leaves
-(:mod:`~fsm.machine.calls.held`), and how a whole call may end (:mod:`~fsm.machine.calls.endings`).
+- :mod:`~fsm.machine.calls.configuration`: states together with the calls in progress
+- :mod:`~fsm.machine.calls.rules`: how calls proceed and which replies fit
+- :mod:`~fsm.machine.calls.unobserved`: what may happen between observations
+- :mod:`~fsm.machine.calls.covering`: which configurations are redundant
+- :mod:`~fsm.machine.calls.belief` and :mod:`~fsm.machine.calls.held`: the effect of an observation or a test step
+- :mod:`~fsm.machine.calls.endings`: how a whole call may end
 """

@@ -1,6 +1,6 @@
-"""Beliefs about one entity: sets of configurations, and how observations narrow them.
+"""Beliefs about one entity: the set of its possible configurations, updated by each observation.
 
-An observation keeps the configurations that explain it and adds everything reachable from them unobserved
+An observation keeps the configurations that explain it, then adds all those reachable from them by unobserved steps
 (:mod:`~fsm.machine.calls.unobserved`).
 """
 
@@ -22,10 +22,10 @@ from fsm.trace import ABSENT, Key
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remainder:
-    """Result of an observation: the configurations left, and the (row, state) pairs it certainly rests on.
+    """Result of an observation: the remaining configurations and the (row, state) cells that certainly explain it.
 
-    ``unspecified`` is true if the observation is legal only because the specification is silent.  ``passed`` has the
-    states, as bits, that the entity may have been in during a whole call.
+    ``unspecified`` is true if the observation is legal only because the specification is silent.  After a whole call,
+    ``passed`` is the bit set of states that the entity may have been in during the call.
     """
 
     configurations: Configurations
@@ -36,12 +36,12 @@ class Remainder:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dynamics(Unobserved):
-    """Moves sets of configurations, also by observations."""
+    """Extends :class:`Unobserved` with the effect of observations on sets of configurations."""
 
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
-        """Return what the observation *seen* leaves of *before*; both sets are closed.
+        """Update the closed set *before* by the observation *seen*; the resulting set is closed too.
 
-        *since* has, as bits, the states in which an unrecorded call may have acted; 0 stands for those of *before*.
+        *since* is the bit set of states in which an unrecorded call may have taken effect; 0 means those of *before*.
         """
         event, phase, reply, shows, met, output, emits = seen
         met = self.understood(met)
@@ -52,7 +52,8 @@ class Dynamics(Unobserved):
             kept = self._emitted(before, output)
             before = self.closed(kept.configurations)
         elif self.calls(row):
-            # A whole call whose reply was not seen has acted; a call of which only the end was seen need not have.
+            # If only the reply was seen and it is indefinite, the call need not have taken effect. A whole call
+            # without a known reply has.
             vague = self.rules.indefinite(reply) and bool(reply or phase)
             match phase:
                 case "request":
@@ -63,7 +64,7 @@ class Dynamics(Unobserved):
                     before = self._lost(self.asked(before, row), row)
                 case "answered":
                     answers = self._answers(numbers(since or bits(before)), seen)
-                    # It has acted, before the last observation or after it.
+                    # The call took effect either before the last observation or after it.
                     acted = self._replied(self.asked(before, row), row, reply, met, emits, vague=vague).configurations
                     already = {resting_on(each, deviation) for each in before for deviation in answers}
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
@@ -90,36 +91,36 @@ class Dynamics(Unobserved):
             for instant in self.rules.instants(each.state, row)
             if instant.way is None or instant.emits[:1] == (output,)
         )
-        # An output emitted after another one may have been waiting since an earlier event.
+        # If some way emits this output after another one, it may come from an earlier event.
         certain = len(cells) == 1 and not any(output in way.emits[1:] for way in self.table.ways)
         left = frozenset(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         return Remainder(configurations=left, cells=cells if certain else frozenset())
 
     def row(self, event: str) -> int:
-        """Return the row of the event that a trace calls *event*; -1 if the machine has none."""
+        """Return the row of *event*, a model name or RPC name, or -1 if the machine has no such event."""
         return self.names.get(event, -1)
 
     def calls(self, row: int) -> bool:
-        """Check whether *row* is the row of a call."""
+        """Check whether the event of *row* is a call."""
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
-        """Return *met*; empty if it is :data:`ABSENT` and no state of this machine is shown by that word."""
+        """Return *met*, or an empty string if it is :data:`ABSENT` and no state of this machine shows that word."""
         return "" if met == ABSENT and met not in self.table.shows else met
 
     def asked(self, before: Configurations, row: int) -> Configurations:
-        """Return *before* with one more call of *row* in progress."""
+        """Return the closure of *before* with another call of *row* in progress."""
         return self.closed(
             Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
             for state, pending, queue, deviations, due in before
         )
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
-        """Check whether any configuration has a call of *row* in progress that still awaits its reply."""
+        """Check whether a call of *row* awaits its reply in any of the configurations *before*."""
         return any(call.row == row and call.stage > LOST for each in before for call in each.pending)
 
     def unasked(self, before: Configurations, seen: Key) -> bool:
-        """Check whether *seen* ends a call whose reply is not awaited, because its request was not seen."""
+        """Check whether *seen* is the end of a call whose request was not observed."""
         row = self.row(seen.event)
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
@@ -134,7 +135,7 @@ class Dynamics(Unobserved):
             alone = bool(self.limits) and self.alone(each)
             last = None
             for index, call in enumerate(each.pending):
-                if call.row != row or call == last:  # equal calls: only the first
+                if call.row != row or call == last:  # skip duplicates of the previous call
                     continue
                 last = call
                 at = (call, each.state, alone)
@@ -153,7 +154,10 @@ class Dynamics(Unobserved):
     def _fits(
         self, here: Configuration, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None, *, vague: bool
     ) -> _Fit | None:
-        """Return how *call* may have ended with *reply*, or ``None``; with a *vague* reply it need not have acted."""
+        """Return how *call* may have ended with *reply*, or ``None`` if it cannot have.
+
+        If *vague* is true, the call need not have taken effect.
+        """
         table = self.table
         indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
         states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
@@ -182,11 +186,11 @@ class Dynamics(Unobserved):
         return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(way for _, way in stays))
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
-        """Return *before* after a caller of *row* gave up: the call may have acted, or may still act."""
+        """Return *before* after a caller of *row* gave up.  The call may take effect now, later or never."""
         kept = set()
         for each in self.closed(before):
             if not self.waits([each], row):
-                kept.add(each)  # an interruption has ended the call already
+                kept.add(each)  # an interruption has already ended the call
             for call, others in each_of(each.pending):
                 if call.row != row or call.stage <= LOST:
                     continue
@@ -196,7 +200,7 @@ class Dynamics(Unobserved):
         return self.closed(kept)
 
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
-        if phase == "assumed":  # it may have happened unobserved, once or repeatedly
+        if phase == "assumed":  # the event may have happened unobserved, once or repeatedly
             assuming = replace(self, unseen=(*self.unseen, row), assumed=row)
             return Remainder(configurations=assuming.closed(before))
         kept: set[Configuration] = set()
@@ -214,7 +218,7 @@ class Dynamics(Unobserved):
                     continue
                 here = each._replace(pending=()) if self.rules.interrupts(row) and not phase else each
                 for after in self.happens(here if apart else here._replace(queue=()), row, instant):
-                    # The outputs of the event were seen with it, so none wait in the queue.
+                    # The outputs of the event were observed with it, so don't add them to the queue.
                     kept.add(after if apart else after._replace(queue=each.queue))
                     (states if instant.way is None else specified).add(each.state)
         states |= specified
@@ -222,7 +226,7 @@ class Dynamics(Unobserved):
         return Remainder(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """Return what *seen* leaves of *before*, adding a missing request; nothing if the search grows too large."""
+        """Return *before* updated by *seen*, adding a missing request, or an empty set if there is too much to try."""
 
         def left() -> Configurations:
             start = self.asked(before, self.row(seen.event)) if self.unasked(before, seen) else before
@@ -231,7 +235,7 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
-        """Return the deviations (:func:`_needed`) with which a call in one of *states* gives the reply of *seen*."""
+        """Return the deviations (:func:`_needed`) that let a call in one of *states* give the reply of *seen*."""
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         found: list[Way] = []
         for state in states:
@@ -246,7 +250,7 @@ class Dynamics(Unobserved):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Fit:
-    """The cells that a reply certainly rests on, its alternative deviations, and whether only silence allows it."""
+    """Explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it."""
 
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ("",)
@@ -254,7 +258,7 @@ class _Fit:
 
 
 def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
-    """Return the deviations of which these *ways* require one; ``("",)`` if some way requires none."""
+    """Return the deviations of *ways*, one of which must have occurred, or ``("",)`` if some way is not a deviation."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))
 
@@ -262,11 +266,11 @@ def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
 def dynamics(
     table: Table, *, shown: Collection[str] | None = None, outputs: bool = False, timed: bool = False
 ) -> Dynamics:
-    """Return the dynamics of *table* for traces that show the signals in *shown*; ``None`` means all signals.
+    """Return the dynamics of *table* for traces that show the signals in *shown*, or all signals if it is ``None``.
 
-    Events are found by either of their names.  Hidden events in *shown* happen only where the trace has them.  With
-    *outputs*, the trace shows single outputs, and neither calls nor signals.  If *timed*, configurations track time
-    limits.
+    Events are found by their model name or RPC name.  Hidden events in *shown* happen only where the trace has them.
+    If *outputs* is true, the trace shows outputs one by one, and no calls.  If *timed* is true, configurations track
+    time limits.
     """
     events = table.machine.events.values()
     unseen = [

@@ -1,4 +1,4 @@
-"""Configurations of one entity: its state with the calls in progress."""
+"""Configurations of one entity: its state together with the calls in progress."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple, TypeAlias
@@ -9,7 +9,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST
 class Pending(NamedTuple):
     """A call in progress: its row, its stage (:mod:`fsm.machine.calls.rules`) and the states it may have met.
 
-    ``met`` has states as bits: those the entity has been in since the call was asked, or the one in which it acted.
+    ``met`` is a bit set: the states of the entity since the request, or the state in which the call took effect.
     """
 
     row: int
@@ -18,16 +18,16 @@ class Pending(NamedTuple):
 
 
 NOW: Final = 1 << 20
-"""Start of a time limit that begins with the present observation, in place of a number."""
+"""Value of ``Due.start`` for a time limit that starts at the current observation."""
 FRESH: Final = NOW + 1
-"""Start of a time limit that begins no later than the next observation."""
+"""Value of ``Due.start`` for a time limit that starts no later than the next observation."""
 
 
 class Due(NamedTuple):
-    """The ``way`` with a time limit that brought an entity to its present state, and the ``start`` of that limit.
+    """A time limit on the current state: the ``way`` that set it, and its ``start``.
 
-    Unobserved interruptions may have moved the entity since.  ``start`` is the number of the instant, counted among the
-    instants of a belief from the oldest on, or :data:`NOW` or :data:`FRESH`.
+    Unobserved interruptions may have moved the entity since that way was taken.  ``start`` is an index into the
+    instants of the belief, oldest first, or one of :data:`NOW` and :data:`FRESH`.
     """
 
     way: int
@@ -35,10 +35,10 @@ class Due(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """A state with the calls in progress, sorted.
+    """A state with the sorted calls in progress.
 
-    ``queue`` holds outputs that were emitted but not seen yet, ``deviations`` those without which the entity could not
-    be here.  ``due`` is set if the state must be left in time.
+    ``queue`` holds outputs that were emitted but not yet observed.  ``deviations`` names the deviations that must have
+    occurred to get here.  ``due`` is set if the state has a time limit.
     """
 
     state: int
@@ -52,25 +52,25 @@ Configurations: TypeAlias = frozenset[Configuration]
 
 
 def each_of(calls: tuple[Pending, ...]) -> Iterator[tuple[Pending, tuple[Pending, ...]]]:
-    """Yield each of *calls* with the remaining calls; equal calls only once."""
+    """Yield each distinct call in *calls* together with the remaining calls."""
     for index, call in enumerate(calls):
         if not index or call != calls[index - 1]:
             yield call, calls[:index] + calls[index + 1 :]
 
 
 def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
-    """Return *calls*, a sorted bag, with *call* added."""
+    """Return the sorted *calls* with *call* added."""
     return tuple(sorted((*calls, call))) if calls else (call,)
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """Return *calls* with a lost call of *row*; it is added only once."""
+    """Return *calls* with a lost call of *row* at *stage*, which is added only if there is none yet."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
 
 def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
-    """Return *calls* after the entity has reached *state*: calls that have not acted may meet it."""
+    """Return *calls* after the entity has reached *state*, adding it to the states that asked calls have met."""
     bit = 1 << state
     for call in calls:
         if call.stage == ASKED and not call.met & bit:
@@ -81,7 +81,7 @@ def passing(calls: tuple[Pending, ...], state: int) -> tuple[Pending, ...]:
 
 
 def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
-    """Return *calls* after an interruption: calls that have begun are cut off, lost calls are over."""
+    """Return *calls* after an interruption, which cuts off calls that have begun and ends lost calls."""
     if not calls:
         return calls
     left = [call for call in calls if call.stage > LOST]
@@ -89,7 +89,7 @@ def interrupted(calls: tuple[Pending, ...]) -> tuple[Pending, ...]:
 
 
 def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
-    """Return *calls* with one held call of *row* released."""
+    """Return *calls* with one held call of *row* allowed to continue."""
     for call, others in each_of(calls):
         if (call.row, call.stage) == (row, HELD):
             return plus(others, call._replace(stage=BEGUN))
@@ -97,7 +97,7 @@ def released(calls: tuple[Pending, ...], row: int) -> tuple[Pending, ...]:
 
 
 def numbers(those: int) -> list[int]:
-    """Return the positions of the bits that are set in *those*.
+    """Return the members of the bit set *those*.
 
     >>> numbers(0b101)
     [0, 2]
@@ -111,7 +111,7 @@ def numbers(those: int) -> list[int]:
 
 
 def bits(configurations: Configurations) -> int:
-    """Return the states of *configurations* as a set of bits.
+    """Return the states of *configurations* as a bit set.
 
     >>> bits(frozenset({Configuration(0), Configuration(2)}))
     5

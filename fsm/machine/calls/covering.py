@@ -1,15 +1,15 @@
-"""Sets of configurations without those that add nothing because another one covers them.
+"""Sets of configurations from which redundant ones are dropped.
 
-A configuration covers another if everything that is legal after the other is also legal after it, and no deviation or
-cell is certain only for the other.  So the two differ only in that
+Configuration A covers configuration B if everything that is legal after B is also legal after A, and B makes no
+deviation or cell certain that A leaves open.  B is then redundant.  A may differ from B only as follows:
 
-- its calls may have met more states, or one of them was not interrupted;
-- one of its calls has not acted, and has met the state in which the other's call ended without moving anything: the
-  call may give the same reply, by an outcome of that state, or do more;
-- more of its calls are lost;
-- it has no time limit, or one with a later start, or rests on fewer deviations.
+- The calls of A may have met more states, or one of them was not interrupted.
+- A call of A has not taken effect, but has met the state in which the same call of B ended without changing anything.
+  The call of A can still give that reply, or do something else.
+- A has more lost calls.
+- A has no time limit, or one that starts later, or depends on fewer deviations.
 
-Calls that ended in one cell with the same replies and outputs are treated as equal.
+Calls that ended in the same cell with the same replies and outputs are treated as equal.
 """
 
 from typing import Final, NamedTuple, TypeAlias
@@ -18,18 +18,18 @@ from fsm.machine.calls.configuration import Configuration, Configurations, Due, 
 from fsm.machine.calls.rules import ASKED, CUT, LOST, LOST_BEGUN, Rules
 
 _ENDS: Final = 64
-"""Number of bits for how a call may have ended: the first says that it was cut off, the others number ends."""
+"""Number of bits that encode how a call may have ended.  Bit 0 means cut off; each other bit stands for one end."""
 
 _ANY: Final = (1 << _ENDS) - 1
-"""All of these bits: the call may still act, or may have ended in any way that moves nothing."""
+"""All of these bits.  The call may still take effect, or may have ended in any way that changes nothing."""
 
 _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration in which one that covers it may be more open.
+    """The part of a configuration in which a covering one may allow more.
 
-    ``sets`` has, as bits, the lost calls, and for each awaited call the states it met and the ends it may have had.
+    ``sets`` is a bit set of the lost calls and, for each awaited call, of the states it met and its possible ends.
     """
 
     sets: int
@@ -38,7 +38,7 @@ class _Open(NamedTuple):
 
 
 class Covering:
-    """Decides which configurations of an entity cover which, according to its *rules*.
+    """Decides whether one configuration covers another under *rules*.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -62,7 +62,7 @@ class Covering:
         self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
-        """Return what must be equal in two configurations for one to cover the other, and what may be more open."""
+        """Split *each* into the part that a covering configuration must share and the part where it may allow more."""
         state, pending, queue, deviations, due = each
         known = self._calls.get(pending)
         if known is None:
@@ -72,7 +72,7 @@ class Covering:
         return (state, known[0], queue), _Open(known[1], deviations, due)
 
     def within(self, less: Configurations, more: Configurations) -> bool:
-        """Check whether everything legal after *less* is legal after *more*, because *more* covers each of *less*."""
+        """Check whether each configuration in *less* is covered by one in *more*."""
         known: dict[_Kind, list[_Open]] = {}
         for each in more:
             shape, mine = self.split(each)
@@ -80,7 +80,7 @@ class Covering:
         return all(any(covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(self.split, less))
 
     def _split(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
-        if self._width < _ENDS + len(self._rules.table.states):  # a product adds its states as they are reached
+        if self._width < _ENDS + len(self._rules.table.states):  # some tables add states on demand
             self._width = _ENDS + 2 * len(self._rules.table.states)
         late, width = 0, self._width
         waited: list[tuple[tuple[int, int], int]] = []
@@ -90,7 +90,7 @@ class Covering:
                 if found is None:
                     found = self._call[call] = self._waited(call)
                 waited.append(found)
-            else:  # it may act or not: the more lost calls, the more is legal
+            else:  # a lost call need not take effect, so more lost calls allow more
                 late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
         waited.sort()
         sets = late
@@ -99,7 +99,7 @@ class Covering:
         return (width, *(kind for kind, _ in waited)), sets
 
     def _waited(self, call: Pending) -> tuple[tuple[int, int], int]:
-        """Return the kind of a call whose reply is awaited, and what it leaves open, as bits."""
+        """Return the kind of *call*, which awaits its reply, and the bit set of what it leaves open."""
         met = call.met << _ENDS
         match call.stage:
             case stage if stage >= 0:
@@ -113,12 +113,12 @@ class Covering:
                 return (call.row, stage), met
 
     def _alike(self, stage: int) -> int:
-        """Return the first way seen of this cell with the same replies and outputs: nothing later tells them apart."""
+        """Return the first known way of the same cell that has the same replies and outputs as the way *stage*."""
         way = self._rules.table.ways[stage]
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return a number for the way *call* ended if a call that has not acted may give the same reply, else 0."""
+        """Return a number for the end of *call*, or 0 if a call that has not taken effect could not give its reply."""
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):
@@ -134,11 +134,11 @@ class Covering:
 
 
 _REMEMBERED: Final = 100_000
-"""Maximum number of bags of calls whose split is cached."""
+"""Maximum number of cached splits of pending calls."""
 
 
 class ConfigurationSet:
-    """A set of configurations without those that another member covers."""
+    """A set of configurations none of which covers another."""
 
     def __init__(self, covering: Covering) -> None:
         self._split = covering.split
@@ -148,8 +148,8 @@ class ConfigurationSet:
         self.size = 0
 
     def add(self, new: Configuration) -> bool:
-        """Add *new*; return whether it is neither known nor covered."""
-        if new in self._met:  # most are, because calls act in every order; a covered one stays covered
+        """Add *new* unless it is known or covered.  Return whether it was added."""
+        if new in self._met:  # a common case, as calls are tried in every order
             return False
         self._met.add(new)
         shape, mine = self._split(new)
@@ -168,12 +168,12 @@ class ConfigurationSet:
         return True
 
     def all(self) -> Configurations:
-        """Return the configurations that no other one covers."""
+        """Return all members, none of which covers another."""
         return frozenset(each for known in self._known.values() for _, each in known)
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Check whether a configuration that leaves *more* open covers one that leaves *less*; both are of one kind."""
+    """Check whether a configuration with the open part *more* covers one of the same kind with the open part *less*."""
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

@@ -1,4 +1,4 @@
-"""Possible ends of calls, whether they take time or not."""
+"""How calls may end, whether or not they take time."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,9 +8,9 @@ from fsm.machine.traversal import closure
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
-    """Return every way in which an event of *row* that acts in *state* may end; ``None`` if any end is possible.
+    """Return the ways in which an event of *row* taken in *state* may end, or ``None`` if any end is possible.
 
-    With *displaced*, other events may have moved the entity while the call was in progress.
+    If *displaced* is true, other events may have moved the entity while the call was in progress.
     """
     ways = table.step(state, row)
     if ways is None or not any(way.begins for way in ways):
@@ -28,7 +28,7 @@ def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tu
 
 
 def begun_in(event: Event) -> dict[str, int]:
-    """Return the states that a call of *event* is in once it has begun, each with the line that says so."""
+    """Return the states that a call of *event* enters when it begins, each mapped to its line in the model."""
     found: dict[str, int] = {}
     for cell in (*event.cells.values(), *event.ends.values()):
         for way in cell.outcomes if isinstance(cell, Moves) else ():
@@ -38,16 +38,19 @@ def begun_in(event: Event) -> dict[str, int]:
 
 
 def found_in(machine: Machine, event: Event) -> set[str]:
-    """Return the states in which a begun call of *event* may be: where it begins, or where other events move it."""
+    """Return the states the entity may be in during a call of *event*, including states that other events lead to."""
     begun = begun_in(event)
     alone = _reached(machine, event, begun, twice=False)
-    # If a second call can begin in one of these states, its end moves the first one as well.
+    # If a second call of the event can begin in one of these states, its end may move the entity as well.
     twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
     return _reached(machine, event, begun, twice=True) if twice else alone
 
 
 def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: bool) -> set[str]:
-    """Return the states reached from *begun* by everything except the end of one call of *event*."""
+    """Return the states reachable from *begun* while a call of *event* is in progress.
+
+    If *twice* is true, another call of *event* may end in the meantime.
+    """
 
     def leads(state: str) -> Iterator[str]:
         for cell, other in _beside(machine, event, state, twice=twice):
@@ -58,7 +61,7 @@ def _reached(machine: Machine, event: Event, begun: Iterable[str], *, twice: boo
 
 
 def _beside(machine: Machine, event: Event, state: str, *, twice: bool) -> Iterator[tuple[Cell, Event]]:
-    """Yield the cells that may act in *state* and leave a call of *event* in progress, with their events."""
+    """Yield the cells that may apply in *state* while a call of *event* stays in progress, with their events."""
     for other in machine.events.values():
         if not other.interrupts:
             yield other.cells[state], other

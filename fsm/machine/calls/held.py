@@ -1,8 +1,7 @@
-"""Beliefs of a test: the configurations that remain after one of its steps.
+"""Beliefs of a test: the possible configurations after each of its steps.
 
-A test knows more than a monitor: which calls it has left in progress, that these do not continue before it lets them,
-and all the outputs of each step.  So its calls are *held* and the outputs are *coming*; everything else works as in
-:mod:`fsm.machine.calls.belief`.
+A test knows more than a monitor.  It controls when its calls in progress continue, so they are *held*, and it sees all
+outputs of each step, so these are passed as *coming*.  Everything else works as in :mod:`fsm.machine.calls.belief`.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,9 +15,9 @@ from fsm.trace import Key
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """Return the configurations possible after *step* was answered by *seen*; nothing if that is a violation.
+    """Return the configurations that are possible after the response *seen* to *step*; none if it is a violation.
 
-    The state was read before the outputs were taken, so these include the outputs of hidden events in between.
+    The SUT's state is read before its outputs, so *seen* also includes outputs of hidden events in between.
     """
     moves = replace(dynamics, coming=seen.outputs)
     before = moves.closed(before)
@@ -31,13 +30,13 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     else:
         found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
         if moves.rules.interrupts(row):
-            # The test knows what it has interrupted, and awaits no reply from it.
+            # The test has caused the interruption itself, so it awaits no more replies.
             found = frozenset(each._replace(pending=()) for each in found)
     return shown(moves, found, seen)
 
 
 def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    """Yield the configurations after a call has begun, or advanced by a stage, and is still in progress."""
+    """Yield the configurations in which the call of *step* has begun or advanced by a stage, but not ended."""
     row = moves.table.row[step.event]
     for here in before:
         if step.stage == "begin":
@@ -48,7 +47,7 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
 
 
 def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
-    """Return the configurations that explain *seen*: *found* in the state shown, and what hidden events make of it."""
+    """Return the configurations in *found* that show the state in *seen*, and what hidden events lead to from there."""
     shows = moves.table.shows
     left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
     return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

@@ -1,23 +1,23 @@
-"""Rules for calls: how they proceed from instant to instant, and which replies fit.
+"""Rules for calls: how they proceed, and which replies fit.
 
-A call acts at some instant between its request and its reply.  A call that takes time begins, continues and ends at
-separate instants.  There are six rules:
+A call takes effect at some instant between its request and its reply.  A call that takes time begins, continues and
+ends at separate instants.  There are six rules:
 
-1. A call that is *asked* for acts by the cell of its event in the current state.  It *begins*, or ends by an outcome of
-   that cell.
-2. A call that has *begun* continues by the ``ends`` of the current state, even if other events have moved the entity.
-   If that state has no ``ends``, the end of the call is unspecified: the call is *free*, the state stays, and nothing
-   is emitted.
-3. If the specification is silent, any state may follow.  A call that acts there is free, or has begun.
-4. An event that interrupts cuts off the calls that have begun.  They no longer act, and can only get an indefinite
-   reply.  A call that has ended may still be answered, and one that was asked for may still arrive; but an observer of
-   the interruption treats all calls in progress as over.
-5. A reply fits a call that has ended if its outcome has it; any reply fits a free call.  An indefinite reply also fits
-   a call that has not acted, and never will.
-6. A call that was *lost*, because its caller gave up, may act at any later time, repeatedly, or never, until something
-   interrupts it.
+1. An *asked* call takes effect according to the cell of its event in the current state.  It either *begins* or ends
+   with an outcome of that cell.
+2. A *begun* call continues according to the ``ends`` of the current state, even if other events have moved the entity.
+   If that state has no ``ends``, the end of the call is unspecified.  The call becomes *free*, the state does not
+   change, and nothing is emitted.
+3. If the specification is silent, any state may follow.  A call that takes effect there becomes free or begins.
+4. An interrupting event cuts off begun calls.  They have no further effect and can only get an indefinite reply.  An
+   ended call may still be answered, and an asked call may still take effect.  If the interruption is observed, all
+   calls in progress are over.
+5. A reply fits an ended call if it is a reply of its outcome.  Any reply fits a free call.  An indefinite reply also
+   fits a call that has not taken effect, which then never does.
+6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is
+   interrupted.
 
-Engines differ in which calls they distinguish and in what else they know; :class:`Rules` has everything else.
+Engines differ in which calls they distinguish and in what else they know.  :class:`Rules` covers the rest.
 """
 
 from typing import Final, NamedTuple
@@ -25,27 +25,27 @@ from typing import Final, NamedTuple
 from fsm.machine.table import Table, Way
 
 ASKED: Final = -1
-"""The request was seen; the call has not acted."""
+"""The request was observed, but the call has not taken effect."""
 CUT: Final = -2
-"""The call had begun when something interrupted it; it can only get an indefinite reply."""
+"""The call had begun when it was interrupted.  It can only get an indefinite reply."""
 BEGUN: Final = -3
-"""The call has begun and not ended; other events may meet its state."""
+"""The call has begun and has not ended.  Other events may happen in the meantime."""
 HELD: Final = -4
-"""Like begun, but the call continues only when a test lets it."""
+"""Like :data:`BEGUN`, but the call continues only when the test lets it."""
 FREE: Final = -5
 """The call has ended in an unspecified way."""
 LOST: Final = -6
-"""The caller gave up; the call may act at any time, repeatedly, or never.  Kept as a set, so that retries add none."""
+"""The caller gave up.  The call may take effect at any time, repeatedly, or never, so retries add no further call."""
 LOST_BEGUN: Final = -7
-"""Like lost, but the call has begun."""
+"""Like :data:`LOST`, but the call has begun."""
 
 _ACTING: Final = frozenset({ASKED, BEGUN, LOST, LOST_BEGUN})
 
 
 class CallInstant(NamedTuple):
-    """One instant of an event or of a call: the ``way`` taken in ``row``; ``None`` if it is unspecified.
+    """One instant of an event or call: the ``way`` taken in ``row``, or ``None`` if it is unspecified.
 
-    ``stage`` is the stage of a call after it: begun, free, or the index of the way that ended it.
+    ``stage`` is the resulting stage of a call: begun, free, or the index of the way that ended it.
     """
 
     row: int
@@ -55,12 +55,12 @@ class CallInstant(NamedTuple):
 
     @property
     def emits(self) -> tuple[str, ...]:
-        """Outputs of the way; none if it is unspecified."""
+        """The outputs of the way, or an empty tuple if it is unspecified."""
         return self.way.emits if self.way else ()
 
 
 class Rules:
-    """The rules, applied to *table*; instants are computed once.
+    """The rules applied to *table*.  Results are cached.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -81,9 +81,9 @@ class Rules:
         self._moves: dict[tuple[int, int], bool] = {}
 
     def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Return every instant that an event of *row*, or a call at *stage*, may have in *state*.
+        """Return the possible instants in *state* of an event of *row*, or of such a call at *stage*, in model order.
 
-        The order is the model's; empty if the event cannot happen, or the call no longer acts.
+        Return an empty tuple if the event cannot happen or the call can have no further effect.
         """
         if stage not in _ACTING:
             return ()
@@ -94,7 +94,7 @@ class Rules:
         return found
 
     def moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
-        """Return those :meth:`instants` that do more than end a call without moving the entity."""
+        """Return the :meth:`instants`, except those at which an asked or lost call ends without changing the state."""
         found = self._moving.get((state, row, stage))
         if found is None:
             staying = self.staying(state, row) if stage in {ASKED, LOST} else ()
@@ -103,7 +103,7 @@ class Rules:
         return found
 
     def staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the instants by which a call of *row* that was asked for ends directly in the same *state*."""
+        """Return the instants at which an asked call of *row* ends at once without changing *state*."""
         found = self._staying.get((state, row))
         if found is None:
             found = tuple(
@@ -115,7 +115,7 @@ class Rules:
         return found
 
     def special(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the :meth:`staying` instants that may have to be tried separately: they emit, or set a time limit."""
+        """Return the :meth:`staying` instants that emit outputs or set a time limit."""
         found = self._special.get((state, row))
         if found is None:
             staying = self.staying(state, row)
@@ -124,7 +124,7 @@ class Rules:
         return found
 
     def moves(self, row: int) -> bool:
-        """Check whether an event of *row* can change the state, or limit the time in it, in any state."""
+        """Check whether an event of *row* can change the state, begin, or set a time limit in any state."""
         known = len(self.table.states)
         found = self._moves.get((row, known))
         if found is None:
@@ -148,7 +148,7 @@ class Rules:
         return tuple(CallInstant(row, way, way.to, BEGUN if way.begins else way.index) for way in ways)
 
     def silent(self, row: int) -> bool:
-        """Check whether the specification is silent about an event of *row*, or about its end, in any state."""
+        """Check whether there is a state in which the specification is silent about *row* or the end of its call."""
         rows = {row, self.table.end.get(row, row)}
         return any(self.table.step(state, each) is None for state in range(len(self.table.states)) for each in rows)
 
@@ -157,7 +157,7 @@ class Rules:
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
-        """Check whether *reply* leaves open what the call did; an empty reply was not seen."""
+        """Check whether *reply* leaves open whether the call took effect.  An empty reply was not observed."""
         return not reply or reply in self.table.machine.indefinite
 
     def fits(self, stage: int, reply: str) -> bool:

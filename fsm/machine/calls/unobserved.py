@@ -1,10 +1,9 @@
-"""Unobserved instants: calls in progress act, and events that a trace does not show happen.
+"""Unobserved instants: calls in progress take effect, and events that the trace does not show happen.
 
-Two calls whose intervals overlap are thereby tried in every order that is consistent with time (linearizability:
-Herlihy and Wing, 1990).  Most outcomes leave the state as it is: such a call carries the set of states that the entity
-passed through while it was in progress, and only outcomes that move the entity are tried one by one; a configuration
-that another one covers is dropped.  Without this, eight threads at one container make millions of configurations; with
-it, hundreds.
+Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing, 1990).
+Two optimisations reduce eight threads on one container from millions of configurations to hundreds.  First, most
+outcomes do not change the state.  A call therefore records the set of states that the entity has been in since the
+request, and only outcomes that move the entity are tried one by one.  Second, covered configurations are dropped.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -28,7 +27,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallIn
 from fsm.machine.table import Table, Way
 
 ASSUMED: Final = "assumed "
-"""Prefix that marks, among a configuration's deviations, an event that is assumed to have happened."""
+"""Prefix of an entry in ``deviations`` that stands for an event assumed to have happened."""
 
 _ASKED: Final = frozenset({ASKED, LOST})
 
@@ -36,15 +35,15 @@ _REMEMBERED: Final = 10_000
 """Maximum number of configurations whose successors are cached."""
 
 LIMIT = 20_000
-"""Maximum number of configurations of one entity beyond its states; with more, the search gives up and says so."""
+"""Default maximum number of configurations of an entity, in addition to the number of states of its machine."""
 
 
 class TooManyError(Exception):
-    """The configurations outgrew :data:`LIMIT`."""
+    """There are more configurations than the limit allows."""
 
 
 def tried(find: Callable[[], Configurations]) -> Configurations:
-    """Return what *find* returns, or an empty set if that is too much to try."""
+    """Return the result of *find*, or an empty set if it raises :class:`TooManyError`."""
     try:
         return find()
     except TooManyError:
@@ -53,14 +52,14 @@ def tried(find: Callable[[], Configurations]) -> Configurations:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unobserved:
-    """Moves sets of configurations by unobserved instants, given the rules and what else is known.
+    """Extends sets of configurations by unobserved instants.
 
-    Events of the rows ``unseen`` may happen without an observation; configurations that rest on an assumed event, of
-    row ``assumed``, are marked (:data:`ASSUMED`).  With ``outputs``, the trace shows outputs on their own, one by one;
-    ``coming`` has all of them until the next observation of outputs, if they are known beforehand.  Without
-    ``silence``, nothing happens where the specification is silent.  With a clock, ``limits`` has the ways that lead to
-    a state with a time limit, each with the states from which interruptions alone lead there.  ``limit`` is the maximum
-    number of configurations beyond the states; ``None`` stands for :data:`LIMIT`.
+    Events of the rows ``unseen`` may happen without being observed.  Configurations that depend on an assumed event, of
+    row ``assumed``, are marked (:data:`ASSUMED`).  If ``outputs`` is true, the trace shows outputs one by one.
+    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence`` is
+    false, events about which the specification is silent do not happen.  If time limits are tracked, ``limits`` maps
+    each way with a time limit to the states from which interruptions alone lead to its target.  ``limit`` overrides
+    :data:`LIMIT`.
     """
 
     rules: Rules
@@ -82,18 +81,18 @@ class Unobserved:
         return self.rules.table
 
     def everything(self) -> Configurations:
-        """Return the belief if nothing is known: every state is possible."""
+        """Return the belief in which nothing is known, so that every state is possible."""
         return self.closed(Configuration(state) for state in range(len(self.table.states)))
 
     def beginning(self) -> Configurations:
-        """Return the belief that the entity is in the machine's initial state."""
+        """Return the belief in which the entity is in the machine's initial state."""
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """Return *configurations* and everything reachable from them unobserved, without those that others cover."""
+        """Return *configurations* and all those reachable by unobserved instants, without covered ones."""
         found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
-        # Fewest acted calls first: much of what follows from the other configurations follows from these.
+        # Start with those in which the fewest calls have taken effect. They lead to many of the others.
         for first in sorted(configurations, key=lambda each: sum(call.stage not in _ASKED for call in each.pending)):
             todo = [first] if found.add(first) else []
             while todo:
@@ -105,10 +104,10 @@ class Unobserved:
         return found.all()
 
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
-        """Return *left*, closed configurations from which a call that is over was removed, closed again.
+        """Return the closure of *left*, a closed set of configurations from which an ended call was removed.
 
-        What the other calls may do was tried already, except if a single call remains that may now set a time limit, or
-        that may act later than a limit which begins at this instant.
+        The effects of the other calls are already included, unless time limits matter.  A single remaining call may now
+        set a limit, or may take effect after a limit that starts at this instant.
         """
         begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
         if self.coming is not None or begins:
@@ -130,7 +129,7 @@ class Unobserved:
         rules, state, pending = self.rules, here.state, here.pending
         last = None
         for index, call in enumerate(pending):
-            if call == last:  # equal calls: only the first
+            if call == last:  # skip duplicates of the previous call
                 continue
             last = call
             instants = rules.moving(state, call.row, call.stage)
@@ -165,7 +164,10 @@ class Unobserved:
         return self._went(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
-        """Yield *here* after *call*, in progress beside *others*, has advanced by one instant and is held there."""
+        """Yield the successors of *here* in which *call* has advanced by one instant and is held.
+
+        *others* are the other calls in progress.
+        """
         for instant in self.rules.instants(here.state, call.row, call.stage):
             held = plus(others, call._replace(stage=HELD))
             if instant.way is None:
@@ -174,7 +176,7 @@ class Unobserved:
                 yield from self._went(here, instant, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
-        """Return *here* after an event of *row*, not a call in progress, has happened by *instant*."""
+        """Return the successors of *here* after *instant* of the event of *row*, which is not a call in progress."""
         pending = interrupted(here.pending) if self.rules.interrupts(row) else here.pending
         if instant.way is None:
             if not self.silence:
@@ -203,7 +205,7 @@ class Unobserved:
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return *queue* followed by *emits*; ``None`` if other outputs come, or earlier ones must be seen first."""
+        """Return *queue* followed by *emits*, or ``None`` if that contradicts the trace or outputs are still queued."""
         if not emits or (self.coming is None and not self.outputs):
             return queue
         if self.coming is None:
@@ -212,21 +214,21 @@ class Unobserved:
         return after if self.coming[: len(after)] == after else None
 
     def _anything_emitted(self, here: Configuration) -> Iterable[Configuration]:
-        """Return *here* with each queue that unspecified outputs may have left."""
+        """Return *here* with every queue that unspecified outputs may produce."""
         coming = self.coming
         if not coming:
             return (here,)
         return [here._replace(queue=coming[:end]) for end in range(len(here.queue), len(coming) + 1)]
 
     def _silently(self, here: Configuration, pending: tuple[Pending, ...], by: CallInstant) -> Iterable[Configuration]:
-        """Return *here* with the calls *pending* after an unspecified instant; an undefined end emits nothing."""
+        """Return the successors of *here* after the unspecified instant *by*, with the calls *pending* in progress."""
         if self.table.step(here.state, by.row) is not None:
             return (here._replace(pending=pending),)
         to = by.to
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* at an observation: time limits that wait for it (:data:`FRESH`) begin."""
+        """Return *those* at an observation, which starts the time limits marked :data:`FRESH`."""
         if not self.limits:
             return frozenset(those)
         return frozenset(
@@ -235,16 +237,16 @@ class Unobserved:
         )
 
     def apart(self, way: Way, here: Configuration) -> bool:
-        """Check whether *way* needs a separate instant: for the order of outputs, or because a time limit begins.
+        """Check whether *way* must be tried separately, because it emits outputs or sets a time limit.
 
-        Limits are tried only for calls that overlap no other call that may move the entity: many would take too long.
+        To save time, limits are tried only for a call that overlaps no other call that may move the entity.
         """
         if way.index in self.limits and way.to == here.state:
             return self.alone(here)
         return self.coming is not None and bool(way.emits)
 
     def alone(self, here: Configuration) -> bool:
-        """Check whether exactly one awaited call may move the entity."""
+        """Check whether exactly one call that awaits its reply may move the entity."""
         moves, found = self.rules.moves, 0
         for row, stage, _ in here.pending:
             if stage > LOST and moves(row):
@@ -255,5 +257,5 @@ class Unobserved:
 
 
 def resting_on(each: Configuration, deviation: str) -> Configuration:
-    """Return *each* resting on *deviation* too; an empty *deviation* adds nothing."""
+    """Return *each* with *deviation* added to its deviations, unless *deviation* is empty."""
     return each._replace(deviations=tuple(sorted({*each.deviations, deviation}))) if deviation else each

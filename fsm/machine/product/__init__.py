@@ -1,11 +1,11 @@
-"""The product of machines that step together, as a table whose states are created when first reached.
+"""The product of machines that take steps together, as a table whose states are created on demand.
 
-A state of a system is one state of each copy of each part.  A joint event takes one of its ways.  The steps of the way,
-each by :meth:`fsm.machine.table.Table.step` of its own machine, are together one step of the system.  A way is enabled
-only if all its steps are.
+A system's state consists of a state for each copy of each part.  A joint event takes one of its ways, whose steps
+together form one step of the system.  Each of these is a :meth:`fsm.machine.table.Table.step` of the machine of a part.
+A way is enabled only if all its steps are.
 
-A question about a few copies is answered on their cone (:mod:`fsm.machine.product.influence`), and states that differ
-only by interchangeable copies are treated as one (:mod:`fsm.machine.product.symmetry`).
+A question about a few copies is answered on their cone of influence (:mod:`fsm.machine.product.influence`).  States
+that differ only by interchangeable copies are treated as one (:mod:`fsm.machine.product.symmetry`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(NamedTuple):
-    """The states of the copies concerned after a way, and what was done."""
+    """The result of a way: the new states of the copies in ``JointRow.digits``, and what was done."""
 
     locals: Locals
     name: str
@@ -38,12 +38,12 @@ class _Outcome(NamedTuple):
 
 
 JointEffect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...], tuple[tuple[int, int], ...]]
-"""One outcome of a joint event: its way's name, its reply, its outputs, and changed digits with their new states."""
+"""An outcome of a joint event: way name, replies, outputs, and (digit, new state) for each changed copy."""
 
 
 @dataclass(slots=True, kw_only=True)
 class JointPath:
-    """A *way* of a joint event: its ``moves`` in the cone, and its reply unless one of them fails."""
+    """A ``way`` of a joint event, with its ``moves`` in the cone, and the reply if none of them fails."""
 
     way: JointWay
     when: Callable[[Locals], bool] | None
@@ -53,7 +53,7 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event, the digits that it reads or writes, and the outcomes known so far, by the states of these."""
+    """A joint event and the digits it reads or writes.  ``known`` caches its outcomes by the states of those copies."""
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
@@ -63,10 +63,10 @@ class JointRow:
 
 
 class SystemTable:
-    """*system* as a table; with *cone*, only the copies in it and the events that move them or are *mentioned*.
+    """*system* as a table.
 
-    *tables* are the tables of its parts, if they were made already.  With *orbits*, its states are their
-    representatives.
+    If *cone* is given, it has only the copies in *cone*, and the events that move them or are in *mentioned*.  *tables*
+    may provide existing tables of the parts.  If *orbits* is given, states are replaced by their representatives.
 
     >>> from fsm.language.library import load_system
     >>> from fsm.machine.graph import explore
@@ -105,14 +105,14 @@ class SystemTable:
         self.orbits = orbits
         tables_ = ((copy.digit, self._tables[copy.part]) for copy in copies if copy.digit in self.cone)
         self.timed = {digit: table for digit, table in tables_ if isinstance(table, InProgress)}
-        """Tables of the copies in the cone whose calls take time."""
+        """Maps the digit of each copy in the cone whose calls take time to its table."""
         self._numbers: Numbering[Locals] = Numbering()
         self._locals = self._numbers.listed
         self.states: list[str] = []
         self.initial = self.number(beginning)
 
     def folded(self, orbits: Orbits) -> SystemTable:
-        """Return the same table with the representatives of *orbits* as its states."""
+        """Return a copy of this table in which states are replaced by their representatives in *orbits*."""
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=self._tables, orbits=orbits)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
@@ -124,7 +124,7 @@ class SystemTable:
         return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """Return what the joint *event* may do to copies in *before*, by some *ways* or all; numbers no states."""
+        """Return the possible effects of *event* in *before*, limited to *ways* if given.  This adds no states."""
         row = self.joint[self.row[event]]
         return frozenset(
             (
@@ -140,7 +140,7 @@ class SystemTable:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
-            # Drop outcomes that differ only in the names of the parts' outcomes.
+            # Keep one of the outcomes that differ only in the names of the parts' outcomes.
             different: dict[object, _Outcome] = {}
             for each in self._outcomes(event, before):
                 different.setdefault((each.locals, each.name, each.reply, each.emits), each)
@@ -148,7 +148,7 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways of a joint event that are possible if moves that are not taken count; they lead nowhere."""
+        """Return the ways of a joint event that are possible if blocked moves count.  Each leads back to *state*."""
         before, event = self._locals[state], self.joint[row]
         if not self.takes_time or (event.when is not None and not event.when(before)):
             return ()
@@ -159,7 +159,7 @@ class SystemTable:
         )
 
     def beyond(self) -> SystemTable:
-        """Return the same table with unwritten ends of calls taken."""
+        """Return a copy of this table that includes unwritten ends of calls."""
         tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
 
@@ -173,24 +173,24 @@ class SystemTable:
 
     @property
     def takes_time(self) -> bool:
-        """Whether a call of a part may be in progress after a step."""
+        """Whether any copy in the cone has calls that take time."""
         return bool(self.timed)
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """For each copy's digit and state: whether a begin is cut off, and whether an unwritten end is left out."""
+        """Maps digit and local state to whether a begin is blocked and whether an unwritten end is left out there."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:
                 for local in range(move.states):
                     if move.blocked(local):
                         cut, unwritten = found.setdefault(move.at, {}).get(local, (False, False))
-                        ends = move.step.ends  # the begin of a further stage is never cut off
+                        ends = move.step.ends  # beginning a further stage is never blocked
                         found[move.at][local] = cut or not ends, unwritten or ends
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """Return *locals_* of the copy *digit*, and the states that it may pass through within one joint event."""
+        """Return *locals_*, states of the copy *digit*, and those it may pass through within one joint event."""
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)
@@ -207,7 +207,7 @@ class SystemTable:
         return self._tables[part]
 
     def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:
-        """Return the digits of the copies on whose states the effect of *event* depends, by some *ways* or all."""
+        """Return the digits that *event* reads or writes, limited to *ways* if given."""
         row = self.joint[self.row[event]]
         return self._digits(row.joint, [each for each in row.paths if each.way.name in ways]) if ways else row.digits
 
@@ -228,7 +228,7 @@ class SystemTable:
         )
 
     def number(self, locals_: Locals) -> int:
-        """Return the number of the state in which the copies are in *locals_*, or of its representative."""
+        """Return the index of the state *locals_*, or of its representative, adding it if it is new."""
         if self.orbits:
             locals_ = self.orbits.representative(locals_)
         number = self._numbers[locals_]
@@ -240,7 +240,7 @@ class SystemTable:
         return number
 
     def seen(self, locals_: Locals) -> int:
-        """Return the number of the state for *locals_*; the states of copies outside the cone are ignored."""
+        """Return the index of the state *locals_*, ignoring the states of copies outside the cone."""
         beginning = self._locals[self.initial]
         inside = (locals_[digit] if digit in self.cone else local for digit, local in enumerate(beginning))
         return self.number(tuple(inside))
@@ -250,7 +250,7 @@ class SystemTable:
         return JointRow(joint=joint, when=self._test(joint.when), paths=paths, digits=self._digits(joint, paths))
 
     def _digits(self, joint: JointEvent, paths: Collection[JointPath]) -> tuple[int, ...]:
-        """Return the digits that *paths* of *joint* read or write."""
+        """Return the digits in the cone that *paths* of *joint* read or write."""
         steps = [move.step for path in paths for move in path.moves]
         conditions = [joint.when, *(path.way.when for path in paths), *(step.when for step in steps)]
         conditions += [self.system.parts[step.copy.part].heard for step in steps]
@@ -272,11 +272,11 @@ class SystemTable:
         return None if condition is None else predicate(condition, self._at)
 
     def tested(self, condition: Condition | None) -> Condition | None:
-        """Return the *condition* of a step; ``None`` if there is none, or if it reads copies outside the cone."""
+        """Return *condition*, or ``None`` if it reads copies outside the cone."""
         return condition if condition is not None and read(condition) <= self.cone else None
 
     def test(self, condition: At) -> Callable[[int], bool]:
-        """Return a test of *condition* on a state, which is given by its number."""
+        """Return a predicate that checks *condition* in the state with a given index."""
         holds, locals_ = self._at(condition), self._locals
         return lambda state: holds(locals_[state])
 
@@ -310,11 +310,11 @@ class SystemTable:
 
 
 _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
-"""The states that a run of steps leads to, what was done, and the error that ended it."""
+"""The result of a sequence of moves: the new states, what was done, and the error replies that ended it."""
 
 
 def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
-    """Return every run of *moves*, in order, from *before*; if *blocked*, moves that are not taken count as well."""
+    """Return every possible result of *moves* from *before*.  If *blocked* is true, include blocked moves."""
     going: list[_Run] = [(before, (), ())]
     ended: list[_Run] = []
     for move in moves:
@@ -335,7 +335,7 @@ def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False
 
 
 def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
-    """Return the table of each part's machine, with up to *overlap* calls of each event in progress."""
+    """Map each part to its machine's table, with up to *overlap* calls of each event in progress."""
     known: dict[int, Table] = {}
     for part in system.parts.values():
         if id(part.machine) not in known:
@@ -344,6 +344,6 @@ def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
 
 
 def read(condition: Condition | None) -> frozenset[int]:
-    """Return the digits of the copies whose states *condition* depends on."""
+    """Return the digits of the copies on whose states *condition* depends."""
     parts = atoms(condition) if condition else ()
     return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)

@@ -1,14 +1,14 @@
-"""A system with any number of copies of a part, as one with a fixed number that simulates them all.
+"""An abstraction of a system with any number of copies of a part as a system of fixed size that simulates them all.
 
-One copy is kept as it is.  The others are a *crowd*: all that is known about them is in which states some of them are.
-This is a counter abstraction whose counters distinguish none from some (Pnueli, Xu and Zuck, *Liveness with (0, 1,
-∞)-counter abstraction*, 2002).  Conditions only say that every copy, or some copy, is in a state, so they hold of the
-crowd as they hold of the copies.  When a member of the crowd moves, others may remain in the state that it leaves, or
-none.  So each step of a system with two copies or more is a step here, with the same outputs and reply, but not the
-other way round: what can never happen here never happens there.
+One copy is kept as it is.  The others form a *crowd*, of which only the set of occupied states is known.  This is a
+counter abstraction whose counters distinguish only none and some (Pnueli, Xu and Zuck, *Liveness with (0, 1,
+∞)-counter abstraction*, 2002).  Conditions only say that every copy, or some copy, is in a state, so the crowd
+satisfies the same conditions as the copies.  When a member of the crowd moves, its old state may or may not remain
+occupied.  Every step of a system with two or more copies is therefore also a step of the abstraction, with the same
+outputs and reply.  The converse does not hold.  What is impossible in the abstraction is impossible in every system.
 
-That one more copy changes nothing is checked, not assumed: the system with three copies must do what the system with
-two does, and do to the third copy what it does to the second, with the same result in either order.
+That further copies behave alike is checked, not assumed.  The system with three copies must do the same as the system
+with two, and must treat the third copy like the second, with the same result in either order.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
 
 NONE, SOME = "none", "some"
 FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"
-"""States and events of a counter."""
+"""Events of a counter.  Its states are :data:`NONE` and :data:`SOME`."""
 
 FAILS: Final = "fails"
-"""An event that is never possible."""
+"""Name of an event that is never possible."""
 
 SHOWN: Final = 3
-"""Number of copies in the system examined: the one that is kept, one of the crowd, and another one."""
+"""Number of copies in the analysed system: the one that is kept, and two members of the crowd."""
 
 NOBODY: Final = Clause(name="crowd", says="Copies of which only is known where some are.", level="MAY", source="none")
 
 
 class NoCrowdError(Exception):
-    """One more copy is not treated like the others, or not in a way that is known here; *why* is the reason."""
+    """The crowd abstraction does not apply, for the reason *why*."""
 
     def __init__(self, why: str) -> None:
         super().__init__(why)
@@ -51,10 +51,11 @@ class NoCrowdError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Course:
-    """A course that a joint event may take for a member of the crowd.
+    """A possible course of a joint event for one member of the crowd.
 
-    Its ``steps`` lead the member to ``local``, if the conditions ``holding`` hold on the way; an ``error`` ended it.
-    ``others`` tells whether other members are there, if the member came there in this event; else it is ``None``.
+    The ``steps`` take the member to the state ``local``, provided that the conditions ``holding`` hold along the way.
+    ``error`` is set if an error reply ended the event.  If the member has moved in this event, ``others`` says whether
+    other members are in its new state; otherwise it is ``None``.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -65,9 +66,10 @@ class _Course:
 
 
 class Crowd:
-    """The copies of *part* except the first, in a *system* that has three; *fewer* is the same system with two.
+    """The crowd abstraction for *part* of *system*, which has three copies.  *fewer* is the system with two.
 
-    ``system`` simulates the systems with two copies and more.  Raises :class:`NoCrowdError`.
+    The resulting ``system`` simulates every system with two or more copies.  Raise :class:`NoCrowdError` if the
+    abstraction does not apply.
     """
 
     def __init__(self, system: System, fewer: System, part: str) -> None:
@@ -105,18 +107,18 @@ class Crowd:
         self.system = self._made(system)
 
     def condition(self, condition: Condition) -> Condition:
-        """Return *condition* for this system; raises :class:`NoCrowdError` if it tells members of the crowd apart."""
+        """Translate *condition* for ``system``.  Raise :class:`NoCrowdError` if it tells members of the crowd apart."""
         if not same(condition, condition, self._exchange):
             raise NoCrowdError(f"it tells copies of '{self._part.name}' apart, beside the first")
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
-        """Return the digits here of the copies in *cone*; all the added parts stand for a member of the crowd."""
+        """Translate *cone* to digits of ``system``.  A member of the crowd is represented by all the added parts."""
         crowd = {self._one.digit, self._other.digit}.intersection(cone)
         added = {copy.digit for part in self._parts.values() for copy in part.copies}
         return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
 
-    # -- one more copy is like the others ---------------------------------------------
+    # -- check that further copies behave alike -----------------------------------------
 
     def _check(self, fewer: SystemTable) -> None:
         system, part, to = self._table.system, self._part, {self._one.digit: self._other.digit}
@@ -138,7 +140,7 @@ class Crowd:
                 raise NoCrowdError(f"'{row.joint.family}' {what}")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* does what the row with *fewer* copies does, and the same to the other copy as to the one."""
+        """Check that *row* does the same as *fewer*, its row in the smaller system, and treats both members alike."""
         if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
@@ -157,7 +159,7 @@ class Crowd:
                 return False
         return True
 
-    # -- the system --------------------------------------------------------------------
+    # -- build the abstract system -----------------------------------------------------
 
     def _made(self, system: System) -> System:
         own = {self._one, self._other}
@@ -186,7 +188,7 @@ class Crowd:
         return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
 
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
-        """Yield the ways of a member's event: for each state that it may be in, and each that it may move to."""
+        """Yield a way of a member's event for each state that it may be in and each course from there."""
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
             before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
@@ -199,7 +201,7 @@ class Crowd:
                 )
 
     def _courses(self, moves: Sequence[JointMove], local: int, *, counted: bool = False) -> Iterator[_Course]:
-        """Yield the courses of *moves* for a member in state *local*; if *counted*, with counting after each move."""
+        """Yield the courses of *moves* for a member in state *local*, with counter updates if *counted* is true."""
         going = [_Course(local=local)]
         for place, move in enumerate(moves):
             last = all(later.at != self._one.digit for later in moves[place + 1 :])
@@ -212,14 +214,14 @@ class Crowd:
                 elif moved := list(self._moved(move, each)):
                     for one in moved:
                         further += self._counted(each, one, last=last) if counted else [one]
-                elif counted and each.steps:  # an error of another copy may end the event before this step
+                elif counted and each.steps:  # another copy's error may end the event before this step
                     never = replace(self._step(self._bits[local], DRAIN), outcomes=frozenset({"impossible"}))
                     further.append(replace(each, steps=(*each.steps, never), error=("error",)))
             going = further
         yield from going
 
     def _counted(self, before: _Course, course: _Course, *, last: bool) -> Iterator[_Course]:
-        """Yield *course*, moved from *before*, with steps that count members: others stay behind, or none do."""
+        """Yield variants of *course* with counter updates, depending on whether other members stay behind."""
         if course.local == before.local:
             yield course
             return
@@ -227,7 +229,7 @@ class Crowd:
         left = (*course.steps, self._step(self._bits[before.local], DRAIN))
         for stay in (True, False) if before.others is None else (before.others,):
             moved = course if stay else replace(course, steps=left)
-            # Later steps of the event may read where members are, or end the event.
+            # Later steps of the event may depend on where members are, or end the event.
             for others in (None,) if last else (True, False):
                 further = replace(moved, others=others)
                 if others is not None:
@@ -251,12 +253,12 @@ class Crowd:
                 yield further
 
     def _while(self, course: _Course, condition: Condition) -> _Course:
-        """Return *course* restricted to *condition* at this point."""
+        """Return *course* with the requirement that *condition* holds at this point."""
         impossible = self._step(self._never, FAILS, when=Not(of=condition))
         return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
 
     def _way(self, path: JointPath) -> JointWay:
-        """Return the way of an event that belongs to no member, but may move all of them."""
+        """Translate the way of an event that does not belong to a member, but may move all of them."""
         steps: list[PartStep] = []
         moves = [move for move in path.moves if move.at != self._other.digit]
         for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
@@ -267,7 +269,7 @@ class Crowd:
         return replace(path.way, when=self._maybe(path.way.when), steps=tuple(steps))
 
     def _all_do(self, moves: Sequence[JointMove]) -> Iterator[PartStep]:
-        """Yield the effect of *moves* on all members: count where some will be, then replace the counters."""
+        """Yield steps that apply *moves* to all members: compute the new counters, then replace the old ones."""
         for local, here in enumerate(self._bits):
             courses = list(self._courses(moves, local))
             certain = len(courses) == 1 and not courses[0].holding
@@ -276,7 +278,7 @@ class Crowd:
                 then = self._next[course.local]
                 yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(self._some(here), *course.holding)))
                 led.append(All(of=(self._some(then), *course.holding)))
-            if not certain:  # each member goes one of the ways, or the event does not happen
+            if not certain:  # require that each member can take some course
                 yield self._step(self._never, FAILS, when=All(of=(self._some(here), Not(of=Some(of=tuple(led))))))
         for here, then in zip(self._bits, self._next, strict=True):
             yield self._step(here, DRAIN)
@@ -284,7 +286,7 @@ class Crowd:
             yield self._step(then, DRAIN)
 
     def _shared(self, step: PartStep, local: int | None) -> PartStep:
-        """Return the *step* of a copy outside the crowd, for this system."""
+        """Translate *step*, which belongs to a copy outside the crowd."""
         when = None if step.when is None else self._of(step.when, local)
         return replace(step, copy=replace(step.copy, digit=self._digits[step.copy.digit]), when=when)
 
@@ -294,7 +296,7 @@ class Crowd:
         return None if condition is None else self._of(condition, None)
 
     def _of(self, condition: Condition, local: int | None) -> Condition:
-        """Return *condition* for this system; *local* is the state of the member that it is about, if any."""
+        """Translate *condition*.  *local* is the state of the member it is about, or ``None`` if it is about none."""
         match condition:
             case Not(of=inner):
                 return Not(of=self._of(inner, local))
@@ -332,7 +334,7 @@ class Crowd:
         return self._added(name, _COUNTER, SOME if begins else NONE)
 
     def _helper(self, name: str, emits: Mapping[str, tuple[str, ...] | None]) -> Copy:
-        """Add a part with a single state, whose events emit these outputs, or are impossible (``None``)."""
+        """Add a single-state part.  *emits* maps each event to its outputs, or to ``None`` if it is impossible."""
         events = {
             event: _event(event, {NONE: Cannot(clause=NOBODY) if each is None else _leads((NONE,), each)})
             for event, each in emits.items()

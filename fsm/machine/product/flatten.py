@@ -1,4 +1,4 @@
-"""A small system as one machine, for whatever takes a machine."""
+"""Conversion of a small system to a single machine, for use wherever a machine is required."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -11,14 +11,14 @@ from fsm.machine.product.system import JointEvent, System
 from fsm.machine.table import Done, Way
 
 MOST: Final = 2_000
-"""Largest number of states; a machine with more could not be read or drawn."""
+"""Default maximum number of states.  A larger machine could not reasonably be read or drawn."""
 
 
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
-    """Return *system* as one machine of its reachable states, each of which shows the states of all parts.
+    """Return *system* as a single machine, whose states are the reachable states of the system.
 
-    With *visible*, it shows only what the parts named there show.  Ways with the same name are distinguished by what
-    their parts do.  Raises :class:`InputError` if there are more than *most* states.
+    Each state shows the states of all parts or, if *visible* is given, what the parts in *visible* show.  Ways with the
+    same name get names that say what their parts do.  Raise :class:`InputError` if there are more than *most* states.
 
     >>> from fsm.language.library import load_system
     >>> flat = flatten(load_system("plugin-sync"))
@@ -28,7 +28,7 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     table = SystemTable(system)
     cells: list[dict[str, Cell]] = [{} for _ in table.rows]
     state = 0
-    while state < len(table.states):  # the list grows as states are reached
+    while state < len(table.states):  # step() below adds new states
         for row in table.rows:
             joint = system.events[row.event.name]
             cells[row.index][_named(table, state)] = _cell(joint, table, table.step(state, row.index))
@@ -84,7 +84,7 @@ def _cell(joint: JointEvent, table: SystemTable, ways: tuple[Way, ...]) -> Cell:
 
 
 def _names(ways: tuple[Way, ...]) -> Iterator[str]:
-    """Yield a name for each of *ways*: its own or, if others have the same, with the steps that only it takes."""
+    """Yield a name for each of *ways*.  If several have the same name, add the steps not shared by all of them."""
     for way in ways:
         alike = [other for other in ways if other.name == way.name]
         if len(alike) == 1:

@@ -1,7 +1,7 @@
-"""The *cone of influence* of a few copies of a system: everything that may affect what becomes of them.
+"""The *cone of influence* of some copies in a system.
 
-It consists of those copies and all that may affect them (Clarke, Grumberg and Peled, *Model Checking*, 1999, section
-13.1).  All others can be left out without loss: they can neither enable nor prevent what happens in the cone.
+It consists of those copies and all copies that may affect them (Clarke, Grumberg and Peled, *Model Checking*, 1999,
+section 13.1).  All other copies can be left out, because they neither enable nor prevent anything in the cone.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +14,7 @@ from fsm.machine.table import Table
 
 
 class Influence:
-    """Finds which copies of *system* affect which others, from the *tables* of its parts."""
+    """Computes cones of influence in *system* from the *tables* of its parts."""
 
     def __init__(self, system: System, tables: Mapping[str, Table] | None = None) -> None:
         self._system = system
@@ -24,9 +24,10 @@ class Influence:
         self._may_stop = cache(self._stops)
 
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
-        """Return the copies that affect *digits*, how the events *mentioned* go, or whether *outputs* are delivered.
+        """Return the digits of the cone of influence of the copies *digits*.
 
-        *digits* and *outputs* are digits of copies.
+        Include the copies that affect how events in *mentioned* happen, and the copies in *outputs* with those that
+        affect whether their outputs are delivered.
         """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 
@@ -44,7 +45,7 @@ class Influence:
         return frozenset(found)
 
     def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """Return the copies that affect what *way* does to those *found* or, if *mentioned*, how the way goes."""
+        """Return the copies that affect what *way* does to *found* or, if *mentioned* is true, how the way happens."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -60,7 +61,7 @@ class Influence:
         return needed
 
     def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
-        """Check whether a step is disabled in some state, and whether it may reply an error in some state."""
+        """Return whether a step is disabled in some state, and whether it may reply with an error in some state."""
         if not event:
             return False, False
         table, without = self.tables[part], self._system.parts[part].without

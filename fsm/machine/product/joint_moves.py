@@ -1,4 +1,4 @@
-"""A step of a joint event: what it may do to the copy that takes it, and what ends the joint event."""
+"""Moves: steps of joint events, with what they may do to their copy and when they end the joint event."""
 
 from __future__ import annotations
 
@@ -13,18 +13,19 @@ from fsm.machine.product.system import Part, PartStep
 from fsm.machine.table import Done, Table, Way
 
 Locals: TypeAlias = tuple[int, ...]
-"""The state of each copy, by its digit; copies outside the cone are in their initial states."""
+"""The state of each copy, indexed by digit.  Copies outside the cone are in their initial states."""
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""The state that a step leads to, the error that ends the joint event, and what is done: with and without outputs."""
+"""The new state, the error replies that end the joint event, and what is done, with outputs and without them."""
 
 
 class JointMove:
-    """A *step* of a way, on the *table* of its *part*; in a *call*, an error reply may end the joint event.
+    """A *step* of a way, applied to the *table* of its *part*.
 
-    ``when`` (is the step taken?) and ``heard`` (are its outputs delivered?) are tests on the states before it.
-    ``options`` returns the options from a local state, ``blocked`` those that are possible but not taken.
+    If *call* is true, an error reply may end the joint event.  ``when`` checks whether the step is taken, and ``heard``
+    whether its outputs are delivered; both depend on the states before the step.  ``options`` returns the options in a
+    local state, and ``blocked`` those that are possible but left out.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:
@@ -44,7 +45,7 @@ class JointMove:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Key of the options: moves of one table with equal keys have the same options."""
+        """A cache key.  Moves of one system table with equal keys have the same options."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
     def _options(self, local: int) -> tuple[_Option, ...]:
@@ -56,11 +57,11 @@ class JointMove:
         return tuple(each for way in ways for each in self._each(local, way))
 
     def offered(self, ways: Iterable[Way]) -> Iterator[Way]:
-        """Yield those of *ways* that this step may take."""
+        """Yield the ways in *ways* that this step may take."""
         return offered(ways, self.step.outcomes, self.part.without)
 
     def _each(self, local: int, way: Way) -> Iterator[_Option]:
-        """Yield the options of *way*: the joint event continues, or the reply is an error that ends it."""
+        """Yield the options of *way*: to continue the joint event, to end it with an error reply, or both."""
         states, copy = self._table.states, self.step.copy
         done = Done(
             copy=copy.name,
@@ -82,7 +83,7 @@ class JointMove:
 
 
 def offered(ways: Iterable[Way], outcomes: frozenset[str], without: frozenset[str]) -> Iterator[Way]:
-    """Yield those of *ways* that a step may take: only *outcomes*, if there are any, and none in *without*."""
+    """Yield the *ways* whose name is in *outcomes* and not in *without*.  Empty *outcomes* allow any name."""
     for way in ways:
         if way.name not in without and (not outcomes or way.name in outcomes):
             yield way

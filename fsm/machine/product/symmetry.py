@@ -1,9 +1,9 @@
-"""Interchangeable copies: exchanging them turns steps into steps.
+"""Symmetry reduction for interchangeable copies.
 
-An *exchange* swaps two neighbouring copies of a part, each with everything that belongs to it.  If it turns every joint
-event into one of the same system, states that differ by it have the same future except for the names of copies, and
-only one of them is searched: the *representative* of its *orbit* (Ip and Dill, *Better verification through symmetry*,
-1996; Clarke, Grumberg and Peled, *Model Checking*, 1999, chapter 14).  Copies that a claim tells apart are not
+An *exchange* swaps two neighbouring copies of a part, each with everything it owns.  If it maps every joint event to
+one of the same system, the two states that it swaps have the same future up to the names of copies.  Then only one
+state of each *orbit*, its *representative*, has to be searched (Ip and Dill, *Better verification through symmetry*,
+1996; Clarke, Grumberg and Peled, *Model Checking*, 1999, chapter 14).  Copies that a claim distinguishes are not
 exchanged.
 """
 
@@ -42,14 +42,15 @@ if TYPE_CHECKING:
     from fsm.machine.product.system import Copy, System
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
-"""Interchangeable members, each the digits of a copy and of everything that belongs to it."""
+"""A group of interchangeable members.  Each is a tuple of the digits of one copy and everything it owns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
-    """A mapping of ``digits``, names of joint ``events``, and ``outputs``; everything not in it stays.
+    """A swap of two neighbouring copies, as mappings of ``digits``, joint ``events`` and ``outputs``.
 
-    It swaps the copy with the number ``first`` and the next one, among those whose index begins with ``prefix``.
+    Keys that are missing from a mapping are mapped to themselves.  Among the copies whose index begins with ``prefix``,
+    it swaps the one numbered ``first`` and the next one.
     """
 
     root: str
@@ -65,12 +66,12 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """States that differ only by the order of the members of ``groups``, as one; groups within members come first."""
+    """Treats states that differ only in the order of members of ``groups`` as one.  Inner groups come first."""
 
     groups: tuple[Interchangeable, ...] = ()
 
     def representative(self, state: Locals) -> Locals:
-        """Return the state in the orbit of *state* in which the members of each group are sorted.
+        """Return the state in the orbit of *state* in which each group's members are sorted.
 
         >>> Orbits((((1, 2), (3, 4)),)).representative((7, 5, 6, 5, 0))
         (7, 5, 0, 5, 6)
@@ -87,7 +88,7 @@ class Orbits:
         return state
 
     def size(self, alike: Iterable[Sequence[bool]]) -> int:
-        """Return the number of states in the orbit of a representative whose neighbours are *alike*, by group.
+        """Return the size of the orbit of a representative, given the result of :meth:`alike` for it.
 
         >>> Orbits((((0,), (1,), (2,)),)).size([(True, False)])
         3
@@ -95,7 +96,7 @@ class Orbits:
         return prod(map(_arrangements, alike))
 
     def alike(self, state: Locals) -> list[tuple[bool, ...]]:
-        """Return which neighbours are alike in the representative *state*, for each group."""
+        """Return, for each group, which neighbouring members have equal states in the representative *state*."""
         return [
             tuple(all(state[one] == state[two] for one, two in zip(*pair, strict=True)) for pair in pairwise(group))
             for group in self.groups
@@ -103,7 +104,7 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    """Return the number of different orders of members whose neighbours are *alike*."""
+    """Return the number of distinct orders of sorted members, where *alike* says which neighbours are equal."""
     found, run = factorial(len(alike) + 1), 1
     for each in alike:
         run = run + 1 if each else 1
@@ -119,11 +120,11 @@ class Symmetry:
 
     @cached_property
     def exchanges(self) -> tuple[Exchange, ...]:
-        """The exchanges that turn the steps of the table into its steps."""
+        """The exchanges that map every step of the table to a step of the table."""
         return tuple(each for each in _exchanges(self._table.system) if keeps(self._table, each))
 
     def orbits(self, asked: Iterable[Condition]) -> Orbits:
-        """Return the orbits of states that the conditions *asked*, which are about all states, do not tell apart."""
+        """Return the orbits of states that the conditions in *asked* do not distinguish."""
         conditions = list(asked)
         kept = [each for each in self.exchanges if all(same(condition, condition, each) for condition in conditions)]
         chains: dict[tuple[str, tuple[int, ...]], list[list[int]]] = defaultdict(list)
@@ -152,7 +153,7 @@ class Symmetry:
 
 
 def _exchanges(system: System) -> Iterator[Exchange]:
-    """Yield every swap of two neighbouring copies of a part of *system*, with what belongs to them."""
+    """Yield every swap of two neighbouring copies of a part in *system*, together with what they own."""
     families: dict[str, list[Copy]] = defaultdict(list)
     for copy in system.copies:
         families[system.parts[copy.part].root].append(copy)
@@ -190,7 +191,7 @@ def _exchanges(system: System) -> Iterator[Exchange]:
 
 
 def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | None:
-    """Map the outputs of copies that are *moved* to their new names; ``None`` if other copies emit the same name."""
+    """Map the outputs of the copies in *moved* to new names.  Return ``None`` if other copies share an output name."""
     found: dict[str, str] = {}
     others: set[str] = set()
     for copy in system.copies:
@@ -203,7 +204,7 @@ def _outputs(system: System, moved: Mapping[Copy, Copy]) -> dict[str, str] | Non
 
 
 def keeps(table: SystemTable, exchange: Exchange) -> bool:
-    """Check whether *exchange* turns each step of *table* into a step of it."""
+    """Check whether *exchange* maps each step of *table* to a step of *table*."""
     digits = exchange.digits
     if {digits.get(digit, digit) for digit in table.cone} != table.cone or not table.cone & set(digits):
         return False
@@ -217,7 +218,6 @@ def keeps(table: SystemTable, exchange: Exchange) -> bool:
 
 
 def _turned(row: JointRow, other: JointRow, exchange: Exchange) -> bool:
-    """Check whether *exchange* turns what *row* does into what *other* does."""
     return (
         same(row.joint.when, other.joint.when, exchange)
         and len(row.paths) == len(other.paths)
@@ -255,7 +255,7 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check whether two moves commute: neither can end the event or reads what the other does; one emits nothing."""
+    """Check that moves commute because neither ends the event or reads the other's copy, and at most one emits."""
     emitting = []
     for move, other in ((one, two), (two, one)):
         options = [option for local in range(move.states) for option in move.options(local)]
@@ -268,7 +268,7 @@ def commute(one: JointMove, two: JointMove) -> bool:
 
 
 def same(condition: Condition | None, other: Condition | None, exchange: Exchange) -> bool:
-    """Check whether *exchange* turns *condition* into *other*, as far as their wording shows."""
+    """Check whether *exchange* maps *condition* to *other*, compared syntactically."""
     if condition is None or other is None:
         return condition is other
     return _key(condition, exchange) == _key(other, NONE)

@@ -1,8 +1,8 @@
-"""A system: machines that step together.
+"""Systems: machines that take steps together.
 
-Each part is a machine, of which there may be several copies.  A joint event is one step of the whole: it takes one of
-its *ways*, each of which is a list of events of parts, in order.  Systems are made by
-:mod:`fsm.language.build.systems`, which checks everything that these classes assume.
+Each part is a machine, of which there may be several copies.  A joint event is one step of the whole system.  It takes
+one of its *ways*, each of which is an ordered list of steps of parts.  :mod:`fsm.language.build.systems` builds systems
+and validates everything that these classes assume.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from fsm.machine.conditions import Condition
 from fsm.machine.versions import conflict, meant
 
 BEGINNING: Final = "the beginning"
-"""Name of the state in which every copy is in its initial state."""
+"""Name of the system state in which every copy is in its initial state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Copy:
-    """One copy of a part: ``index`` numbers it within the part, ``digit`` among all copies of the system.
+    """A copy of a part.  ``index`` identifies it within the part, and ``digit`` among all copies in the system.
 
-    ``suffix`` distinguishes its ``name`` from the names of the other copies; it is empty if there are no others.
+    ``suffix`` distinguishes its ``name`` from those of the other copies of the part.  It is empty for a single copy.
 
     >>> Copy(part="container", index=(1, 2), digit=0).suffix
     '.1.2'
@@ -43,9 +43,10 @@ class Copy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Copies of one machine; ``root`` is the outermost part that they belong to.
+    """Copies of one machine.  ``root`` is the outermost part that they belong to.
 
-    In this system its events never have the outcomes ``without``.  Outputs are delivered only while ``heard`` holds.
+    In this system, events of the part never have an outcome in ``without``.  Outputs are delivered only while ``heard``
+    holds.
     """
 
     name: str
@@ -60,10 +61,11 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartStep:
-    """One event of one ``copy`` of a part, or its ``ends``.
+    """An event of one ``copy`` of a part, or its end if ``ends`` is true.
 
-    ``outcomes`` are those that it may have, all if empty; without an ``event`` the copy returns to its initial state.
-    The step is skipped if ``when`` does not hold.  An error reply ends the joint event unless the step ``goes_on``.
+    If ``outcomes`` is not empty, only these are possible.  If ``event`` is empty, the copy is reset to its initial
+    state.  The step is skipped if ``when`` does not hold.  An error reply ends the joint event, unless ``goes_on`` is
+    true.
     """
 
     copy: Copy
@@ -76,7 +78,7 @@ class PartStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointWay:
-    """One way in which a joint event may go; it is enabled if all its steps are."""
+    """A way in which a joint event may happen.  It is enabled if all its steps are."""
 
     name: str
     steps: tuple[PartStep, ...]
@@ -87,9 +89,9 @@ class JointWay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointEvent:
-    """An event in which parts step together.
+    """An event in which parts take steps together.
 
-    If each copy has a separate event, ``of`` is the copy of this one, and the events share one ``family``.
+    If each copy of a part has its own event, ``of`` is the copy of this one, and the events share a ``family``.
     """
 
     name: str
@@ -105,7 +107,7 @@ class JointEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Variant:
-    """A profile of a system: the joint ``events`` that differ under it."""
+    """A profile of a system, with the joint ``events`` that differ under it."""
 
     name: str
     about: str
@@ -117,7 +119,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System:
-    """Parts and joint events, with their sources; ``profile`` names the profile applied to it, if any."""
+    """Parts and the joint events in which they take steps.  ``profile`` is the name of the applied profile, if any."""
 
     name: str
     title: str
@@ -131,7 +133,7 @@ class System:
     profile: str = ""
 
     def under(self, profile: str | None) -> System:
-        """Return the system with *profile* applied to it, see :meth:`Machine.under`, and to the parts that have it.
+        """Return the system with *profile* applied to it and to those parts that have it; see :meth:`Machine.under`.
 
         >>> from fsm.language.library import load_system
         >>> system = load_system("cri-service")
@@ -159,7 +161,7 @@ class System:
         return replace(self, parts=parts, events=events, profiles={}, profile=profile)
 
     def partly_under(self, profile: str | None) -> System:
-        """Return the system :meth:`under` *profile* if it has that profile, else with only its parts changed.
+        """Like :meth:`under`, but apply *profile* only to the parts if the system itself does not have it.
 
         >>> from fsm.language.library import load_system
         >>> load_system("node").partly_under("containerd-2.1").parts["container"].machine.profile
@@ -175,7 +177,7 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:
-        """Return what the system shows as one machine; copies not named in *states* are in their initial state.
+        """Return what the system shows as a single machine.  Copies not in *states* are in their initial state.
 
         >>> from fsm.language.library import load_system
         >>> load_system("cri-service").shows({"service": "recovering"})
@@ -189,7 +191,7 @@ class System:
         return ", ".join(named) or BEGINNING
 
     def related(self, part: str, copy: Copy | None) -> tuple[Copy, ...]:
-        """Return the copies of *part* that *copy* belongs to, or that belong to it; all if the parts are unrelated."""
+        """Return the copies of *part* that own *copy* or are owned by it, or all of them if the parts are unrelated."""
         copies = self.parts[part].copies
         if copy is None or self.parts[copy.part].root != self.parts[part].root:
             return copies

@@ -1,4 +1,4 @@
-"""Waiting at the end of a system's run: copies that could move if others were in other states."""
+"""Blocked copies at the end of a system's run, and the copies they are waiting for."""
 
 from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from fsm.machine.product.system import System
 
 
 class WaitsFor(NamedTuple):
-    """*copy* waits for *others*: if one of them, or all, were in another state, the joint *event* would move it."""
+    """``copy`` waits for ``others``, whose states keep the joint ``event`` from moving it."""
 
     copy: str
     event: str
@@ -17,10 +17,10 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Yield, for each copy that no joint event can move, what it waits for; *events* limits the joint events.
+    """Yield what each blocked copy waits for.  A copy is blocked if no joint event can move it.
 
-    Copies, by name, are in *states*, the others in their initial ones.  A copy in its initial state, or that has done
-    its work, waits for nothing.
+    If *events* is given, consider only those.  *states* maps copy names to states; other copies are in their initial
+    state.  A copy that is in its initial state, or in a final or error state, waits for nothing.
 
     >>> from fsm.language.library import load_system
     >>> [each.copy for each in waiting(load_system("nri-locks"), {"call": "has-one", "update": "has-one"})]
@@ -42,7 +42,7 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
-    """Return the copies whose states keep *row* from moving the copy *digit*; none if it would not move anyway."""
+    """Return the copies whose states keep *row* from moving the copy *digit*, or none if it could not move anyway."""
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}

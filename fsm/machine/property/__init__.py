@@ -1,1 +1,1 @@
-"""Properties: what must hold of a machine or a system, and the evidence for and against it."""
+"""Properties that a machine or a system must have, and the evidence for and against them."""

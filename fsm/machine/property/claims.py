@@ -1,8 +1,8 @@
-"""Properties that must hold of a machine, and the claims they are made of.
+"""Properties of machines and systems, and the claims they make.
 
-Properties are made by :mod:`fsm.language.build` and decided by :mod:`fsm.checker`. They are about *instants*.  The
-first instant of a run is its initial state; each step after it is one more: an event happens, or a call in progress
-continues.  A step that emits several outputs has one instant for each output, in their order.
+:mod:`fsm.language.build` builds properties, and :mod:`fsm.checker` decides them.  They are about *instants*.  The first
+instant of a run is its initial state.  Each step adds an instant: an event happens, or a call in progress continues.
+A step that emits several outputs has one instant for each output, in order.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from fsm.machine.fields import Requirement
 from fsm.machine.product.system import System
 
 ANY_PROFILE = "*"
-"""Key of ``fails`` that stands for every profile, and for the machine without one."""
+"""Key of ``fails`` that matches every profile, and the machine without a profile."""
 
 NO_PROFILE = "none"
 """Key of ``fails`` and ``expect`` for the machine without a profile."""
@@ -26,9 +26,10 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotent:
-    """A call of ``event`` right after one that replied ok replies ok too, changes nothing and emits nothing.
+    """A call of ``event`` that directly follows a successful one also replies ``ok``, and has no other effect.
 
-    Claimed for every reachable state without calls in progress; with ``once``, only if it holds at the first reply.
+    This applies to every reachable state without calls in progress.  If ``once`` is given, it applies only if ``once``
+    holds at the first reply.
     """
 
     event: str
@@ -37,7 +38,7 @@ class Idempotent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Always:
-    """Each of ``conditions`` holds at every instant, or at every instant at which ``when`` holds."""
+    """Every condition holds at every instant or, if ``when`` is given, at every instant at which ``when`` holds."""
 
     conditions: tuple[WrittenCondition, ...]
     when: WrittenCondition | None = None
@@ -45,7 +46,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Never:
-    """No run goes through any of ``sequences``; when ``until`` holds, a sequence starts again."""
+    """No run goes through any of ``sequences``.  When ``until`` holds, each sequence has to start over."""
 
     sequences: tuple[Sequence, ...]
     until: WrittenCondition | None = None
@@ -53,16 +54,17 @@ class Never:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachable:
-    """For each of ``sequences``, some run goes through it."""
+    """Each of ``sequences`` occurs in some run."""
 
     sequences: tuple[Sequence, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
-    """An event, its ends, or one outcome of either, that is not postponed for ever.
+    """A fairness assumption about an event, its ends, or one outcome of either.
 
-    A weakly fair one is taken if it stays enabled for ever, a strongly fair one if it is enabled infinitely often.
+    Under weak fairness, it is taken if it stays enabled forever.  Under strong fairness, it is taken if it is enabled
+    infinitely often.
     """
 
     event: str
@@ -82,10 +84,10 @@ class LeadsTo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Follows:
-    """The outputs, in order, are events of a run of ``other``; outputs it does not know are left out.
+    """The sequence of outputs is the sequence of events of a run of ``other``.
 
-    Signals that both machines have are synchronised.  No other event of ``other`` happens, except hidden ones.  In a
-    system, the outputs are those of the copies ``of``.
+    Outputs that are not events of ``other`` are ignored.  Both machines take shared signals together.  Other events of
+    ``other`` do not happen, except hidden ones.  In a system, only the outputs of the copies ``of`` count.
     """
 
     other: Machine
@@ -94,7 +96,7 @@ class Follows:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refines:
-    """``other`` allows everything observable in a run with up to ``overlap`` calls in progress simultaneously."""
+    """``other`` allows everything observable in runs with up to ``overlap`` calls in progress at a time."""
 
     other: Machine
     overlap: int = 1
@@ -109,13 +111,13 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields that are shown with a state meet the ``requirement``.  No run of the machine decides that."""
+    """The fields shown with a state meet ``requirement``.  Runs have no fields, so the checker cannot decide this."""
 
     requirement: Requirement
 
     @property
     def reached(self) -> Reachable:
-        """The claim that the states of the requirement are reached."""
+        """The claim that every state of the requirement is reachable."""
         each = (
             WrittenCondition(text=state, means=In(states=frozenset({state})))
             for state in sorted(self.requirement.states)
@@ -127,7 +129,7 @@ Claim: TypeAlias = Idempotent | Always | Never | Reachable | LeadsTo | Follows |
 
 
 def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
-    """Return the conditions that *claim* is made of, in its order."""
+    """Return the conditions in *claim*, in order."""
     match claim:
         case Idempotent(once=once):
             found = [once]
@@ -148,7 +150,7 @@ def conditions_of(claim: Claim) -> tuple[WrittenCondition, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownFailure:
-    """A property is known to fail; ``length`` is the number of steps of its shortest counterexample."""
+    """A known failure of a property.  ``length`` is the number of steps in its shortest counterexample."""
 
     about: str
     length: int
@@ -157,7 +159,7 @@ class KnownFailure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Property:
-    """A claim in words and meaning, with the mutants that it ``catches``, and its known failures by profile."""
+    """A named claim.  ``catches`` lists the mutants that it must detect; ``fails`` maps profiles to known failures."""
 
     name: str
     says: str
@@ -171,20 +173,20 @@ class Property:
 
     @property
     def clause(self) -> Clause:
-        """The statement of the property as a clause, with its source."""
+        """The property as a clause."""
         return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:
-        """Return the known failure under *profile*; ``None`` stands for the machine without one."""
+        """Return the known failure under *profile*, where ``None`` means no profile."""
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts:
-    """Size of the reachable part: states, outcomes of their cells, and steps to the farthest state.
+    """Size of the reachable state space: states, transitions, and the distance of the farthest state.
 
-    ``representatives`` is the number of states searched, if states that differ only by interchangeable copies were
-    searched as one.  ``configurations`` is the number of states with their calls in progress.
+    ``representatives`` is the number of states searched, if symmetry reduction was used.  ``configurations`` counts
+    each state once for every combination of calls in progress.
     """
 
     states: int
@@ -196,7 +198,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Specification(Generic[M_co]):
-    """A machine or a system with its properties; ``expect`` has its size by profile, ``none`` for no profile."""
+    """A machine or a system with its properties.  ``expect`` maps profiles, or ``none``, to the expected size."""
 
     machine: M_co
     properties: tuple[Property, ...]
@@ -205,5 +207,5 @@ class Specification(Generic[M_co]):
 
 
 def is_of(stated: Specification[Machine | System], kind: type[M]) -> TypeGuard[Specification[M]]:
-    """Check whether *stated* specifies a thing of this *kind*, a machine or a system."""
+    """Check whether *stated* specifies a machine or a system, as *kind* requires."""
     return isinstance(stated.machine, kind)

@@ -1,4 +1,4 @@
-"""Conclusions of the checker about a property, with their evidence, as data."""
+"""The checker's conclusions about properties, with their evidence, as data."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,10 +14,10 @@ from fsm.verdict import Fails, Holds, Unknown
 
 
 class RunStep(Struct, gc=False, frozen=True, kw_only=True):
-    """One step of a run: an event, or the ``ends`` of a call that takes time.
+    """A step of a run: an event or, if ``ends`` is true, the end of a call that takes time.
 
-    If calls overlap, ``phase`` is the part of a call that is observed: its ``request``, its ``reply``, or that it was
-    ``lost``.  ``reply`` is empty for an outcome without a reply.  In a system, ``done`` is what its parts did.
+    If calls overlap, ``phase`` says what is observed of a call: its ``request``, its ``reply``, or that it was
+    ``lost``.  ``reply`` is empty for an outcome without a reply.  In a system, ``done`` lists the steps of its parts.
     """
 
     event: str
@@ -32,7 +32,7 @@ class RunStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to: int, reply: str = "") -> RunStep:
-    """Return the step of *row* of *table* from *state* to *to*, by *way* if that is specified."""
+    """Return the step of *row* from *state* to *to*.  *way* is ``None`` if the step is unspecified."""
     return RunStep(
         event=table.rows[row].event.name,
         source=table.states[state],
@@ -47,9 +47,9 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """Steps from the initial state, followed by ``cycle`` for ever if the run is infinite.
+    """Steps from the initial state, followed by an endlessly repeated ``cycle`` if the run is infinite.
 
-    If the run has ``stopped``, no further step is taken, and fairness requires none.
+    If ``stopped`` is true, the run ends after the last step, and fairness does not require another one.
     """
 
     initial: str
@@ -59,7 +59,7 @@ class Run:
 
     @property
     def length(self) -> int:
-        """Number of steps; those of the cycle count once."""
+        """The number of steps, counting those of the cycle once."""
         return len(self.steps) + len(self.cycle)
 
 
@@ -72,9 +72,9 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step ``other`` does not allow in any of the ``states`` it may be in.
+    """A run whose last step ``other`` allows in none of the ``states`` that it may be in.
 
-    ``shows`` is the state shown after that step, if this is not allowed.
+    ``shows`` is the state shown after that step, if that is what ``other`` does not allow.
     """
 
     run: Run
@@ -85,7 +85,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A move between drawn states, or a state (only a ``target``); its line and column are 0 if it is not drawn."""
+    """A transition or, if only ``target`` is set, a state.  ``line`` and ``column`` are 0 if it is not drawn."""
 
     target: str
     source: str = ""
@@ -96,7 +96,7 @@ class DrawnItem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misdrawn:
-    """The drawing at ``place`` lacks parts of the machine, or has parts that the machine lacks."""
+    """The drawing at ``place`` ``lacks`` items of the machine, or ``adds`` items that the machine does not have."""
 
     place: str
     lacks: tuple[DrawnItem, ...]
@@ -108,9 +108,9 @@ Evidence: TypeAlias = Run | Unreached | Unexplained | Misdrawn
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proved(Holds):
-    """The property holds for everything reachable; ``witnesses`` are the runs that it asks for.
+    """The property holds in the whole reachable state space.  ``witnesses`` are the runs that it claims to exist.
 
-    ``any_number`` names a part, if it was proved for any number of copies of that part.
+    If the property was proved for any number of copies of a part, ``any_number`` is the name of the part.
     """
 
     witnesses: tuple[Run, ...] = ()
@@ -119,7 +119,7 @@ class Proved(Holds):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vacuous(Unknown):
-    """The property holds only because ``unmet`` is never true: nothing was tested."""
+    """The property holds vacuously, because the condition ``unmet`` is never true."""
 
     unmet: str
     why: str = "nothing puts it to the test"
@@ -127,16 +127,16 @@ class Vacuous(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undecided(Unknown):
-    """The property is about fields shown beside the state, which are not part of a run."""
+    """The property is about fields of the status, which are not part of a run."""
 
     why: str = "no run shows fields: 'fsm judge' and 'fsm test', with --properties, decide it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Unknown):
-    """The property depends on how a call of ``event`` ends in ``state``, for which no ``ends`` are written.
+    """The property depends on how a call of ``event`` ends in ``state``, for which the model has no ``ends``.
 
-    ``run`` breaks a claim, or is a witness of one, only if the call ends there.  In a system, ``copy`` makes the call.
+    ``run`` is a counterexample or a witness only if the call may end there.  In a system, ``copy`` makes the call.
     """
 
     event: str
@@ -147,7 +147,7 @@ class Unwritten(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refuted(Fails):
-    """The property does not hold; the evidence is the shortest possible."""
+    """The property does not hold.  The evidence is the shortest possible."""
 
     evidence: Evidence
 
@@ -159,7 +159,7 @@ class Refuted(Fails):
 
     @property
     def length(self) -> int:
-        """Steps of the counterexample; 0 if there is no run."""
+        """The number of steps in the counterexample, or 0 if it is not a run."""
         return self.run.length if self.run else 0
 
 
@@ -168,9 +168,9 @@ Conclusion: TypeAlias = Proved | Refuted | Unknown
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The conclusion on one property under one profile, the known failure, and the size of the search.
+    """The conclusion about a property under a profile, its known failure, and the size of the search.
 
-    If ``overlap`` is not 0, the conclusion assumes at most this many begun calls of one event at any time.
+    If ``overlap`` is not 0, the conclusion assumes that at most this many calls of one event are in progress at a time.
     """
 
     of: Property
@@ -182,7 +182,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether it fails unexpectedly, holds although it is known to fail, or fails with another length."""
+        """Whether the result differs from the known failure, or from success if there is none."""
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -190,13 +190,13 @@ class Checked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examined:
-    """The conclusions on all properties of a machine under one profile.
+    """The conclusions about all properties of a machine or a system under one profile.
 
-    ``counts`` is the size of its reachable part, if that is within the limit, and ``expected`` the size stated for it.
-    With ``any_number``, ``counts`` is the size of the system that simulates any number of copies of that part.
-    ``copies`` is the number of claims about other copies that were decided, too; those decided differently from the
-    first copy's are among the ``checked``.  ``washed_out`` has the silent cells of a machine that may be met after
-    hidden events only: event, state, and what leads there.  The properties are in the file at ``path``.
+    ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size stated
+    in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that simulates any
+    number of its copies.  ``copies`` is the number of claims about other copies that were also decided.  If the result
+    differs from that for the first copy, the claim is in ``checked``.  ``washed_out`` lists silent cells that can be
+    reached after only hidden events, as (event, state, what leads there).
     """
 
     machine: Machine | System
@@ -211,9 +211,9 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the size of the reachable part differs from the one stated: the machine's meaning has changed.
+        """Whether the size of the state space differs from the expected one, so the machine's meaning has changed.
 
-        It is compared only if every property was decided: a system's size is that of the largest cone searched.
+        This is False unless every property was decided, because a system's size is that of the largest cone searched.
         """
         decided = all(type(each.verdict) is not Unknown for each in self.checked)
         return decided and self.counts is not None and self.expected not in {None, self.counts}

@@ -1,4 +1,4 @@
-"""Judge a recording with machines: each observation goes to the monitor of its kind of entity.
+"""Judge a recording with machines.  Each observation goes to the monitor for its kind of entity.
 
 A history of concurrent operations is judged as a whole (:mod:`fsm.monitor.judgement.histories`).
 """
@@ -37,11 +37,10 @@ from fsm.verdict import Holds, Unknown
 class Judged:
     """The verdicts on one recording, one for each machine, in the order of the machines.
 
-    ``notes`` counts lines by what was noted of them: foreign, damaged, or not relevant.  ``foreign`` are the first
-    lines that are foreign or damaged; none for a log, whose lines have no common form.  ``version`` is that of the
-    containerd that wrote the recording, if shown.  ``profile`` is the profile that was used; empty if none.
-    ``stories`` are those of the entity that was asked for.  ``detected`` says which profile was detected, if that was
-    asked for.
+    ``notes`` counts the lines that are foreign, damaged or not relevant.  ``foreign`` holds the first foreign or
+    damaged lines.  It is empty for a log, whose lines have no common form.  ``version`` is the version of the
+    containerd that wrote the recording, if shown.  ``profile`` is the profile used, or empty.  ``stories`` are those of
+    the entity asked for.  ``detected`` says which profile was detected, if detection was requested.
     """
 
     name: str
@@ -57,7 +56,7 @@ class Judged:
 
 @dataclass(slots=True, kw_only=True)
 class Judging:
-    """A recording being judged: :meth:`take` each of its batches, then call :meth:`judged`."""
+    """A recording being judged.  Pass each of its batches to :meth:`take`, then call :meth:`judged`."""
 
     recording: Recording
     machines: Sequence[Machine]
@@ -72,15 +71,15 @@ class Judging:
     tellers: Sequence[Teller]
 
     def take(self, batch: Batch) -> None:
-        """Feed *batch*, the next of the recording, to the monitors."""
-        # An operation of a history shows a state from some instant of it, not necessarily from its end.
+        """Pass *batch*, the next batch of the recording, to the monitors."""
+        # The state that an operation of a history shows may be from any instant of the operation, so ignore it.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
         for piece in self.pieces(self.chosen.read(batch)):
             _feed([*(self.tellers or self.monitors), *self.watches], piece)
 
     def tell(self, *found: Callable[[Violation], None]) -> None:
-        """Call each of *found* with each violation as soon as it is found, without what follows it."""
+        """Call each function in *found* with each violation at once, before what follows it is known."""
 
         def tell(violation: Violation) -> None:
             for each in (*found, *(teller.found for teller in self.tellers)):
@@ -90,12 +89,12 @@ class Judging:
             monitor.folder.found = tell
 
     def shed(self) -> None:
-        """Forget what an endless recording would let grow without bound; what follows is judged more leniently."""
+        """Free memory while judging an endless recording.  What follows is judged more leniently."""
         for monitor in self.monitors:
             monitor.shed()
 
     def judged(self, *, over: bool = True) -> Judged:
-        """Return the verdicts on everything taken so far; if *over*, the recording ends here."""
+        """Return the verdicts on everything taken so far.  If *over*, the recording ends here."""
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
@@ -143,28 +142,28 @@ def judge(
     advanced: Callable[[int], None] = lambda _: None,
     telling: Callable[[str], bool] | None = None,
 ) -> Judged:
-    """Judge the recording in the file *name*, ``-`` for standard input; it is read as a stream.
+    """Judge the recording in the file *name* (``-`` for standard input), reading it as a stream.
 
     Args:
         name: the file of the recording.
-        calls: if the recording is of NRI events, a file of the calls made in the same run.
-        models: machines, names of shipped ones, or paths of model files; by default, those for the kind of recording.
-            A system is refused, except one that is meant for this kind of recording.
-        profile: the profile of every machine that has one of this name; ``auto`` selects the profile of the version of
-            containerd that the recording shows, if any.
-        fresh: if true, no entity existed before the recording began.
+        calls: for a recording of NRI events, a file of the calls made in the same run.
+        models: machines, names of shipped machines, or paths of model files.  By default, those for the kind of
+            recording.  A system is refused unless it is meant for this kind of recording.
+        profile: the profile to use for every machine that has one of this name.  ``auto`` selects the profile for the
+            containerd version that the recording shows, if any.
+        fresh: whether no entity existed before the recording began.
         restarts: when to assume a restart of the runtime that no line shows (:data:`fsm.recordings.restarts.Assume`).
         shortest_restart: the minimum duration of a restart in seconds.
-        properties: names of properties of the machines to judge as well; all properties if empty, none if ``None``.
-        every: if true, all violations are kept, not only the first few of each cause.
+        properties: names of properties to judge as well.  If empty, judge all properties.  If ``None``, judge none.
+        every: whether to keep all violations rather than only the first few of each cause.
         part: the part of the recording in which violations count.
-        lenient: if true, unreadable lines of a trace make the verdict unknown; if false, they are errors.
+        lenient: whether unreadable lines of a trace make the verdict unknown.  Otherwise they are errors.
         source: where to read lines from instead of the file.
         advanced: called with the number of bytes of each read.
-        telling: ``telling(entity)``: must the story of this entity be told?
+        telling: ``telling(entity)`` returns whether to tell the story of this entity.
 
-    Raises :class:`InputError` if a file cannot be read, a model is not well formed, no machine has the profile or a
-    property, or the recording does not have the entity.
+    Raise :class:`InputError` if a file cannot be read or a model is not well formed.  Also raise it if no machine has
+    the profile or a property, or if the recording does not have the entity.
     """
     name, calls = fspath(name), fspath(calls)
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
@@ -206,7 +205,7 @@ def begin(
     part: Part = WHOLE,
     telling: Callable[[str], bool] | None = None,
 ) -> Judging:
-    """Return the judging of *recording*, before its first observation; the arguments are those of :func:`judge`."""
+    """Prepare to judge *recording*.  The arguments are those of :func:`judge`."""
     name = recording.name
     machines = [machine for each in models for machine in _machines(each, recording)] or _defaults(recording)
     words, shown = "", recording.version()
@@ -266,7 +265,7 @@ def begin(
 
 
 def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
-    """Return *judgement* with only the known deviations of *version*, if *machine* has a profile for it."""
+    """If *machine* has a profile for *version*, keep only the known deviations of that profile in *judgement*."""
     own = None if version in machine.profiles else machine.profiled(version)
     if own is None or not isinstance(judgement.verdict, Illegal):
         return judgement
@@ -298,7 +297,7 @@ def _empty(judgement: Judgement, chosen: Chosen) -> Judgement:
 def _joint(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
-    """Return a function that splits a batch into pieces; between pieces, the system's own conditions are checked."""
+    """Return a function that splits a batch into pieces.  It checks the system's own conditions between pieces."""
     if recording.kind is RecordingKind.CALLS:
         return EventFindings(monitors, file=recording.name).pieces
     systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
@@ -334,7 +333,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 
 def _in_reach(name: str, recording: Recording) -> str:
-    """Return the shipped model that a header names, or the path of a file in or below the folder of *recording*."""
+    """Return the model that a header names.  A path must be that of a file in or below the folder of *recording*."""
     if not is_path(name):
         return name
     folder = Path(recording.name).parent
@@ -365,7 +364,7 @@ def _check_unseen(machines: Sequence[Machine], recording: Recording) -> None:
 
 
 def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozenset[str] | None:
-    """Return the signals and hidden events that happen only if *recording* shows them; ``None`` for all signals."""
+    """Return the signals and hidden events that happen only if *recording* shows them.  ``None`` means all signals."""
     shown = recording.shown
     if recording.hidden or (shown is None and restarts != "maybe"):
         signals = frozenset(event.name for event in machine.events.values() if event.kind == "signal")
@@ -376,7 +375,7 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
 
 
 def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
-    """Pass *batch* to each of *receivers*, split by kind of entity if it has several kinds."""
+    """Pass each of *receivers* the observations in *batch* that concern its kind of entity."""
     if not batch.observations:
         return
     if batch.columns is not None:

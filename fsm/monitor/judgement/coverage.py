@@ -1,4 +1,4 @@
-"""The cells that several recordings cover of their machines, merged; which others could be covered is not decided."""
+"""Merge the cell coverage of several recordings.  Which other cells could be covered is not decided here."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from fsm.recordings import RecordingKind
 from fsm.recordings.cri_calls import SHOWN
 
 _OF_RUNTIMES: Final = frozenset({RecordingKind.CALLS, RecordingKind.LOG, RecordingKind.COMBINED})
-"""Recordings of runtimes, whose containers may exit without a line."""
+"""Kinds of recordings of runtimes, whose containers may exit without a line."""
 
 CellName: TypeAlias = tuple[str, str]
-"""An event, with ``…`` before its name for the end of a call, and a state."""
+"""An event and a state.  The event name starts with ``…`` for the end of a call."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """The number of times each recording exercised each cell of a machine, in the order of the model, without zeros.
+    """Maps each cell of a machine, in model order, to how often each recording exercised it.  Zeros are omitted.
 
     ``unseen`` are the events that no recording of these kinds shows.  ``seen`` are the signals that happen only if a
-    recording shows them; ``None`` for all.
+    recording shows them, or ``None`` for all signals.
     """
 
     machine: Machine
@@ -37,18 +37,18 @@ class MachineCoverage:
 
     @property
     def share(self) -> float:
-        """The percentage of the pairs that some recording exercised."""
+        """The percentage of cells that some recording exercised."""
         return 100 * len(self.covered) / max(len(self.cells), 1)
 
     def same(self, other: MachineCoverage) -> bool:
-        """Check whether *other* has the same machine and cells, so that both can be compared."""
+        """Check whether *other* has the same machine and cells, so that the two can be compared."""
         return self.machine.name == other.machine.name and [*self.cells] == [*other.cells]
 
 
 def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
-    """Return the coverage of all *recordings*, for each machine that judged one of them, in order of first appearance.
+    """Return the coverage of *recordings* for each machine that judged one of them, in order of first appearance.
 
-    A recording that occurs twice counts once.  Machines with the same name and different cells are kept apart.
+    A recording that occurs twice counts once.  Machines with the same name but different cells are kept apart.
     """
     found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:

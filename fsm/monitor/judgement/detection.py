@@ -1,4 +1,4 @@
-"""Detect the profile for the version of containerd that a recording shows."""
+"""Detect the profile for the containerd version that a recording shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,13 +12,13 @@ from fsm.recordings.time_order import HELD
 from fsm.trace import Batch
 
 AUTO: Final = "auto"
-"""In place of a profile: the one for the version that the recording shows."""
+"""A profile name that selects the profile for the version that the recording shows."""
 
 
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
     """Read *recording* until it shows its version, up to a limit, and return it with the batches read put back.
 
-    A recording that is *followed* is read up to its present end.
+    If *followed*, the recording may still grow, so it is read only up to its present end.
     """
     held: list[Batch] = []
     observations, lines, quiet = 0, -1, 0
@@ -33,7 +33,7 @@ def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
 
 
 def name_of(version: str) -> str:
-    """Return the name of the profile for *version* of containerd; empty if *version* is none.
+    """Return the name of the profile for containerd *version*, or an empty string if it has no numbers.
 
     >>> name_of("v1.7.24~ds1"), name_of("")
     ('containerd-1.7.24', '')
@@ -43,7 +43,7 @@ def name_of(version: str) -> str:
 
 
 def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
-    """Return the profile for *version*, or ``None`` if none of *machines* has it, and a text that explains it."""
+    """Return the profile for *version* and an explanation.  The profile is ``None`` if none of *machines* has it."""
     name = name_of(version)
     if not name:
         return None, "no profile: it does not show which version of containerd it is of"

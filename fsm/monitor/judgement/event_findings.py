@@ -1,4 +1,4 @@
-"""Illegal events of GetContainerEvents, as violations by the containers and pods that they concern."""
+"""Report illegal GetContainerEvents events as violations by the containers and pods that they concern."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
@@ -27,14 +27,14 @@ CLAUSES: Final = {
 
 
 class EventFindings:
-    """Adds the findings about events to those of the *monitors* for the same kind of entity."""
+    """Adds findings about events to the monitor for the same kind of entity."""
 
     def __init__(self, monitors: Sequence[Monitor], *, file: str) -> None:
         self._monitors = {each.machine.entity: each for each in monitors}
         self._file = file
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch*; then fold its findings."""
+        """Yield *batch*, then add its findings to the monitors."""
         yield batch
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):
@@ -43,7 +43,7 @@ class EventFindings:
 
 
 def broken_by(seen: Observation, machine: str, place: Line, before: Collection[str] = ()) -> Violation:
-    """Return the event *seen* at *place* as a violation found by *machine*."""
+    """Return the event *seen* at *place* as a violation of *machine*."""
     return Violation(
         machine=machine,
         cause=Cause.EVENT,

@@ -1,7 +1,7 @@
-"""Judge a history with a machine: is it linearizable, entity by entity, and if not, which clause is broken?
+"""Judge whether a history is linearizable for each entity, and if not, find the clause that is broken.
 
-This module translates events, replies and sights to the names of the machine, as ``docs/how-to/linearizability.md``
-describes.  The order of operations is decided by :mod:`fsm.linearizability`.
+This module translates events, replies and shown states to the names of the machine, as
+``docs/how-to/linearizability.md`` describes.  The order of operations is decided by :mod:`fsm.linearizability`.
 """
 
 from collections import Counter
@@ -42,16 +42,16 @@ from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
 LOOKS: Final = ("look", "read")
-"""Names of operations that only look, unless the machine has an event of this name."""
+"""Names of operations that only look at the state, unless the machine has an event of this name."""
 
 
 def judge_history(
     history: RecordedHistory, machines: Sequence[Machine], *, file: str, profile: str | None, hidden: Sequence[str]
 ) -> tuple[Judgement, ...]:
-    """Return the judgement of each of *machines* on the *history* in *file*, under *profile* if the machine has it.
+    """Return the judgement of *history*, read from *file*, for each machine, under *profile* if the machine has it.
 
-    ``hidden`` names signals that happen without appearing in the history.  Raises :class:`InputError` for events and
-    sights that no machine has.
+    *hidden* names signals that happen without appearing in the history.  Raise :class:`InputError` for events and shown
+    states that no machine has.
     """
     understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}
@@ -82,7 +82,7 @@ class _Names:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
     def understood(self, seen: Observation) -> Observation | None:
-        """Return *seen* in the machine's names; ``None`` if it says nothing about the machine."""
+        """Translate *seen* to the machine's names.  Return ``None`` if it says nothing about the machine."""
         event = self._events.get(seen.event, "")
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
@@ -148,7 +148,7 @@ class _Judging:
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
-        """Return the operations of each entity; one without an entity, if others name one, belongs to every entity."""
+        """Map each entity to its operations.  Operations without an entity belong to every entity that others name."""
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
@@ -165,7 +165,7 @@ class _Judging:
         }
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
-        """Judge one entity; return why it could not be judged, or nothing."""
+        """Judge one entity.  Return why it could not be judged, or an empty string if it could."""
         operations = tuple(
             Operation(
                 called=seen.start or 0,
@@ -220,7 +220,7 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        """Return the weakest broken clause, preferably of the last legal state, and similar known deviations."""
+        """Return the weakest clause broken, preferably in the last legal state, and similar known deviations."""
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
         whole = self._explained(answer, seen, states)
@@ -251,7 +251,7 @@ class _Judging:
         )
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        """Yield single edits that make everything up to the return legal: another reply, or no such operation."""
+        """Yield edits that make everything up to the return legal: another reply, or dropping the operation."""
         if answer.cause is Cause.REPLY:
             yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation

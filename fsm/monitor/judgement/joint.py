@@ -1,9 +1,9 @@
 """Check a recording of pods and their containers against the conditions of a system on its parts.
 
-Each entity is judged by its own machine.  Here, a signal of one entity is checked against the others: the condition of
-its joint event must be possible in the states in which the monitors believe the entities to be.  Each entity's states
-are considered separately, and there may be containers that the recording does not show; so every finding is certain,
-but some violations are missed.
+Each entity is judged by its own machine.  This module checks a signal of one entity against the other entities.  The
+condition of its joint event must be possible in the states that the monitors believe the entities to be in.  Each
+entity's states are considered separately, and the recording may not show all containers.  Every finding is therefore
+certain, but some violations are missed.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,7 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The entities of a joint event: the digit of its copy, the entity, its pod, and the pod's known containers."""
+    """The copy's digit, the entity and the pod that a joint event is about, and the pod's known containers."""
 
     digit: int
     entity: str
@@ -37,7 +37,7 @@ class _Those(NamedTuple):
 class JointWatch:
     """Checks the signals of *system* against the states that *monitors* believe its parts to be in.
 
-    Each monitor judges another kind of entity.  *pods* maps each container read so far to its pod.
+    Each monitor judges a different kind of entity.  *pods* maps each container read so far to its pod.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class JointWatch:
                     self._events.setdefault((machine.entity, name), joint)
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch* in pieces; each signal is checked after the monitors have taken the piece before it."""
+        """Yield *batch* in pieces.  Each signal is checked after the monitors have processed the piece before it."""
         start = 0
         for index, (seen, line) in enumerate(zip(batch.observations, batch.lines, strict=True)):
             pod = seen.entity if seen.of == POD else self._pods.get(seen.entity, "")
@@ -102,7 +102,7 @@ class JointWatch:
         )
 
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
-        """Yield the deviations of profiles that allow *joint* although its condition fails."""
+        """Yield the deviations of profiles that allow *joint* even though its condition fails."""
         for profile in self._system.profiles.values():
             otherwise = profile.events.get(joint.name)
             if otherwise and self._may(otherwise.when, of).hold:

@@ -1,7 +1,7 @@
-"""The part of a recording that a verdict is asked for: a period, or one entity with its whole story.
+"""The part of a recording to give a verdict on: a period, or one entity with its whole story.
 
-The recording is read from its beginning, so that the states at the start of the period are known, but only observations
-in the part can be violations or tolerated deviations.
+The recording is read from its beginning, so that the states at the start of the period are known.  Only observations in
+the part can be violations or tolerated deviations.
 """
 
 from collections import Counter
@@ -19,14 +19,14 @@ from fsm.monitor import Monitor
 from fsm.trace import Batch, Line, Observation, seen_at
 
 MOST: Final = 64
-"""Entities whose stories are kept if several have the name, or an id beginning with the text, that was asked for."""
+"""Maximum number of entities whose stories are kept if several match the name or id prefix asked for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The observations from ``since`` to ``until``, in nanoseconds since the epoch, of one ``entity``.
+    """The observations of one ``entity`` from ``since`` to ``until``, in nanoseconds since the epoch.
 
-    ``entity`` is the beginning of an id, or a name; empty for all entities.
+    ``entity`` is a name or the beginning of an id.  If it is empty, the part has all entities.
     """
 
     since: int | None = None
@@ -45,14 +45,14 @@ WHOLE: Final = Part()
 
 
 _LISTED: Final = 4
-"""Entities listed in a message."""
+"""Maximum number of entities listed in a message."""
 
 
 class Step(NamedTuple):
-    """One observation of an entity: the possible states ``before`` and ``after``, and what it violates or tolerates.
+    """One observation of an entity, with the possible states ``before`` and ``after`` it.
 
-    ``met`` are the cells, as (row, state) of the machine's table, that the observation certainly exercised.
-    ``tolerated`` are the names of deviations without which it would be illegal.
+    ``met`` holds the cells that the observation certainly exercised, as (row, state) pairs of the machine's table.
+    ``tolerated`` names the deviations without which it would be illegal.
     """
 
     seen: Observation
@@ -66,7 +66,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """All observations of one entity, in order, as ``machine`` explains them; ``names`` are what people call it."""
+    """All observations of one entity, in order, as ``machine`` explains them.  ``names`` are its readable names."""
 
     machine: Machine
     entity: str
@@ -76,9 +76,10 @@ class Story:
 
 @dataclass(slots=True, kw_only=True)
 class Chosen:
-    """Selects the observations of *part*; ``notes`` counts the others, ``names`` has the names of entities.
+    """Selects the observations of ``part`` and counts the others in ``notes``.
 
-    ``telling(entity)``, if set: must the story of this entity be told?  All entities are judged.
+    ``names`` maps each entity to its names.  ``telling(entity)``, if set, returns whether to tell the story of this
+    entity.  All entities are judged.
     """
 
     part: Part
@@ -86,13 +87,13 @@ class Chosen:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     telling: Callable[[str], bool] | None = None
     inside: int = 0
-    """Number of observations in the period, or without a time."""
+    """Number of observations in the period or without a time."""
     first: int | None = None
     last: int | None = None
-    """The times of the first and last observations of the whole recording, if a period is asked for."""
+    """Times of the first and last observations of the whole recording, if a period is asked for."""
 
     def read(self, batch: Batch) -> Batch:
-        """Return *batch* without observations after the period."""
+        """Return *batch* without the observations after the period."""
         since, until = self._since(), self.part.until
         if not self.part.timed:
             return batch
@@ -113,7 +114,7 @@ class Chosen:
         return Batch([seen for seen, _ in kept], [line for _, line in kept])
 
     def times(self) -> str:
-        """Return a text with the times of the first and last observations, if known."""
+        """Describe the times of the first and last observations, if they are known."""
         if self.first is None or self.last is None:
             return ""
         try:
@@ -125,18 +126,18 @@ class Chosen:
         return f": the first observation is of {first}, the last of {last}"
 
     def wanted(self, seen: Observation) -> bool:
-        """Check whether *seen* belongs to the part; an observation without a time belongs to every period."""
+        """Check whether *seen* belongs to the part.  An observation without a time belongs to every period."""
         if self.part.entity and not self.names_it(seen.entity):
             return False
         since = self._since()
         return since is None or (at := seen_at(seen)) is None or at >= since
 
     def _since(self) -> int | None:
-        """Return the start of the period in whole microseconds, the resolution of times in lines."""
+        """Return the start of the period, rounded down to microseconds, the resolution of times in lines."""
         return None if self.part.since is None else self.part.since // 1_000 * 1_000
 
     def tells(self, entity: str) -> bool:
-        """Check whether the story of *entity* must be told."""
+        """Check whether to tell the story of *entity*."""
         return self.telling(entity) if self.telling is not None else self.names_it(entity)
 
     def names_it(self, entity: str) -> bool:
@@ -146,7 +147,7 @@ class Chosen:
 
 
 class Teller:
-    """Feeds *monitor* and keeps the stories of the *chosen* entities."""
+    """Feeds observations to *monitor* and keeps the stories of the *chosen* entities."""
 
     def __init__(self, monitor: Monitor, chosen: Chosen, file: str) -> None:
         self.machine = monitor.machine
@@ -155,12 +156,12 @@ class Teller:
         self._found: list[Violation] = []
 
     def found(self, violation: Violation) -> None:
-        """Take a *violation* that was just found by any machine."""
+        """Keep *violation*, which has just been found, if it is one of this machine."""
         if violation.machine == self.machine.name:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Yield each story; unless ids were chosen by ``telling``, leave out an id with which another one begins."""
+        """Yield each story.  Unless ``telling`` chose the ids, skip an id that is the beginning of another one."""
         for entity, steps in self.stories.items():
             if self._chosen.telling is not None or not any(
                 other != entity and other.startswith(entity) for other in self.stories
@@ -169,7 +170,7 @@ class Teller:
                 yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Take observations like :meth:`Monitor.feed`."""
+        """Pass *observations* to the monitor, and keep the steps of the chosen entities."""
         start = 0
         for index, seen in enumerate(observations):
             if told := self._whose(seen):
@@ -207,7 +208,7 @@ class Teller:
 
 
 def check_one(stories: Sequence[Story], asked: str, name: str) -> None:
-    """Raise :class:`InputError` unless the *stories* found for *asked* in the recording *name* are of one entity."""
+    """Raise :class:`InputError` unless all *stories* found for *asked* in the recording *name* are about one entity."""
     found = {story.entity: story for story in stories}
     if len(found) == 1:
         return

@@ -36,7 +36,7 @@ from fsm.trace import Line, Observation
 from fsm.verdict import Holds, Unknown
 
 WINDOW: Final = 64
-"""Observations of an entity that are kept to replay them before a line that no run explains."""
+"""Maximum number of observations to keep per entity, to replay them before a line that no run explains."""
 TOO_MANY: Final = "too many calls overlap to be followed"
 UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 
@@ -44,9 +44,9 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties of each of *machines*, or those named in *only*, to judge *file* under *profile*.
+    """Return the properties of each of *machines*, or those named in *only*, for judging *file* under *profile*.
 
-    Raises :class:`InputError` if no machine has a property of a name, or if a machine has no properties.
+    Raise :class:`InputError` if no machine has a property named in *only*, or if a machine has no properties.
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
@@ -64,9 +64,10 @@ def stated(
 class _Window:
     """The latest observations of an entity, without calls that changed nothing.
 
-    ``begins`` is true if the first of them is the entity's first.  ``open`` is false while calls are in progress that
-    the window does not have; ``late`` is true if it has calls that may act at any later time.  ``advanced`` are the
-    claims that later observations may put to the test.  ``assumptions`` counts the assumed events taken into account.
+    ``begins`` is true if the window starts with the entity's first observation.  ``open`` is false while calls are in
+    progress that the window does not have.  ``late`` is true if it has calls that may act at any later time.
+    ``advanced`` holds the claims that later observations may put to the test.  ``assumptions`` is the number of assumed
+    events taken into account.
     """
 
     begins: bool
@@ -77,7 +78,7 @@ class _Window:
     advanced: set[ClaimWatch] = field(default_factory=set)
 
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
-        """Add an observation; it *moves* if its event can change the state."""
+        """Add an observation.  *moves* says whether its event can change the state."""
         if not moves and seen.phase in {"", "reply", "answered"}:
             asked = [each for each in self.seen if each[0].phase == "request" and each[0].event == seen.event]
             if seen.phase == "reply" and asked:
@@ -93,12 +94,12 @@ class _Window:
             self.cut(over=False)
 
     def settled(self, *last: Observation) -> bool:
-        """Check whether no call is in progress after the window and the *last* observations."""
+        """Check that no call is in progress after the observations of the window and those in *last*."""
         phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
-        """Forget everything except lost calls; unless *over*, the calls in progress are unknown afterwards."""
+        """Forget everything except lost calls.  Unless *over*, the calls in progress are unknown afterwards."""
         lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
         self.begins, self.open, self.late = False, over, False
         self.seen = [
@@ -107,10 +108,10 @@ class _Window:
 
 
 class PropertyWatch:
-    """Watches *properties* on the entities of a machine whose beliefs move by *dynamics*, all under *profile*.
+    """Watches *properties* of a machine's entities under *profile*.  *dynamics* determines how beliefs change.
 
-    With *fresh*, every entity is in the initial state when it is first seen.  A claim that no run of the machine breaks
-    is checked only on lines for which :meth:`violated` was called, that is, lines that no run explains.
+    If *fresh*, every entity is in the initial state when it is first seen.  A claim that no run of the machine breaks
+    is checked only on lines that no run explains, that is, those for which :meth:`violated` was called.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics
@@ -160,17 +161,17 @@ class PropertyWatch:
         self._windows: OrderedDict[str, _Window] = OrderedDict()
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        """Take *observations* in order; ``lines[i]`` is the line number of the i-th, or its line and file."""
+        """Process *observations* in order.  ``lines[i]`` is the line number of the i-th one, or its file and line."""
         places = [Line.of(line, self._file) for line in lines]
         for seen, line in zip(observations, places, strict=True):
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
             self._fields.notice(seen)
-            if (seen.entity, line) not in self._violated:  # if violated, the fields belong to another state
+            if (seen.entity, line) not in self._violated:  # otherwise the fields belong to an unknown state
                 self._fields.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
-            elif seen.phase == "assumed":  # entities take it into account when next observed
+            elif seen.phase == "assumed":  # entities take it into account when they are next observed
                 self._assumed[seen.event] = seen, line
                 self._assumptions += 1
             else:
@@ -181,7 +182,7 @@ class PropertyWatch:
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:
-        """Note that no run of the machine explains the observation of *entity* on *line*, which is yet to be fed."""
+        """Record that no run explains the observation of *entity* on *line*.  Call this before feeding the line."""
         self._violated.add((entity, line))
 
     def _take(self, seen: Observation, line: Line) -> None:
@@ -226,7 +227,7 @@ class PropertyWatch:
                 window.advanced.add(watch)
 
     def added_to(self, judgement: Judgement) -> Judgement:
-        """Return *judgement*, of the same observations, with the results of the properties."""
+        """Return *judgement*, made from the same observations, with the results of the properties added."""
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[Finding] = []
         of_fields = self._folder.findings()

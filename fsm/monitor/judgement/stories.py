@@ -1,4 +1,4 @@
-"""The stories of entities that a report shows: first those with violations; the recording is judged again for them."""
+"""Collect the stories that a report shows, those with violations first, by judging the recording again."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,13 +9,13 @@ from fsm.monitor.judgement import Judged
 from fsm.recordings import RecordingKind
 
 TOLD: Final = 40
-"""Entities of a recording whose stories are told."""
+"""Maximum number of entities of a recording whose stories are told."""
 
 Telling = Callable[[str], bool]
 
 
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """Return *judged* with the stories of *most* entities; *again* judges the recording once more and tells these."""
+    """Return *judged* with the stories of at most *most* entities.  *again* judges the recording to collect them."""
     if judged.stories or judged.kind in {RecordingKind.HISTORY, RecordingKind.NOTHING}:
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]

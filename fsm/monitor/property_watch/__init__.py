@@ -1,9 +1,9 @@
 """Watch a property on the steps of an implementation.
 
-Observations of an implementation do not determine its state: several runs of the machine may look alike.  A property is
-*violated* only if none of these runs has it, so an implementation that conforms to the machine never violates what the
-checker has proved.  An implementation that does not conform has left the machine: then it may be in any state that
-shows what was read.
+Observations of an implementation do not determine its state, because several runs of the machine may look alike.  A
+property is *violated* only if none of these runs has it.  An implementation that conforms to the machine therefore
+never violates what the checker has proved.  An implementation that does not conform has left the machine.  It may then
+be in any state that shows what was read.
 
 No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
 (:meth:`Watch.due`).  The target must then come within the number of steps that a machine with the property may need,
@@ -34,18 +34,19 @@ from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlac
 from fsm.sut import Response, Stimulus, StimulusStage
 
 REMEMBERED: Final = 20_000
-"""Steps whose effect is cached."""
+"""Maximum number of steps whose effects are cached."""
 
 AIMS: Final = 20_000
-"""Places that are searched for aims."""
+"""Maximum number of places to search for aims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
     """The finding that an implementation does not have a property.
 
-    ``steps`` are the numbers, from 1, of the steps of the test that matter; ``text`` describes what they went through.
-    ``stopped``: a target is due and does not come.  ``left``: no run of the machine explains the observations.
+    ``steps`` are the numbers, starting at 1, of the test steps that matter.  ``text`` describes what they went through.
+    ``stopped`` is true if a target is due but does not come.  ``left`` is true if no run of the machine explains the
+    observations.
     """
 
     of: Property
@@ -56,7 +57,7 @@ class Violated:
 
 
 def untestable(stated: Property) -> str:
-    """Return why no implementation can be tested against *stated*; empty if one can.
+    """Return why no implementation can be tested against *stated*, or an empty string if one can.
 
     >>> from fsm.language.library import specification
     >>> [each.name for each in specification("container-status").properties if untestable(each)]
@@ -77,11 +78,11 @@ def untestable(stated: Property) -> str:
 
 
 _Taken: TypeAlias = tuple[RunPlace, InstantStep]
-"""A step that may have been taken, and the place where it started."""
+"""A place, and a step that may have been taken from it."""
 
 
 class _Led(NamedTuple):
-    """A place of a product, and the way of the last step that changed the progress of the property."""
+    """A place of a product, and the index of the last way that changed the progress of the property."""
 
     number: int
     by: int = -1
@@ -95,8 +96,8 @@ class _Leading(NamedTuple):
 class _Next(NamedTuple):
     """The effect of a step.
 
-    ``after`` are the configurations; ``moves`` the dynamics that explain the step, ``None`` if nothing does.  ``asked``
-    is true if the step put the property to the test; ``fair`` has the indices of fair steps taken.
+    ``after`` holds the configurations.  ``moves`` is the dynamics that explains the step, or ``None`` if none does.
+    ``asked`` is true if the step put the property to the test.  ``fair`` holds the indices of the fair steps taken.
     """
 
     after: Configurations
@@ -108,8 +109,8 @@ class _Next(NamedTuple):
 class Watch:
     """Watches the property *stated* of *machine* under *profile*.
 
-    If nothing else explains an observation, events in *unseen* may have happened between the steps of a test; by
-    default, the events that the machine calls hidden.  Raises :class:`ValueError` for a property that is
+    If nothing else explains an observation, events in *unseen* may have happened between the steps of a test.  By
+    default, these are the machine's hidden events.  Raise :class:`ValueError` for a property that is
     :func:`untestable`.
 
     >>> from fsm.language.library import specification
@@ -151,7 +152,7 @@ class Watch:
         self.reset()
 
     def reset(self) -> None:
-        """Start a new test; results of earlier tests (``tried`` and ``unmet``) are kept."""
+        """Start a new test.  Keep the results of earlier tests (``tried`` and ``unmet``)."""
         self._belief = frozenset([Configuration(0)])
         self._test: list[tuple[Stimulus, Response, _Next]] = []
         self._violated: Violated | None = None
@@ -162,10 +163,10 @@ class Watch:
         self._asked_for = self._turn()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Take one more *step* of a test and the response *seen*; return the violation once there is one."""
+        """Process one more *step* of a test and the response *seen*.  Return the violation once there is one."""
         if self._violated is not None:
             return self._violated
-        step = step._replace(expected=())  # expectations are no evidence
+        step = step._replace(expected=())  # what a test expects is no evidence
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
@@ -174,7 +175,7 @@ class Watch:
         self.left = self.left or found.moves is None
         self.tried = self.tried or found.asked
         if self._fair:
-            # A fair step that was taken goes to the end of the queue.
+            # Move the fair steps that were taken to the end of the queue.
             self._waited = self._waited + 1 if self._asked_for in found.fair else 0
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
             self._asked_for = self._turn()
@@ -187,7 +188,7 @@ class Watch:
         return self._violated
 
     def finish(self) -> Violated | None:
-        """End the test: return the violation if a target that is due does not come, or the initial state is wrong."""
+        """End the test.  Return the violation if a due target does not come, or if the initial state is wrong."""
         if self._violated is None and self._broken():
             self._violated = self._evidence()
         if self._violated is None and self._owed() and (self.due() is None or self._waited >= self.patience):
@@ -202,7 +203,7 @@ class Watch:
         return all(isinstance(place.progress, Broken) for place in self._places)
 
     def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
-        """Return the effect of *step*; unobserved events are assumed only if nothing else explains it."""
+        """Return the effect of *step*.  Assume unobserved events only if nothing else explains it."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
                 taken = self._taken(before, step, seen, {each.state for each in after})
@@ -211,7 +212,7 @@ class Watch:
         return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_anyhow(self) -> _Next | None:
-        """Return the effect of the whole test if unobserved events may happen anytime; ``None`` if unexplained."""
+        """Return the last step's effect if unobserved events at any time explain the whole test, or ``None``."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -236,7 +237,7 @@ class Watch:
     def _taken(
         self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
     ) -> Iterator[_Taken]:
-        """Yield the steps of the machine by which *step* may have led to the states *after*."""
+        """Yield the machine steps by which *step* may have led to one of the states in *after*."""
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
         stages = Numbering((each.state, end if step.stage == "end" else row) for each in before)
@@ -251,7 +252,7 @@ class Watch:
                     yield moved
 
     def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
-        """Yield the configurations to which *seen*, which no run explains, may have led from *here*, and the steps."""
+        """Yield where an unexplained *seen* may have led from *here*: each configuration, with the step taken."""
         table, product = self._table, self._product
         row = table.row[step.event]
         end = table.end.get(row, row)
@@ -281,7 +282,7 @@ class Watch:
 
     @property
     def unmet(self) -> tuple[str, ...]:
-        """The sequences of a reachable claim that no test so far has certainly gone through; empty for other claims."""
+        """The sequences of a reachable claim that no test has certainly gone through.  Empty for other claims."""
         if not isinstance(self.of.claim, Reachable):
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
@@ -292,11 +293,11 @@ class Watch:
 
     @property
     def patience(self) -> int:
-        """The number of fair steps in turn that may pass before the target comes if the machine has the property."""
+        """Maximum number of fair steps before the target must come if the machine has the property."""
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the possible fair step taken least recently; ``None`` if there is none, or no target is due."""
+        """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
         index = self._turn()
         if index is None:
             return None
@@ -310,7 +311,7 @@ class Watch:
         return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
 
     def _can(self, fair: Fair, here: Configuration) -> bool:
-        """Check whether a *fair* step is possible; the end of a call in progress is, even if no cell specifies it."""
+        """Check whether *fair* is possible.  A call in progress can end even if no cell specifies how."""
         machine, row = self._product.machine, self._table.row[fair.event]
         if fair.ends and all(call.row != row for call in here.pending):
             return False
@@ -318,7 +319,7 @@ class Watch:
         return any(fair.outcome in {"", way.name} for way in ways) or (fair.ends and not (ways or fair.outcome))
 
     def _evidence(self, *, stopped: bool = False) -> Violated:
-        """Return the violation: replay the test with the places of one run that explains it."""
+        """Return the violation, with the evidence found by replaying the test along one run that explains it."""
         runs = {Configuration(0): [0]}
         for step, seen, found in self._test:
             after: dict[Configuration, list[int]] = {}
@@ -346,7 +347,8 @@ class Watch:
     def aims(self) -> tuple[Run, ...]:
         """Return runs of the machine whose last steps put the property to the test, shortest first.
 
-        Each has another last way, or another history of the property.  Each stage of a call that takes time is a step.
+        No two of them have the same last way and the same history of the property.  Each stage of a call that takes
+        time counts as a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):

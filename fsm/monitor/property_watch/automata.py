@@ -1,7 +1,7 @@
-"""The progress of a run towards breaking each kind of property: the checker's own automata, moved step by step.
+"""Automata that follow the progress of a run towards breaking a property, one for each kind of property.
 
-The checker searches a machine in product with such an automaton; a watch moves it along the one run that happened.  The
-progress of a run is a few numbers, or :class:`Broken` once the property is broken.
+The checker searches the product of a machine with such an automaton.  A watch moves the same automaton along the one
+run that happened.  The progress of a run is a tuple of numbers, or :class:`Broken` once the property is broken.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,21 +20,21 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""A measure of how close a run is to breaking a property; only the property's memory can interpret the numbers."""
+"""How close a run is to breaking a property.  Only the property's memory can interpret the numbers."""
 
 GIVEN_UP: Progress = (-2,)
-"""Nothing more can be concluded about this run."""
+"""The progress of a run about which nothing more can be concluded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The run does not have the property; ``which`` is the number of the sequence that it went through."""
+    """The run does not have the property.  ``which`` is the index of the sequence that it went through."""
 
     which: int = 0
 
 
 def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
-    """Return claims of one sequence each that together make *claim*."""
+    """Split *claim* into claims of one sequence each."""
     match claim:
         case claims.Always(conditions=conditions):
             return tuple(replace(claim, conditions=(each,)) for each in conditions)
@@ -47,7 +47,7 @@ def parts(claim: claims.Claim) -> tuple[claims.Claim, ...]:
 
 
 class Passing:
-    """The number of conditions of each sequence that have held; a reachable claim is never broken."""
+    """Counts the conditions of each sequence that have held.  A reachable claim is never broken."""
 
     def __init__(self, claim: claims.Always | claims.Never | claims.Reachable, stepping: StepCache) -> None:
         sequences = breaches(claim) if isinstance(claim, claims.Always) else claim.sequences
@@ -60,7 +60,7 @@ class Passing:
     def _trigger(
         self, claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
     ) -> Callable[[Instant], bool] | None:
-        """Return a check of whether an instant puts the claim to the test; ``None`` if every instant does."""
+        """Return a function that checks whether an instant tests the claim, or ``None`` if every instant does."""
         trigger: Condition | None = None
         if isinstance(claim, claims.Always):
             trigger = claim.when.means if claim.when else None
@@ -97,17 +97,17 @@ class Passing:
 
 
 _UNKNOWN: Final = -1
-"""In place of the number of calls in progress: earlier calls are unknown."""
+"""Stored instead of the number of calls in progress if earlier calls are unknown."""
 
 _TOO_MANY: Final = -2
-"""In place of the number of calls in progress: more than are followed, until an interruption ends all."""
+"""Stored instead of the number of calls in progress if there were too many.  An interruption resets it."""
 
 MOST_CALLS: Final = 4
-"""Calls in progress of one entity that are followed."""
+"""Maximum number of calls in progress that are followed for one entity."""
 
 
 class Repeating:
-    """The rows of the calls in progress, if known, and the calls whose repetition may be the next step."""
+    """Follows the rows of the calls in progress, if known, and the calls that the next step may repeat."""
 
     restarted: Progress = (_UNKNOWN,)
     start: Progress = (0,)
@@ -125,7 +125,7 @@ class Repeating:
         return [CallPair(state, calls, bool(going), between) for state, calls, going, between in parts]
 
     def _calls(self, progress: Progress, step: InstantStep) -> Progress:
-        """Return the number of calls in progress after *step* and their rows; if unknown, only a negative number."""
+        """Return the number and the rows of the calls in progress after *step*, or a negative number if unknown."""
         row = self._rows[step.row]
         if row.event.interrupts:
             return (0,)
@@ -155,7 +155,7 @@ class Repeating:
 
 
 class Owing:
-    """Whether the target is due.  No infinite run is ever seen, so this memory never breaks."""
+    """Follows whether the target is due.  No infinite run is ever seen, so the property is never broken."""
 
     restarted: Progress = (0,)
 
@@ -175,7 +175,7 @@ class Owing:
 
 
 class Following:
-    """The belief about the other machine, which receives outputs as its events."""
+    """Follows the belief about the other machine, which receives outputs as its events."""
 
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.partly_under(profile))
@@ -199,7 +199,7 @@ class Following:
 
 
 class Resembling:
-    """The belief about a machine that must allow all observations, and the rows of the calls in progress."""
+    """Follows the belief about a machine that must allow all observations, and the rows of the calls in progress."""
 
     restarted = GIVEN_UP
 
@@ -249,11 +249,12 @@ class Resembling:
 
 
 PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
-"""The memory of a property about a run.
+"""What a property remembers of a run.
 
-``texts`` are the sequences that :class:`Broken` numbers.  ``start`` is the progress after the first instant.
-``restarted`` is the progress if the past is unknown: what breaks the property from there would break it after any past.
-``after`` returns the progress after one more step; ``asks`` checks whether a step puts the property to the test.
+``texts`` are the sequences that ``Broken.which`` refers to.  ``start`` is the progress after the first instant.
+``restarted`` is the progress if the past is unknown.  Whatever breaks the property from there would break it after any
+past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a step puts the property to the
+test.
 """
 
 

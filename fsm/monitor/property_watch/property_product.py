@@ -1,9 +1,8 @@
 """The product of a machine with what a property remembers of its runs, as one table.
 
 A *place* is a state together with the progress of the property in a run that leads there.  A belief about the product
-(:mod:`fsm.machine.calls.belief`) is therefore a belief about the state of an entity and about the property at the same
-time.  Nothing else is needed to follow a recording or a test in which calls overlap, replies are lost, and events
-happen unobserved.
+(:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property.  Nothing
+else is needed to follow a recording or a test in which calls overlap, replies are lost, and events happen unobserved.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ from fsm.machine.table import UNSPECIFIED, Table, Way
 from fsm.monitor.property_watch.automata import Broken, Progress, memory
 
 PLACES: Final = 4_000
-"""Maximum number of places of a product; larger products are not built."""
+"""Maximum number of places of a product.  Larger products are not built."""
 
 
 class RunPlace(NamedTuple):
-    """A state and the progress of a run; ``None`` in an unreachable state, about which the property says nothing."""
+    """A state and the progress of a run.  The progress is ``None`` if the state is unreachable."""
 
     state: int
     progress: Progress | Broken | None
@@ -36,10 +35,11 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, both under *profile*.
 
-    Places are added as they are reached; the numbers of places and ways never change.
+    Places are added as they are reached.  The numbers of places and ways never change.
 
-    After :meth:`explore`, ``asking`` has the pairs of an event and its reply (or of an empty event and an output) that
-    may put the claim to the test from the start, ``asking_later`` those that may do so after a pair in ``advancing``.
+    After :meth:`explore`, ``asking`` holds the pairs of an event and its reply (or of an empty event and an output)
+    that may put the claim to the test from the start.  ``asking_later`` holds those that may do so after a
+    pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -59,7 +59,7 @@ class PropertyProduct:
         self.reached = frozenset(map(stepping.table.bare, stepping.reached))
         self.places: list[RunPlace] = []
         self.taken: list[InstantStep] = []
-        """The machine's step for each way."""
+        """The machine step of each way."""
         self.asking: set[tuple[str, str]] = set()
         self.asking_later: set[tuple[str, str]] = set()
         self.advancing: set[tuple[str, str]] = set()
@@ -93,7 +93,7 @@ class PropertyProduct:
         return not any(isinstance(place.progress, Broken) for place in self.places)
 
     def explore(self) -> None:
-        """Add every reachable place; raise :class:`TooManyError` if there are more than :data:`PLACES`."""
+        """Add every reachable place.  Raise :class:`TooManyError` if there are more than :data:`PLACES`."""
         for number, place in enumerate(self.places):  # the list grows during the loop
             if len(self.places) > PLACES:
                 raise TooManyError
@@ -103,7 +103,7 @@ class PropertyProduct:
                         self._mark(place.progress, self.taken[way.index], self.places[way.to])
 
     def number(self, place: RunPlace) -> int:
-        """Return the number of *place*, which is added if it is new."""
+        """Return the number of *place*, adding it if it is new."""
         number = self._number.setdefault(place, len(self.places))
         if number == len(self.places):
             self.places.append(place)
@@ -112,7 +112,7 @@ class PropertyProduct:
         return number
 
     def after(self, place: RunPlace, step: InstantStep) -> RunPlace:
-        """Return the place to which *step* leads from *place*; from an unreachable state, the property begins again."""
+        """Return the place that *step* leads to from *place*.  From an unreachable state, the property restarts."""
         match place.progress:
             case Broken():
                 return RunPlace(step.way.to, place.progress)
@@ -124,7 +124,7 @@ class PropertyProduct:
     def unspecified(
         self, place: RunPlace, row: int, to: int, *, reply: str, emits: tuple[str, ...], begins: bool = False
     ) -> tuple[RunPlace, InstantStep]:
-        """Return the place to which an unspecified event of *row* leads from *place*, and the step."""
+        """Return the place that an unspecified event of *row* leads to from *place*, and the step."""
         way = Way(index=-1, name=UNSPECIFIED, to=to, reply=(reply,) if reply else (), emits=emits, begins=begins)
         step = self.steps.step(place.state, row, way, reply)
         return self.after(place, step), step
@@ -138,7 +138,7 @@ class PropertyProduct:
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways of a place: each way of the machine, once for each reply that the property distinguishes."""
+        """Return the ways from a place: each machine way, once for each reply that the property distinguishes."""
         place, first = self.places[number], len(self._ways)
         ways = self.machine.step(place.state, row)
         if ways is None:
@@ -163,7 +163,7 @@ class PropertyProduct:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _ProductTable(Table):
-    """A table whose states are the places; it grows with the product."""
+    """A table whose states are the places of a product.  It grows with the product."""
 
     product: PropertyProduct
 
@@ -172,14 +172,14 @@ class _ProductTable(Table):
 
 
 class _ProductRules(Rules):
-    """The rules of calls on a product; after an unspecified step, the progress of the property is unknown."""
+    """The rules of calls on a product.  After an unspecified step, the progress of the property is unknown."""
 
     def __init__(self, product: PropertyProduct) -> None:
         super().__init__(product.table)
         self._product = product
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        """Return the instants; after an unspecified one, the property is at any place with an unknown past."""
+        """Return the instants.  After an unspecified instant, the past of the property is unknown."""
         found, product = super()._found(state, row, begun=begun), self._product
         if not found or found[0].way is not None:
             return found
@@ -189,6 +189,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits; an error that the property distinguishes has a way of its own."""
+        """Check whether *reply* fits.  An error that the property distinguishes fits only a way of its own."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

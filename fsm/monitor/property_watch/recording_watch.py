@@ -1,13 +1,13 @@
-"""Watch a property on a recording, with many entities, overlapping calls, and events that are not seen.
+"""Watch a property on a recording with many entities, overlapping calls, and unseen events.
 
 All runs of the machine that explain the observations of an entity are followed, as beliefs about the product of the
 machine with the property (:mod:`~fsm.monitor.property_watch.property_product`).  The property is violated once every
-such run has broken it.  So a property that the checker has proved is violated only on a line that no run explains.
-Such a line is taken literally: the event happened once, with this reply, and may have led to any reachable state.  No
-unseen event is assumed right before it, because no unseen event would explain it.
+such run has broken it.  A property that the checker has proved is therefore violated only on a line that no run
+explains.  Such a line is taken literally: the event happened once, with this reply, and may have led to any reachable
+state.  No unseen event is assumed right before it, because none would explain it.
 
 After a gap, after a call that may have acted at any earlier time, and after a violation, the entity may be in any
-state, and the property begins again.
+state, and the property restarts.
 """
 
 from collections import OrderedDict, deque
@@ -28,23 +28,23 @@ from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlac
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
-"""Entities that are remembered; nothing is known of older ones."""
+"""Maximum number of entities to remember.  Nothing is known about older ones."""
 KEPT: Final = 20_000
-"""Total number of configurations whose successors are cached."""
+"""Maximum number of configurations whose successors are cached."""
 LIMIT: Final = 400
-"""Configurations of an entity, beyond its places, after which its state is forgotten."""
+"""Maximum number of configurations of an entity beyond its places.  With more, its state is forgotten."""
 WINDOW: Final = 24
-"""Observations of an entity that are searched for the instant of a call that no run explains."""
+"""Maximum number of observations of an entity to search for the instant of a call that no run explains."""
 WHOLE: Final = 3
-"""Violations of a property that are kept whole."""
+"""Maximum number of violations to keep whole per property."""
 NAMED: Final = 1_000
-"""Maximum number of entities that break a property and are counted."""
+"""Maximum number of entities that are counted as breaking a property."""
 MATTERING: Final = 6
-"""Lines that are kept to show how a run came to break a property."""
+"""Maximum number of lines to keep to show how a run came to break a property."""
 
 
 def unwatchable(stated: Property) -> str:
-    """Return why no recording can break *stated*; empty if one can.
+    """Return why no recording can break *stated*, or an empty string if one can.
 
     >>> from fsm.language.library import specification
     >>> stated = next(each for each in specification("container-status").properties if each.name == "start-ends")
@@ -63,7 +63,7 @@ def unwatchable(stated: Property) -> str:
 
 
 class Breach(NamedTuple):
-    """The violation of a claim by an entity: the last observation, the lines that matter, and a description."""
+    """A violation of a claim by an entity: the last observation, the lines that matter, and a description."""
 
     observation: Observation
     lines: tuple[Line, ...]
@@ -71,10 +71,11 @@ class Breach(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The effect of an observation: the next configurations, and whether all their runs have ``broken`` the claim.
+    """The effect of an observation: the next configurations, and what they say about the claim.
 
-    ``begins`` is true if no run has made progress towards breaking the claim, ``changes`` if the progress has changed.
-    ``whole`` is false if the observation is incomplete, such as a reply without its request.
+    ``broken`` is true if all runs have broken the claim.  ``begins`` is true if no run has made progress towards
+    breaking it.  ``changes`` is true if the progress has changed.  ``whole`` is false if the observation is incomplete,
+    such as a reply without its request.
     """
 
     to: Configurations
@@ -86,7 +87,7 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """An entity: configurations, lines that matter, and last observations, each with the configurations before it."""
+    """What is known about an entity.  Each observation in ``window`` comes with the configurations before it."""
 
     configurations: Configurations
     lines: tuple[Line, ...] = ()
@@ -94,9 +95,9 @@ class _Life:
 
 
 class ClaimWatch:
-    """Watches the claim of *product* on the entities of a machine whose beliefs move by *dynamics*.
+    """Watches the claim of *product* on the entities of a machine.  *dynamics* determines how beliefs change.
 
-    With *fresh*, every entity is in the initial state when it is first seen.
+    If *fresh*, every entity is in the initial state when it is first seen.
     """
 
     def __init__(self, product: PropertyProduct, dynamics: Dynamics, *, fresh: bool) -> None:
@@ -115,11 +116,11 @@ class ClaimWatch:
         self._size = 0
 
     def happened_to_all(self, seen: Observation) -> None:
-        """Take an observation of all entities, for those not seen yet."""
+        """Apply an observation of all entities to those that have not been seen yet."""
         self._stranger |= self._step(self._stranger, key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
-        """Take *observations* of one entity; if *begins*, it was in its initial state before the first."""
+        """Process *observations* of one entity.  If *begins*, it was in its initial state before the first one."""
         self._lives.clear()
         self._stranger = self._beginning if begins else self._unknown
         for seen, line in observations:
@@ -158,7 +159,7 @@ class ClaimWatch:
         return (self.product.places[each.state] for each in configurations)
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
-        """Return the cached step of *seen*; it leads nowhere if no run explains it."""
+        """Return the step from *before* for *seen*, cached.  It leads nowhere if no run explains *seen*."""
         found = self._steps.get((before, seen))
         if found is None:
             try:
@@ -195,7 +196,7 @@ class ClaimWatch:
         )
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after *seen*, which no run explains: any reachable state showing what was read."""
+        """Return the configurations after *seen*, which no run explains.  They show the state that was read."""
         try:
             return self._departed(life, seen) or self._shown(self._unknown, seen.shows) or self._unknown
         except TooManyError:
@@ -207,7 +208,7 @@ class ClaimWatch:
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
     def _departed(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after the event of *seen* has happened with its reply; empty without an event."""
+        """Return the configurations after the event and reply of *seen*, or none if there is no event."""
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
@@ -229,7 +230,7 @@ class ClaimWatch:
         return frozenset(found)
 
     def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
-        """Return the configurations after *window*, whose last observation nothing unseen followed except requests."""
+        """Return the configurations after *window* if no unseen event followed its last non-request."""
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
         for _, seen in window[last:]:
@@ -252,7 +253,7 @@ class ClaimWatch:
         return self._dynamics.closed(dict.fromkeys(moved))
 
     def _happening(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
-        """Yield the rows by which an event of *row*, or any event if -1, may happen, and the calls then in progress."""
+        """Yield the rows by which an event of *row* (or any event if -1) may happen, and the calls then in progress."""
         table = self._dynamics.table
         if row < 0:
             yield from ((other.index, each.pending) for other in table.rows)

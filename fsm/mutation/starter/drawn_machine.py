@@ -1,4 +1,4 @@
-"""The machine that a drawing shows, completed with defaults for what drawings do not say."""
+"""Build the machine that a drawing shows, with defaults for what drawings do not express."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
 from fsm.machine import Machine
 
 BEFORE: Final = "absent"
-"""The state before an arrow that has a label and no source."""
+"""The source state of an arrow that has a label but no source."""
 
 
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
-    """Return the machine called *name* that *drawing* shows; each label is a call.
+    """Return the machine called *name* that *drawing* shows. Each label becomes a call.
 
-    A call replies an error in states that its label does not leave. Raises :class:`InputError` if the drawing cannot be
-    read, or does not show where a run begins or what an arrow means.
+    A call replies with an error in states that no arrow with its label leaves. Raise :class:`InputError` if the drawing
+    cannot be read, or if it does not show where a run begins or what an arrow means.
     """
     problems = [*drawing.problems, *_unlabelled(drawing)]
     if problems:
@@ -56,7 +56,7 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
 
 
 def _initial(drawing: Drawing) -> str:
-    """Return the state marked by an arrow from nowhere, the state before all others, or one that nothing leads to."""
+    """Return the state marked by an arrow from nowhere, :data:`BEFORE`, or the only state that nothing leads to."""
     marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
     if marked:
         return marked[0]
@@ -76,7 +76,7 @@ def _initial(drawing: Drawing) -> str:
 
 
 def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
-    """Yield a transition for each label of each arrow, with named outcomes if a label leads to several states."""
+    """Yield a transition for each label of each arrow. Outcomes are named if a label leads to several states."""
     drawn = [
         DraftTransition(
             event=label.replace(".", "-"),

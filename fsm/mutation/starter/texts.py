@@ -1,4 +1,4 @@
-"""The files of a starter: comments that teach, and text made from the machine."""
+"""The contents of the files of a starter: explanatory comments, and text generated from the machine."""
 
 from __future__ import annotations
 
@@ -161,14 +161,14 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Starter:
-    """The files of a starter by path below its folder; ``machine`` is what the model file defines."""
+    """The files of a starter, by path relative to its folder, and the ``machine`` that the model file defines."""
 
     machine: Machine
     files: Mapping[str, str]
 
 
 def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
-    """Return a starter for *folder*: *source*'s model or an example, and a test that drives *driven* or a stand-in."""
+    """Return a starter for *folder*: the model of *source* or an example, and a test of *driven* or a stand-in."""
     model = toml(source, comments=_comments(source)) if source else MODEL.substitute(name=name)
     path = f"models/{name}.toml"
     machine = build(parse(model.encode(), Written, path=path))

@@ -1,4 +1,4 @@
-"""A model or a recording as a page to look at: one HTML file that loads nothing from elsewhere.
+"""A model or a recording as a self-contained HTML page.
 
-The possible next steps are computed here, from the tables; the page's script looks them up.
+The possible next steps are computed here from the tables.  The page's script looks them up.
 """

@@ -1,4 +1,4 @@
-"""The document of a page: its data, the script that shows it, the style, and a policy that forbids all else."""
+"""The HTML document: its data, the script that shows it, the style, and a policy that forbids everything else."""
 
 import base64
 import hashlib

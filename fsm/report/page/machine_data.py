@@ -21,10 +21,10 @@ _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
 def machine_data(
     machine: Machine, *, profile: str | None = None, also: Collection[str] = (), only: Collection[str] | None = None
 ) -> dict[str, Json]:
-    """Return all of *machine* for the page, which begins with *profile*.
+    """Return all of *machine* for the page, which shows *profile* first.
 
-    If *only* is given, include only these of its profiles; *also* adds others.
-    Raises :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
+    If *only* is given, include only these of its profiles.  *also* adds others.  Raise
+    :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
     own_names = [each for each in machine.profiles if only is None or each in only]
@@ -77,7 +77,7 @@ def machine_data(
 
 
 def _drawn(of: Picture) -> str:
-    """Return the state chart without ids and repeated fonts: the page finds elements by their attributes."""
+    """Return the state chart without ids and repeated fonts.  The page finds elements by their attributes."""
     drawn = _REPEATED.sub("", svg(of).decode())
     return drawn[drawn.index("<svg") :]
 
@@ -134,7 +134,7 @@ def _change(each: Override) -> Json:
 
 
 class _Variant:
-    """*machine* under a profile; its picture is one of *pictures*, which are numbered."""
+    """*machine* under a profile.  Its picture is referred to by its number in *pictures*."""
 
     def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
@@ -145,7 +145,7 @@ class _Variant:
         self._picture = pictures.setdefault(drawn, len(pictures))
 
     def data(self, base: "_Variant") -> dict[str, Json]:
-        """Return the cells that differ from *base* (all cells for *base* itself), the walks and the picture."""
+        """Return the walks, the picture, and the cells that differ from *base* (all cells for *base* itself)."""
         found: dict[str, Json] = {"cells": self.cells}
         if self is not base:
             pairs = enumerate(zip(self.cells, base.cells, strict=True))

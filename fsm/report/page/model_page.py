@@ -12,7 +12,7 @@ from fsm.report.page.system_data import system_data
 
 
 def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *machine* under each profile, with conclusions on its properties; *profile* is shown first."""
+    """Return the page of *machine* under each profile, with conclusions on its properties.  Show *profile* first."""
     shown = machine_data(machine, profile=profile)
     shown["properties"] = property_data(examined)
     title = f"{machine.name}: {machine.title}"
@@ -29,7 +29,7 @@ def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile
 
 
 def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
-    """Return the page of *system*: parts, walks, and conclusions on its properties; *profile* is shown first."""
+    """Return the page of *system*: parts, walks, and conclusions on its properties.  Show *profile* first."""
     machines = {part.machine.name: part.machine for part in system.parts.values()}
     title = f"{system.name}: {system.title}"
     return document(

@@ -22,21 +22,21 @@ from fsm.report.words import either
 from fsm.verdict import Unknown
 
 _STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)
-"""The style of a chart; all charts have the same."""
+"""The style element of a chart, which is the same in all charts."""
 
 WITNESSES: Final = 2
-"""Most witnesses that are kept of a property that asks for possible runs."""
+"""Maximum number of witnesses kept for a property that asks for possible runs."""
 
 
 class _Shown(NamedTuple):
-    """A run, and the name of the property that it breaks; empty if it breaks none."""
+    """A run, and the name of the property that it breaks, or an empty string if it breaks none."""
 
     run: Run
     broken: str
 
 
 def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
-    """Return the properties in order, each with its verdicts, and the runs, each once."""
+    """Return the properties in order, each with its verdicts, and the runs without duplicates."""
     runs: dict[_Shown, int] = {}
     found: dict[str, dict[str, Json]] = {}
     verdicts: dict[str, dict[str, Json]] = {}

@@ -20,19 +20,19 @@ from fsm.report.text import noted
 from fsm.trace import Line, Observation, seen_at
 
 STEPS: Final = 200
-"""Most observations of an entity that a page shows."""
+"""Maximum number of observations of an entity that a page shows."""
 
 AROUND: Final = 12
-"""Observations that are shown before and after a violation if there are too many to show all."""
+"""Number of observations shown on each side of a violation when there are too many to show."""
 
 FINDINGS: Final = 100
-"""Most findings of a machine that a page shows."""
+"""Maximum number of findings of a machine that a page shows."""
 
 LONGEST: Final = 600
-"""Most characters of a text of the recording."""
+"""Maximum number of characters of a text from the recording."""
 
 CHARTS: Final = 20
-"""Most findings of a machine that have a sequence chart, of the first violation of each."""
+"""Maximum number of findings of a machine with a sequence chart, which shows the first violation of each."""
 
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
@@ -157,7 +157,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
 
 
 def _kept(steps: Sequence[Step]) -> Iterator[int]:
-    """Yield the numbers of the steps to show: all, or the first, the last, and those around violations."""
+    """Yield the numbers of the steps to show: all of them, or the first, the last, and those around violations."""
     if len(steps) <= STEPS:
         yield from range(len(steps))
         return

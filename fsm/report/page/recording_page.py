@@ -10,9 +10,9 @@ from fsm.report.page.recording_data import recording_data
 
 
 def html(report: Report) -> str:
-    """Return the whole document, ending in a newline; it shows the stories of entities that *report* contains.
+    """Return the complete document, ending in a newline.  It shows the entities whose stories *report* contains.
 
-    Raises :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
+    Raise :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
     """
     machines: dict[str, dict[str, Json]] = {}
     for _, judgement in report.each():

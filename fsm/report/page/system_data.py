@@ -1,7 +1,7 @@
 """Data of a system for a page: its copies, and each joint event as the steps of its parts.
 
-Joint states are too many to list.  The data say what a step of a part does in each of that part's states; the page's
-script combines them, as :mod:`fsm.machine.product` does.
+There are too many joint states to list.  The data says what a step of a part does in each of that part's states.  The
+page's script combines these steps, as :mod:`fsm.machine.product` does.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Sequence charts of the steps around a violation in a recording, of one entity, made from its story."""
+"""Sequence charts of the steps around a violation in a recording, made from the story of one entity."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ from fsm.trace import Observation
 
 BEFORE: Final = 8
 AFTER: Final = 2
-"""Observations in a chart before and after the violation."""
+"""Number of observations in a chart before and after the violation."""
 
 
 def violation_chart(story: Story, number: int, kind: RecordingKind) -> SequenceChart:

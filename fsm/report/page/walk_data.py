@@ -15,18 +15,18 @@ from fsm.machine.table import UNSPECIFIED, Table
 from fsm.report.json_report import Json
 
 AT_ONCE: Final = 2
-"""Most calls in progress simultaneously in the walks that lead to a chosen state."""
+"""Maximum number of calls in progress at once in the walks that lead to a chosen state."""
 
 
 UNUSUAL: Final = 8
-"""Cost, in usual steps, of a step that interrupts everything, or that nobody sees."""
+"""Cost of a step that interrupts everything or that nobody sees, as a number of usual steps."""
 
 
 class Choice(NamedTuple):
-    """One way in which an event, or a call in progress, may continue; ``key`` tells it from the others of its cell.
+    """One way in which an event or a call in progress may continue.  ``key`` is unique within the cell.
 
     ``call`` is the effect on the call: it ``begins``, goes ``on``, ``ends``, or ends in an ``unspecified`` way.
-    ``interrupts`` cuts off all calls in progress.  ``call`` is empty if the event takes no time.
+    ``interrupts`` means that it cuts off all calls in progress.  ``call`` is empty if the event takes no time.
     """
 
     key: str
@@ -50,7 +50,7 @@ class Choice(NamedTuple):
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
-    """Yield what an event, or a call that has begun, may do in *state*, by *row* of the table."""
+    """Yield what an event, or a call that has begun, may do in *state* according to *row* of the table."""
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
@@ -85,15 +85,15 @@ class _At(NamedTuple):
 
 
 def walks(rules: Rules) -> Mapping[str, Json]:
-    """Return a short walk to each reachable state: its steps, each as ``ROW/KEY``.
+    """Return a short walk to each reachable state.  Each of its steps has the form ``ROW/KEY``.
 
-    No step is unspecified.  A step that interrupts everything, or that is hidden, is avoided if a few usual steps lead
-    there instead.
+    No step is unspecified.  A step that is hidden or interrupts everything is avoided if a few usual steps lead to the
+    same state.
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
     seen: set[_At] = set()
-    order = count()  # of equal costs, the first found comes first
+    order = count()  # breaks ties between equal costs: first come, first served
     going: list[tuple[int, int, _At, tuple[str, ...]]] = [(0, next(order), _At(table.initial, ()), ())]
     while going:
         cost, _, at, steps = heappop(going)
@@ -133,7 +133,7 @@ def _after(at: _At, row: int, taken: Choice) -> _At:
 
 
 def cells(table: Table, rules: Rules) -> list[Json]:
-    """Return each cell by row and state: kind, clause and ways; kind and clause are empty if the table has no cell."""
+    """Return each cell by row and state: kind, clause and ways.  Kind and clause are empty if the table has no cell."""
     found: list[Json] = []
     for row in table.rows:
         for state in range(len(table.states)):

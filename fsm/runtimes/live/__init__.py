@@ -1,6 +1,6 @@
-"""Real sockets: clients of runtimes, proxies, NRI plugins and servers, as systems under test and as recordings."""
+"""Systems under test and recordings over real sockets: runtime clients, proxies, NRI plugins and servers."""
 
 import os
 
-# When a peer goes away, gRPC prints the peer's text on the terminal, control characters included.
+# When a peer goes away, gRPC prints text from the peer on the terminal, including control characters.
 os.environ.setdefault("GRPC_VERBOSITY", "NONE")

@@ -10,13 +10,13 @@ from fsm.runtimes.reference.tasks import Tasks
 
 
 class Acceptor:
-    """Accepts connections on *listening* in the running loop, and calls *take* with each, until it is closed.
+    """Accepts connections on *listening* in the running loop and calls *take* with each, until it is closed.
 
-    An eighth of the process's file descriptors stays free, for files and for modules that are imported later.  When no
-    others are left, clients wait in the queue of the socket, and *say* is called once.
+    An eighth of the process's file descriptors stays free for files and for modules that are imported later.  When no
+    others are left, clients wait in the socket's queue, and *say* is called once.
     """
 
-    # A server of asyncio would use the last descriptor, and then print a hundred tracebacks per second.
+    # An asyncio server would use the last descriptor, and then print a hundred tracebacks per second.
 
     def __init__(
         self,

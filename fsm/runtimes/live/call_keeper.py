@@ -1,12 +1,12 @@
 """A process between a test and a runtime that lets calls in progress end when the test is killed or interrupted.
 
-containerd leaves a process behind that is invisible through CRI if the caller of RunPodSandbox goes away while that
-process is being started.  So connections end here: bytes pass unchanged, except for the frame with which a client gives
-up a call, whose deadline the runtime knows anyway; and the connection to the runtime stays until the calls on it have
-been answered.
+If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process behind,
+invisible through CRI.  So clients connect to this process instead.  It forwards all bytes except the frame with which a
+client cancels a call, because the runtime knows the call's deadline anyway.  The connection to the runtime stays open
+until all calls on it have been answered.
 
-It runs alone, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the socket
-at which it listens; it ends when nobody holds the other end of its standard output.
+It runs on its own, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the
+socket that it listens on.  It exits when nobody holds the other end of its standard output.
 """
 
 import os
@@ -24,22 +24,22 @@ _HEAD: Final = struct.Struct(">HBBBI")
 _DATA: Final = 0
 _HEADERS: Final = 1
 _RESET: Final = 3
-"""Types of HTTP/2 frames; the payload follows a header of nine bytes."""
+"""Types of HTTP/2 frames.  Each frame begins with a nine-byte header."""
 
 _LAST: Final = 1
-"""The flag of the last frame of a stream."""
+"""Flag of the last frame of a stream."""
 
 _PREFACE: Final = 24
-"""The length of the bytes that a client sends before its first frame."""
+"""Length of the bytes that a client sends before its first frame."""
 
 _SECONDS: Final = 30.0
-"""Seconds in which calls in progress must end."""
+"""Number of seconds within which calls in progress must end."""
 
 
 class CallKeeper:
     """The process, which listens in *folder* for clients of the runtime at the socket *runtime*.
 
-    Its ``address`` is valid in this process only: the path of the folder may be too long for a socket.
+    Its ``address`` is valid only in this process, because the path of the folder may be too long for a socket.
     """
 
     def __init__(self, folder: Path, runtime: Path) -> None:
@@ -58,7 +58,7 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Accept no more calls, and wait until those in progress have ended; may be called again."""
+        """Accept no more calls, and wait until those in progress have ended.  May be called again."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -75,7 +75,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Pass data on in both directions; once one side is gone, wait at most *seconds* for the calls in progress."""
+        """Forward data in both directions.  When one side is gone, wait up to *seconds* for calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):
@@ -97,7 +97,7 @@ class _Connection:
         self._client.close()
 
     def hang_up(self) -> None:
-        """Read nothing more from the client."""
+        """Stop reading from the client."""
         with suppress(OSError):
             self._client.shutdown(socket.SHUT_RD)
 
@@ -139,7 +139,7 @@ def _received(source: socket.socket, count: int) -> bytes:
 
 
 def main(runtime: str, seconds: str) -> None:
-    """Accept connections until the test is gone, and end when their calls have."""
+    """Accept connections until the test is gone, and return when their calls have ended."""
     listening = socket.socket(fileno=os.dup(0))
     running: list[tuple[_Connection, threading.Thread]] = []
     gone = select.poll()

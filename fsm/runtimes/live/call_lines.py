@@ -1,8 +1,8 @@
 """The calls that passed a proxy, as lines of a recording of CRI calls.
 
-A line has the request to the runtime and its answer.  If a client got something else, ``injected`` has it; a call that
-never reached the runtime is a line with ``op`` ``fault``, and a connection that found no runtime, or lost it, a line
-with ``op`` ``connect``: neither is a call of a lifecycle.
+A line has the request to the runtime and its answer.  If a client got something else, it is in ``injected``.  A call
+that never reached the runtime is a line whose ``op`` is ``fault``.  A connection that found no runtime, or lost it, is
+a line whose ``op`` is ``connect``.  Neither counts as a call in a lifecycle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def known(path: str) -> Method | None:
 
 
 def of_lifecycle(path: str) -> bool:
-    """Check whether calls at *path* act on a pod or a container, or ask for the version: their messages are kept.
+    """Check whether calls at *path* act on a pod or container, or ask for the version, so their messages are kept.
 
     >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
     (True, False)
@@ -47,7 +47,7 @@ def of_events(path: str) -> bool:
 
 
 def identity(path: str, request: bytes) -> str:
-    """Return the id of the container or pod in *request* to *path*; empty if there is none."""
+    """Return the id of the container or pod in *request* to *path*, or an empty string if it has none."""
     method = known(path)
     try:
         asked: Any = method.request.FromString(request) if method else None
@@ -57,9 +57,9 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines of *call*; none for calls of other services, and for streams other than events.
+    """Return the lines of *call*.  Calls of other services, and streams other than events, have no lines.
 
-    Raises ``DecodeError`` if its messages are not CRI's.
+    Raise ``DecodeError`` if its messages are not CRI messages.
     """
     times: dict[str, int | str] = {"start": call.start, "end": call.end}
     if not call.method:
@@ -71,7 +71,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # Like a call that was given up: it does not show whether the runtime was there.
+        # Like a cancelled call, it does not show whether the runtime was there.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(

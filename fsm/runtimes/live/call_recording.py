@@ -1,4 +1,4 @@
-"""Recordings of CRI calls, read by :mod:`fsm.recordings.cri_calls`: a JSON line for each call, when it has ended.
+"""Recordings of CRI calls, which :mod:`fsm.recordings.cri_calls` reads: a JSON line for each call that has ended.
 
 A successful ContainerStatus has a second line with the status.
 """
@@ -18,7 +18,7 @@ _ENCODER: Final = msgspec.json.Encoder()
 
 
 def lines(answer: CallAnswer) -> Iterator[dict[str, int | str]]:
-    """Yield the lines of the call with *answer*, as values.
+    """Yield the lines of the call with *answer* as dictionaries.
 
     >>> from fsm.runtimes.live.cri_pb2 import StopContainerRequest, StopContainerResponse
     >>> asked = StopContainerRequest(container_id="c1")
@@ -78,9 +78,9 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
 
 
 class CallRecording:
-    """A file at *path* to which calls are added, compressed if its name ends in ``.gz``; threads may share it.
+    """Appends calls to a file at *path*, compressed if its name ends in ``.gz``.  Threads may share it.
 
-    Each call is written when it is added, so that a killed process loses at most the last one.
+    Each call is written immediately, so that a killed process loses at most the last one.
     """
 
     def __init__(self, path: Path | str) -> None:
@@ -97,7 +97,6 @@ class CallRecording:
         self.close()
 
     def take(self, answer: CallAnswer) -> None:
-        """Write the call with *answer*."""
         self.write(lines(answer))
 
     def write(self, found: Iterable[Mapping[str, int | str]]) -> None:
@@ -109,6 +108,6 @@ class CallRecording:
                 self._file.flush()
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Close the file.  May be called again."""
         with self._lock:
             self._file.close()

@@ -1,8 +1,8 @@
-"""One container of a real runtime as a system under test; all calls go through CRI.
+"""One container of a real runtime as a system under test.  All calls go through CRI.
 
-Its process reads its exit code from a pipe in a folder shared with the test, and then exits.  To make a start fail, the
-test moves that folder away.  The process ignores SIGTERM, so a stop with a grace period lasts until the caller gives
-up.
+Its process reads its exit code from a pipe in a directory shared with the test, and then exits.  To make a start fail,
+the test moves that directory away.  The process ignores SIGTERM, so a stop with a grace period lasts until the caller
+gives up.
 """
 
 import errno
@@ -46,14 +46,14 @@ from fsm.runtimes.live.runtime_session import HOST, RuntimeSession, away, wait
 from fsm.sut import UnsupportedError
 
 _INSIDE: Final = "/fsm"
-"""The mount point of the shared folder in the container."""
+"""Mount point of the shared directory in the container."""
 
 _PIPE: Final = "end"
 
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
 
 _OPENING: Final = 5.0
-"""Seconds that a process may take, after its start, to open its pipe."""
+"""Number of seconds that a process may take to open its pipe after its start."""
 
 _GIVING_UP: Final = 0.1
 """Timeout in seconds of a stop that is meant to fail."""
@@ -87,11 +87,11 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
     ("ReopenContainerLog", "reopened"): "",
     ("ReopenContainerLog", "failed"): "",
 }
-"""A client cannot arrange any other outcome of a call, such as a removal that fails."""
+"""Outcomes that a client can arrange, mapped to the only runtime that promises them (empty for all)."""
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container in the pod that *place* returns, as configuration and id; by default in a pod of its own."""
+    """A container in the pod whose configuration and id *place* returns.  By default, it has a pod of its own."""
 
     states: ClassVar = ContainerState
     certain: ClassVar = _CERTAIN
@@ -235,7 +235,7 @@ class RuntimeContainerSUT(EntitySUT):
         wait(lambda: not self._runs(), PATIENCE)
 
     def _told(self) -> bool:
-        """Tell the process to exit, unless it does not listen yet; return whether it was told or no longer runs."""
+        """Tell the process to exit if it listens already.  Return whether it was told or no longer runs."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:

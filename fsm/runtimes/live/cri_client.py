@@ -1,7 +1,7 @@
-"""A client of CRI on a Unix socket.
+"""A CRI client on a Unix socket.
 
-Every result of a call is a value: :class:`CallAnswer` has the code and the text of the status, in the form of
-recordings.  Only an address without a runtime is an error.
+Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings.  Only
+an address without a runtime is an error.
 """
 
 import time
@@ -21,14 +21,14 @@ from fsm.runtimes.live.sockets import CHANNEL_OPTIONS, reached, target
 CODE: Final = "FSM604"
 
 TIMEOUT: Final = 10.0
-"""The default time limit of a call, in seconds."""
+"""Default timeout of a call in seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """The result of one call of *op*; ``start`` and ``end`` are in nanoseconds since the epoch.
+    """The result of one call of *op*.  ``start`` and ``end`` are in nanoseconds since the epoch.
 
-    ``code`` is the gRPC code in capitals, ``OK`` if there is a ``message``.
+    ``code`` is the gRPC code in capitals.  It is ``OK`` if there is a ``message``.
     """
 
     op: str
@@ -41,14 +41,14 @@ class CallAnswer:
 
     @property
     def reply(self) -> str:
-        """``ok`` or the code, in the form of models."""
+        """``ok``, or the code as models write it."""
         return "ok" if self.code == "OK" else self.code
 
 
 class CriClient:
-    """A connection to the runtime at *address*; each call may take *timeout* seconds.
+    """A connection to the runtime at *address*.  Each call may take *timeout* seconds.
 
-    *seen*, if given, is called with each answer of a unary call.  Threads may share a client.
+    If *seen* is given, it is called with each answer of a unary call.  Threads may share a client.
     """
 
     def __init__(
@@ -74,11 +74,11 @@ class CriClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection; calls in progress end as cancelled.  May be called again."""
+        """Close the connection.  Calls in progress end as cancelled.  May be called again."""
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """Call the method *op* with *request*, by default an empty one; a gRPC error is an answer, not an exception."""
+        """Call the method *op* with *request* (default: empty).  A gRPC error is an answer, not an exception."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -101,7 +101,7 @@ class CriClient:
         return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
-        """Return the runtime's Version; raises :class:`InputError` if the answer is not from a CRI v1 runtime."""
+        """Return the runtime's Version.  Raise :class:`InputError` if the answer is not from a CRI v1 runtime."""
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
@@ -131,7 +131,7 @@ class CriClient:
 
 
 class EventStream:
-    """An iterator over container events; ``code`` and ``detail`` describe its end once it has ended."""
+    """An iterator over container events.  After the end, ``code`` and ``detail`` describe how the stream ended."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401  (a call of gRPC)
         self._stream = stream
@@ -147,7 +147,7 @@ class EventStream:
             self.code = "OK"
 
     def close(self) -> None:
-        """End the stream, and so any iteration over it."""
+        """End the stream, and with it any iteration over it."""
         self._stream.cancel()
 
 
@@ -156,7 +156,7 @@ def connected(
 ) -> tuple[CriClient, VersionResponse]:
     """Return a client of the runtime at *address*, and the runtime's Version.
 
-    Raises :class:`InputError` if nothing listens there, or nothing that speaks CRI v1.
+    Raise :class:`InputError` if nothing listens there, or if the listener does not speak CRI v1.
     """
     reached(address)
     client = CriClient(address, timeout=timeout, seen=seen)

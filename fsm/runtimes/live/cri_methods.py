@@ -1,4 +1,4 @@
-"""The methods of CRI by name: path on the wire, and types of request and response, from the services' descriptors."""
+"""CRI methods by name, with their RPC paths and message types, from the services' descriptors."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from google.protobuf.message_factory import GetMessageClass
 from fsm.runtimes.live.cri_pb2 import DESCRIPTOR
 
 OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
-"""The path of Version in the API before v1, the only one of runtimes until 2021."""
+"""Path of Version in the API before v1, which was the only API of runtimes until 2021."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One method; ``streams`` if it answers with any number of messages."""
+    """One method.  ``streams`` is true if it answers with any number of messages."""
 
     name: str
     path: str
@@ -40,4 +40,4 @@ def _methods() -> Mapping[str, Method]:
 
 
 METHODS: Final = _methods()
-"""The methods of both services, which share no name."""
+"""The methods of both services by name.  No name occurs in both."""

@@ -1,6 +1,6 @@
-"""The reference node as a CRI server on a Unix socket: all methods of the two services that it can answer.
+"""The reference node as a CRI server on a Unix socket, with all methods of both services that it can answer.
 
-Errors have the gRPC code of the machines' replies, and containerd's texts.  Other methods are UNIMPLEMENTED.
+Errors have the gRPC code of the machines' replies, and containerd's messages.  Other methods are UNIMPLEMENTED.
 """
 
 import json
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 NAME: Final = "fsm"
 API: Final = "v1"
 PULLING: Final = 0.02
-"""Seconds that it takes to pull a missing image."""
+"""Number of seconds that it takes to pull a missing image."""
 GRACE: Final = 1.0
-"""Seconds in which calls in progress may end when the server stops."""
+"""Number of seconds within which calls in progress may end when the server stops."""
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
@@ -103,7 +103,7 @@ class CriServer:
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
     async def close(self) -> None:
-        """End the streams of commands and ports."""
+        """Close the streams of commands and ports."""
         if self._streams:
             await self._streams.close()
 
@@ -143,7 +143,7 @@ class CriServer:
         except QueueShutError as error:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         try:
-            await context.send_initial_metadata(())  # from here on the caller misses no event
+            await context.send_initial_metadata(())  # from here on, the caller misses no event
             async for each in subscription:
                 yield node_messages.event(each)
         finally:
@@ -376,9 +376,9 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at *address*, on a socket that only this user may use; at the end, stop everything that runs there.
+    """Serve *node* at *address*, on a socket that only this user may use.  At the end, stop everything on the node.
 
-    Raises :class:`InputError` if the socket cannot be made; see :func:`~fsm.runtimes.live.listening.listening`.
+    Raise :class:`InputError` if the socket cannot be made.  See :func:`~fsm.runtimes.live.listening.listening`.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

@@ -1,4 +1,4 @@
-"""The common part of the SUTs for a container and a pod of a real runtime; all their calls go through CRI."""
+"""Shared base of the SUTs for a container and a pod of a real runtime.  All their calls go through CRI."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -16,19 +16,19 @@ from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
 PATIENCE: Final = 20.0
-"""Seconds in which the runtime shows an exit or completes a removal: containerd may take ten."""
+"""Number of seconds within which the runtime shows an exit or completes a removal. containerd may take ten."""
 
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
-"""Outcomes of a restart, in the shipped models, that occur only if the stored data of an entity is damaged."""
+"""Outcomes of a restart in the shipped models that occur only if the stored data of an entity is damaged."""
 
 
 class EntitySUT(ABC):
-    """An entity of *machine* in the runtime of *session*, which it closes.
+    """An entity of *machine* in the runtime of *session*.  The SUT closes the session.
 
-    If possible, *restart* restarts the runtime, and *damage* restarts it with the stored data of the given entity
-    damaged. ``states`` is the CRI enum of the entity's states.  ``certain`` maps a call and an outcome, as named in the
-    shipped models, to the only runtime for which the outcome can be promised; empty for all runtimes.
+    If given, *restart* restarts the runtime, and *damage* restarts it with the stored data of a given entity damaged.
+    ``states`` is the CRI enum of the entity's states.  ``certain`` maps a call and an outcome, as named in the shipped
+    models, to the only runtime that can promise the outcome, or to an empty string for all runtimes.
     """
 
     states: ClassVar[Any]
@@ -55,14 +55,14 @@ class EntitySUT(ABC):
 
     @abstractmethod
     def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
-        """Return the functions that make the calls a client can make, by CRI name."""
+        """Map the CRI name of each call that a client can make to the function that makes it."""
 
     @abstractmethod
     def _status(self) -> CallAnswer: ...
 
     @abstractmethod
     def _removed(self, identity: str) -> CallAnswer:
-        """Ask for the removal of *identity*."""
+        """Request the removal of *identity*."""
 
     @abstractmethod
     def _there(self) -> Iterator[str]:
@@ -85,13 +85,13 @@ class EntitySUT(ABC):
         self._begin()
 
     def remove(self) -> None:
-        """Ask once for the removal of everything made; raises :class:`BrokenError` if the runtime does not answer."""
+        """Request the removal of everything made.  Raise :class:`BrokenError` if the runtime does not answer."""
         for each in self._made:
             self._session.answered(self._removed(each))
 
     def _begin(self) -> None:
         self._made.clear()
-        # An id that the runtime has never assigned.
+        # Start with an id that the runtime has never assigned.
         self._id = secrets.token_hex(32)
         self._wanted.clear()
 
@@ -102,7 +102,7 @@ class EntitySUT(ABC):
         return answer
 
     def find(self) -> None:
-        """Continue with an entity that the runtime has under this name, although no reply has returned its id."""
+        """Continue with an entity that has this name in the runtime, but whose id no reply has returned."""
         for identity in self._there():
             if identity not in self._made:
                 self._id = identity

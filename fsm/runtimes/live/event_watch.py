@@ -1,4 +1,4 @@
-"""The events of GetContainerEvents while a runtime is tested, checked against the calls of the tests."""
+"""Events from GetContainerEvents while a runtime is tested, checked against the calls of the tests."""
 
 from collections.abc import Iterable
 from threading import Event, Lock, Thread
@@ -15,20 +15,20 @@ from fsm.runtimes.live.cri_client import CallAnswer, CriClient, EventStream
 from fsm.trace import Line, Observation
 
 _LONG: Final = 86_400.0
-"""Seconds after which a stream is replaced by a new one."""
+"""Number of seconds after which a stream is replaced by a new one."""
 
 _AGAIN: Final = 0.05
-"""Seconds between the end of a stream, such as at a restart, and the next one."""
+"""Number of seconds between the end of a stream, such as at a restart, and the next stream."""
 
 _ENDING: Final = 5.0
-"""Seconds in which a closed stream ends."""
+"""Number of seconds within which a closed stream ends."""
 
 
 class EventWatch:
     """Follows all events of the runtime at *address*, if it has GetContainerEvents.
 
-    If events are *shared* between clients, no event counts as missing: it may have gone to another client, even to one
-    that has left.
+    If events are *shared* between clients, no event counts as missing, because it may have gone to another client, even
+    to one that has left.
     """
 
     def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
@@ -44,16 +44,16 @@ class EventWatch:
         self._thread.start()
 
     def take(self, answer: CallAnswer) -> None:
-        """Take the *answer* to a call of a test."""
+        """Record the *answer* to a call of a test."""
         self._read(encoded(answer))
 
     def interrupted(self) -> None:
-        """Record that the runtime was restarted just now; the end of its stream may be noticed only later."""
+        """Record that the runtime was just restarted.  The end of its stream may be noticed only later."""
         now = time_ns()
         self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
 
     def close(self) -> None:
-        """End the stream; may be called again."""
+        """End the stream.  May be called again."""
         self._over.set()
         if self._stream is not None:
             self._stream.close()
@@ -61,7 +61,7 @@ class EventWatch:
         self._client.close()
 
     def told(self, machine: str) -> ToldEvents:
-        """Stop following, and return the number of events and their violations for a test of *machine*."""
+        """Stop watching.  Return the number of events and their violations, reported for a test of *machine*."""
         self.close()
         with self._lock:
             self._keep(self._reader.rest())

@@ -1,4 +1,4 @@
-"""Rules for the calls that a proxy changes: the file of ``--rules``, and its application to each call."""
+"""Rules for the calls that a proxy changes: the ``--rules`` file, and its application to each call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Check whether the rule applies to this call of its method; counts each call that matches its id."""
+        """Check whether the rule applies to this call of its method.  Every call whose id matches is counted."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -37,7 +37,7 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    """The rules of one file, each with the number of calls it has matched."""
+    """The rules of one file, each with the number of calls that it has matched."""
 
     rules: list[_Rule] = field(default_factory=list)
 
@@ -46,13 +46,13 @@ class FaultRules:
         return any(each.concerns(method) for each in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        """Return the first fault that applies to this call on *identity*; every rule that matches counts the call."""
+        """Return the first fault that applies to this call on *identity*.  Every matching rule counts the call."""
         struck = [each.written for each in self.rules if each.concerns(method) and each.strikes(identity)]
         return struck[0] if struck else None
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """Read the rules in the file at *path*; raises :class:`InputError` with all errors in it, each with its line."""
+    """Read the rules in the file at *path*.  Raise :class:`InputError` with all errors in it and their lines."""
     hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
@@ -61,7 +61,7 @@ def read_rules(path: str | Path) -> FaultRules:
 
 
 def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
-    """Return the errors of one fault: words that mean nothing beside its others."""
+    """Return the errors of one fault: keys that contradict other keys or have no effect beside them."""
     rule = file.written.fault[index]
     given = rule.model_fields_set
     choices = sorted({"nth", "every", "probability"} & given)

@@ -1,8 +1,8 @@
 """Faults on one connection: frames are held, dropped or replaced.
 
-Frames from the client keep their order and their header blocks, so that the runtime can decode them; only the data of a
-call are held.  Frames from the runtime get header blocks of our own, so that any of them can be dropped.  Dropped data
-are credited to their sender, because flow control would otherwise stop the whole connection.
+Frames from the client keep their order and their header blocks, so that the runtime can decode them.  Only the data of
+a call is held back.  Frames from the runtime get new header blocks, so that any of them can be dropped.  Dropped data
+is credited to its sender, because flow control would otherwise stop the whole connection.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from fsm.runtimes.live.fault_rules import FaultRules
 
 _UNDECIDED: Final = 16_384
-"""Bytes of a request after which its end is no longer awaited: held data use up what may be sent unanswered."""
+"""Number of request bytes after which its end is no longer awaited, because held data uses up the send window."""
 
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A call whose data are held; ``decided`` once the rules have been applied to it."""
+    """A call whose data is held back.  ``decided`` is true once the rules have been applied to it."""
 
     parts: list[Frame] = field(default_factory=list)
     decided: bool = False
@@ -36,7 +36,7 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """The calls of one connection under rules; ``identity`` returns the id in the request of a method."""
+    """The calls of one connection under rules.  ``identity`` returns the id in the request of a method."""
 
     calls: PassingCalls
     rules: FaultRules
@@ -118,7 +118,7 @@ class StreamFaults:
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
-        """End the call for the client, with the runtime's other headers in *before*."""
+        """End the call for the client.  *before* holds the runtime's other headers."""
         kept = [each for each in before if each[0] not in {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
         first = (

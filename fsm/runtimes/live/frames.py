@@ -1,8 +1,8 @@
-"""Frames: several connections over one, as NRI uses them between a runtime and a plugin.
+"""Frames that multiplex several connections over one, as NRI does between a runtime and a plugin.
 
-A frame has the number of its connection and the length of its payload, both of 32 bits, big-endian, and the payload.
-There is no handshake; data for a connection that was not opened are dropped.  A payload is a piece of a stream of
-bytes, so no frame is ever held whole: it takes no more memory than what was read in one call.
+A frame consists of its connection number and the length of its payload, both 32-bit big-endian, and the payload.  There
+is no handshake.  Data for a connection that was not opened is dropped.  A payload is a piece of a byte stream, so no
+frame is ever buffered whole, and decoding takes no more memory than what was read in one call.
 """
 
 from __future__ import annotations
@@ -14,30 +14,30 @@ from contextlib import suppress
 from typing import Final, TypeAlias
 
 LONGEST: Final = 10 + (4 << 20)
-"""The most bytes of a frame's payload: the longest message of ttrpc, with its header."""
+"""Maximum size of a frame's payload in bytes: the longest ttrpc message with its header."""
 
 FIRST: Final = 4_096
-"""Bytes of the first frame of a longer message: NRI in Go cannot read a frame larger than its buffer of this size."""
+"""Size in bytes of the first frame of a longer message, and of the buffer into which NRI in Go reads it."""
 
 LINGER: Final = 1.0
-"""Seconds in which a peer may read what was sent before the close."""
+"""Number of seconds within which a peer may read what was sent before the close."""
 
 RESERVED: Final = 0
-"""The number that no connection may have."""
+"""Reserved number that no connection may have."""
 
 _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536
 
 Taker: TypeAlias = "Callable[[bytes], Awaitable[None]]"
-"""Takes the next bytes of a connection, and returns when more may come."""
+"""Takes the next bytes of a connection, and returns when it can take more."""
 
 
 class FrameError(Exception):
-    """The peer has sent something that is no frame; nothing after it can be read."""
+    """The peer sent an invalid frame, so nothing after it can be read."""
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Return the frames that carry *data*: one, or one of :data:`FIRST` bytes and others for the rest.
+    """Return the frames that carry *data*.  If there are several, the first has :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
@@ -61,7 +61,7 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the number of a connection with bytes for it; raises :class:`FrameError` for invalid frames."""
+        """Yield connection numbers with the bytes for them.  Raise :class:`FrameError` for invalid frames."""
         at = 0
         while at < len(data):
             if self._left:
@@ -88,7 +88,7 @@ class FrameDecoder:
 
 
 class Multiplexer:
-    """The connections over one stream of bytes.  First :meth:`open` them, then :meth:`run`."""
+    """Connections over one byte stream.  First :meth:`open` them, then :meth:`run`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -97,7 +97,7 @@ class Multiplexer:
         self._turn = asyncio.Lock()
 
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Return a function that sends bytes on *connection*; incoming bytes go to *received*, one call at a time.
+        """Return a function that sends bytes on *connection*.  Incoming bytes go to *received*, one call at a time.
 
         Sending waits while the peer does not read, and raises :class:`ConnectionError` when the peer has gone.
         """
@@ -106,7 +106,7 @@ class Multiplexer:
         self._opened[connection] = received
 
         async def send(data: bytes) -> None:
-            async with self._turn:  # no other frame may come between the frames of a message
+            async with self._turn:  # keep the frames of a message together
                 if self._writer.is_closing():
                     raise ConnectionResetError("the connection is closed")
                 self._writer.write(frames(connection, data))
@@ -115,7 +115,7 @@ class Multiplexer:
         return send
 
     async def run(self) -> None:
-        """Read until the peer closes; raises :class:`FrameError` for an invalid or unfinished frame."""
+        """Read until the peer closes.  Raise :class:`FrameError` for an invalid or unfinished frame."""
         decoder = FrameDecoder()
         with suppress(ConnectionError):
             while data := await self._reader.read(_CHUNK):
@@ -126,7 +126,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream after giving the peer a moment to read what was sent; may be called again."""
+        """Close the stream after giving the peer a moment to read what was sent.  May be called again."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):

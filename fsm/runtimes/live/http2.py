@@ -1,7 +1,7 @@
-"""Frames of HTTP/2, header blocks, and the gRPC messages in them, as far as a relay must read them.
+"""Just enough HTTP/2 frame, header block and gRPC message parsing for a relay.
 
-Endpoints of HTTP/2 have libraries for that.  A relay is no endpoint: it forwards the bytes of two others unchanged, and
-reads along.
+Libraries exist for HTTP/2 endpoints, but a relay isn't one: it forwards bytes between two endpoints unchanged and reads
+them as they pass.
 """
 
 import struct
@@ -28,15 +28,15 @@ _PADDED: Final = 0x8
 _PRIORITY: Final = 0x20
 
 CANCEL: Final = 8
-"""The error code that resets a stream which nobody waits for."""
+"""Error code that resets a stream which nobody waits for."""
 
 LARGEST: Final = 16 << 20
-"""The most bytes kept of a message: no client and no runtime accepts longer ones."""
+"""Maximum number of bytes kept of a message.  No client or runtime accepts longer ones."""
 
 _HEADER: Final = struct.Struct(">HBBBI")
 _HEAD: Final = 9
 _PIECE: Final = 16_384
-"""The most bytes in a frame that every peer accepts."""
+"""Maximum frame size that every peer accepts."""
 _ALL: Final = (1 << 31) - 1
 _GZIP: Final = 31
 
@@ -44,11 +44,11 @@ Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
 
 
 class UnreadableError(Exception):
-    """The data are no HTTP/2, or headers cannot be decoded; nothing after it can be read."""
+    """The data is not HTTP/2, or headers cannot be decoded, so nothing after it can be read."""
 
 
 class Frame(NamedTuple):
-    """One frame; ``whole`` includes its header."""
+    """One frame.  ``whole`` includes its header."""
 
     kind: int
     flags: int
@@ -56,7 +56,7 @@ class Frame(NamedTuple):
     whole: bytes
 
     def payload(self) -> bytes:
-        """Return the payload, without padding and priority."""
+        """Return the payload without padding and priority."""
         start, end = _HEAD, len(self.whole)
         if self.flags & _PADDED and self.kind in {DATA, HEADERS}:
             if end == start:
@@ -72,7 +72,7 @@ class Frame(NamedTuple):
         return self.kind in {DATA, HEADERS} and bool(self.flags & END_STREAM)
 
     def counted(self) -> int:
-        """The number of bytes that count for flow control."""
+        """Return the number of bytes that count for flow control."""
         return len(self.whole) - _HEAD if self.kind == DATA else 0
 
 
@@ -91,17 +91,17 @@ def reset(stream: int) -> bytes:
 
 
 def credit(size: int) -> bytes:
-    """Return the frame that lets the peer send *size* more bytes on the connection; empty for 0."""
+    """Return the frame that lets the peer send *size* more bytes on the connection, or no bytes if *size* is 0."""
     return frame(WINDOW_UPDATE, 0, size.to_bytes(4, "big")) if size else b""
 
 
 def farewell() -> bytes:
-    """Return the frame that asks a client to begin no more calls on the connection."""
+    """Return the frame that asks a client to start no more calls on the connection."""
     return frame(GOAWAY, 0, _ALL.to_bytes(4, "big") + bytes(4))
 
 
 class FrameSplitter:
-    """Splits bytes, received in any pieces, into whole frames; *preface* comes before the first.
+    """Splits bytes, received in any pieces, into whole frames.  *preface* comes before the first frame.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -122,7 +122,7 @@ class FrameSplitter:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
-        """Return the frames that *data* completes; raises :class:`UnreadableError` if the preface is wrong."""
+        """Return the frames that *data* completes.  Raise :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
         at = 0
         if self._preface:
@@ -145,7 +145,7 @@ class FrameSplitter:
 
 
 class HeaderBlocks:
-    """The header blocks of one direction of a connection; each must be read because later ones refer to it."""
+    """Header blocks in one direction of a connection.  Each must be decoded, because later ones refer to it."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=LARGEST)
@@ -154,9 +154,9 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Return the headers if *part* completes them, and whether they end the stream; else ``None``.
+        """Return the headers that *part* completes and whether they end the stream, or ``None`` if it completes none.
 
-        Raises :class:`UnreadableError` if they cannot be decoded.
+        Raise :class:`UnreadableError` if they cannot be decoded.
         """
         if part.kind == HEADERS:
             self._block, self._ends = b"", part.ends()
@@ -172,14 +172,14 @@ class HeaderBlocks:
 
 
 class HeaderWriter:
-    """Writes header blocks that refer to no other, so that any of them may be left out."""
+    """Writes header blocks that do not refer to each other, so that any of them may be left out."""
 
     def __init__(self) -> None:
         self._encoder = Encoder()
         self._encoder.header_table_size = 0
 
     def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
-        """Return the frames of *headers* on *stream*; with *ends*, they end the stream."""
+        """Return the frames of *headers* on *stream*.  If *ends* is true, they end the stream."""
         kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
         block = self._encoder.encode(kept, huffman=False)
         cuts = range(0, len(block), _PIECE)
@@ -195,7 +195,7 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first gRPC message in one direction of a stream, or *each* message; without *keep*, none is kept."""
+    """The first gRPC message in one direction of a stream, or *each* message.  None is kept unless *keep* is true."""
 
     __slots__ = ("_data", "_each", "_keep", "complete")
 
@@ -223,7 +223,7 @@ class Messages:
             self._measure()
 
     def first(self) -> bytes | None:
-        """Return the first message, decompressed; ``None`` if it is incomplete, too long, or not compressed by gzip."""
+        """Return the first message, decompressed, or ``None`` if it is incomplete, too long or not valid gzip."""
         if not self.complete or not self._keep:
             return None
         size = int.from_bytes(self._data[1:5], "big")

@@ -1,7 +1,7 @@
 """A runtime that is killed while a call of a test is in progress.
 
-The point of the kill is a matter of time: effect number *n* of :class:`~fsm.sut.Crashing` is *n* steps of time after
-the first, shortly after the call began.
+Crash points are times.  Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time steps after the first one, which is
+shortly after the call began.
 """
 
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from fsm.runtimes.live.runtime_session import RuntimeSession
 from fsm.sut import BrokenError, UnsupportedError
 
 BEGINNING: Final = 0.003
-"""Seconds from the beginning of a call to the earliest kill; a call that takes less time is not cut off."""
+"""Number of seconds from the start of a call to the earliest kill.  A shorter call is not cut off."""
 
 STEP: Final = 0.015
-"""Seconds between the times of two successive kills."""
+"""Number of seconds between successive kill times."""
 
 
 class KilledSUT(EntitySUT):
-    """An entity whose runtime is killed and started again by *kill*."""
+    """An entity whose runtime *kill* kills and restarts."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class KilledSUT(EntitySUT):
             return False
         self._kill()
         call.join()
-        self.find()  # the reply with its id is lost
+        self.find()  # the reply with the entity's id is lost
         return True
 
     def _attempted(self, event: str) -> None:

@@ -1,4 +1,4 @@
-"""Unix sockets made by this process: only this user may use them, and they are removed after use."""
+"""Unix sockets made by this process.  Only this user may use them, and they are removed after use."""
 
 import errno
 import os
@@ -14,10 +14,10 @@ from fsm.runtimes.live.sockets import CODE, path
 
 @contextmanager
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Have *bind* make the socket at *address*, with mode 0600, and remove it at the end.
+    """Have *bind* make the socket at *address* with mode 0600, and remove it at the end.
 
-    A socket that nobody listens on is replaced.  Raises :class:`InputError` if somebody listens, if something else
-    exists there, or if the socket cannot be made.
+    A socket that nobody listens on is replaced.  Raise :class:`InputError` if another process listens on it, if
+    something else exists there, or if the socket cannot be made.
     """
     at = Path(path(address))
     try:
@@ -32,14 +32,14 @@ def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if at.stat().st_ino == made:  # not if it was replaced meanwhile
+            if at.stat().st_ino == made:  # unless it has been replaced in the meantime
                 at.unlink()
 
 
 def bound(name: str) -> socket.socket:
     """Return a socket at the path *name* that only this user may use, replacing one that nobody listens on.
 
-    Raises ``OSError``: ``FileExistsError`` if something else exists there, and ``EADDRINUSE`` if somebody listens.
+    Raise ``OSError``: ``FileExistsError`` if something else exists there, or ``EADDRINUSE`` if it is in use.
     """
     _vacate(Path(name))
     made = socket.socket(socket.AF_UNIX)
@@ -68,7 +68,7 @@ def _vacate(at: Path) -> None:
         return
     if not stat.S_ISSOCK(found.st_mode):
         raise FileExistsError(errno.EEXIST, "is there already, and is no socket", str(at))
-    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # if its queue is full, somebody listens
+    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # a full queue means that a process listens
         probe.setblocking(False)  # noqa: FBT003  (its only parameter)
         try:
             probe.connect(str(at))
@@ -79,7 +79,7 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    """The error that no socket can be made at *address*, from the *error* of the attempt."""
+    """Return the error that no socket can be made at *address*, given the *error* of the attempt."""
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:

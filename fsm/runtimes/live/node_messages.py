@@ -1,4 +1,4 @@
-"""CRI messages from and to the data of the reference node: plans and states of pods and containers."""
+"""Conversion between CRI messages and the reference node's data: plans and states of pods and containers."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -16,9 +16,9 @@ COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
 
 MEMORY: Final = 1 << 20
-"""Bytes of memory that each process of a simulated container uses."""
+"""Number of bytes of memory that each process of a simulated container uses."""
 WRITTEN: Final = 1 << 12
-"""Bytes that a simulated container has written."""
+"""Number of bytes that a simulated container has written."""
 
 EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
     "created": cri.CONTAINER_CREATED_EVENT,
@@ -29,7 +29,7 @@ EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
 
 
 def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
-    """The plan of the pod that *config* asks for."""
+    """Return the plan of the pod that *config* requests."""
     metadata, spaces = config.metadata, config.linux.security_context.namespace_options
     return PodPlan(
         name=metadata.name,
@@ -57,12 +57,12 @@ def _files(config: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
 
 
 def pod_metadata(plan: PodPlan) -> cri.PodSandboxMetadata:
-    """The parts of a pod's name."""
+    """Return the parts of a pod's name."""
     return cri.PodSandboxMetadata(name=plan.name, uid=plan.uid, namespace=plan.namespace, attempt=plan.attempt)
 
 
 def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
-    """The status of a pod in PodSandboxStatus."""
+    """Return the status of a pod for PodSandboxStatus."""
     network, pid, ipc = map(cri.NamespaceMode.Name, plan.namespaces)
     address = "" if network == "NODE" or not status.addresses else status.addresses[0]
     options = cri.NamespaceOption(network=network, pid=pid, ipc=ipc)
@@ -80,7 +80,7 @@ def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
 
 
 def listed_pod(plan: PodPlan, status: Metadata) -> cri.PodSandbox:
-    """The entry of a pod in ListPodSandbox."""
+    """Return the entry of a pod for ListPodSandbox."""
     return cri.PodSandbox(
         id=status.id,
         metadata=pod_metadata(plan),
@@ -93,7 +93,7 @@ def listed_pod(plan: PodPlan, status: Metadata) -> cri.PodSandbox:
 
 
 def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
-    """The plan of the container that *config* asks for."""
+    """Return the plan of the container that *config* requests."""
     return ContainerPlan(
         name=config.metadata.name,
         attempt=config.metadata.attempt,
@@ -117,12 +117,12 @@ def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
 
 
 def limits(resources: cri.LinuxContainerResources) -> Limits:
-    """The limits set in *resources*, by field name."""
+    """Map the names of the fields set in *resources* to their values."""
     return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
 
 
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
-    """The status in ContainerStatus of a container whose record is *status*."""
+    """Return the status for ContainerStatus of a container whose record is *status*."""
     exited = status.state() == ContainerState.EXITED
     usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
     return cri.ContainerStatus(
@@ -156,12 +156,12 @@ def _resources(status: Status) -> cri.LinuxContainerResources:
 
 
 def container_metadata(found: NodeContainer) -> cri.ContainerMetadata:
-    """The parts of a container's name."""
+    """Return the parts of a container's name."""
     return cri.ContainerMetadata(name=found.plan.name, attempt=found.plan.attempt)
 
 
 def listed_container(found: NodeContainer) -> cri.Container:
-    """The entry of a container in ListContainers."""
+    """Return the entry of a container for ListContainers."""
     return cri.Container(
         id=found.id,
         pod_sandbox_id=found.pod.id,
@@ -177,7 +177,7 @@ def listed_container(found: NodeContainer) -> cri.Container:
 
 
 def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
-    """Statistics of a simulated container: CPU time of 1/1000 of its running time, and a fixed amount of memory."""
+    """Return statistics of a simulated container: 1/1000 of its running time as CPU time, and fixed memory."""
     used = max(0, now - found.status().started_at) // 1_000
     return cri.ContainerStats(
         attributes=cri.ContainerAttributes(
@@ -198,7 +198,7 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
 
 
 def pod_stats(plan: PodPlan, status: Metadata, running: Sequence[NodeContainer], now: int) -> cri.PodSandboxStats:
-    """Statistics of a pod with its *running* containers; see :func:`stats`."""
+    """Return statistics of a pod with its *running* containers.  See :func:`stats`."""
     containers = [stats(each, now) for each in running]
     return cri.PodSandboxStats(
         attributes=cri.PodSandboxAttributes(
@@ -228,7 +228,7 @@ def _memory(processes: int, now: int) -> cri.MemoryUsage:
 
 
 def image(stored: StoredImage) -> cri.Image:
-    """The entry of an image in ListImages."""
+    """Return the entry of an image for ListImages."""
     return cri.Image(
         id=stored.id,
         repo_tags=[stored.tag] if stored.tag else [],
@@ -239,7 +239,7 @@ def image(stored: StoredImage) -> cri.Image:
 
 
 def event(seen: NodeEvent) -> cri.ContainerEventResponse:
-    """The message of GetContainerEvents for the event *seen*."""
+    """Return the GetContainerEvents message for the event *seen*."""
     return cri.ContainerEventResponse(
         container_id=seen.id,
         container_event_type=EVENTS[seen.what],

@@ -1,4 +1,4 @@
-"""Streams of Exec, Attach and PortForward of the served node."""
+"""Exec, Attach and PortForward streams of the served node."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,7 +29,10 @@ class NodeStreams(StreamServer):
         return await self.offer(kind, offered)
 
     async def ports(self) -> str:
-        """Return the URL of a stream to ports of this machine, if the node runs processes; else they are refused."""
+        """Return the URL of a port-forward stream.
+
+        It connects to ports of this machine if the node runs real processes.  Otherwise, every connection is refused.
+        """
         return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
 
 

@@ -1,11 +1,11 @@
-"""A pod and its container in a real runtime, and a plugin of ours, as one system under test.
+"""A pod and its container in a real runtime, and a test plugin, as one system under test.
 
-Calls on the pod and the container go through CRI, as in the tests of either one; the outputs are the events that the
-runtime relays to the plugin.  The runtime relays the exit of a container on a separate thread, in no fixed order: so
-such an exit is sorted behind the other outputs of its step, or before the removal that implies it.
+Calls on the pod and the container go through CRI, as in the tests of either one.  The outputs are the events that the
+runtime relays to the plugin.  The runtime relays the exit of a container on a separate thread, in no fixed order.  So
+such an exit is moved behind the other outputs of its step, or before the removal that implies it.
 
-Several threads may also call a second container of the pod.  Such races are judged from their recording: the calls, and
-the events that the plugin received.
+Several threads may also call a second container of the pod.  Such races are judged from their recording, which consists
+of the calls and the events that the plugin received.
 """
 
 import time
@@ -45,7 +45,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     "update-container": (CONTAINER, "update-resources"),
     "exit-container": (CONTAINER, "exit"),
 }
-"""Joint events that the SUT of the pod or of the container performs, with their names in its machine."""
+"""Maps joint events that the SUT of the pod or container performs to that SUT and the event's name in its machine."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -53,7 +53,7 @@ _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("start-container", "failed"): "failed",
     ("stop-container", "not-stopped"): "not-stopped",
 }
-"""The outcome to arrange with the pod or the container, so that a joint event has the outcome of the key."""
+"""Maps a joint event and its outcome to the outcome that must be arranged with the pod or the container."""
 
 _REFUSED: Final[Mapping[str, str]] = {
     "run-pod": "RunPodSandbox",
@@ -61,7 +61,7 @@ _REFUSED: Final[Mapping[str, str]] = {
     "start-container": "StartContainer",
     "update-container": "UpdateContainer",
 }
-"""The request that the plugin answers with an error to refuse an event."""
+"""Maps an event to the request that the plugin must answer with an error to refuse the event."""
 
 _NEVER: Final = frozenset(
     {
@@ -83,7 +83,7 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps that only a fault causes; the names of joint outcomes list their steps."""
+"""Steps that only a fault causes.  Joint outcomes are named by their steps."""
 
 _DAMAGED: Final = f"{CONTAINER} unknown"
 """The step of a restart that finds the checkpoint of the container damaged."""
@@ -96,33 +96,33 @@ _LATE: Final = "relay-exit"
 _STOPPED: Final = "StopContainer"
 
 _RELAYED: Final = 2.0
-"""Seconds in which the runtime relays the exit of a container."""
+"""Number of seconds within which the runtime relays the exit of a container."""
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves; during any other event it comes from an exit, on its own thread."""
+"""Calls that relay StopContainer themselves.  During any other event, it comes from an exit, on its own thread."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """Events after which an exit is relayed only if the plugin expects it."""
 
 _SECOND: Final = ".2"
-"""Suffix of the names of calls on the second container, as in a system of two."""
+"""Suffix of calls on the second container, as in a system with two containers."""
 
 _CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
 
 CONTRACT: Final = "nri-plugin-contract"
-"""The machine of what plugins may rely on; it judges races."""
+"""The machine that describes what plugins may rely on.  It judges races."""
 
 LAYER: Final = ("nri-container", "nri-pod")
-"""The machines of relayed events, whoever makes the calls: they judge without the recorded calls."""
+"""The machines of relayed events, whoever makes the calls.  They judge without the recorded calls."""
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in the runtime of *session*, which it closes, with a plugin at the socket *nri*.
+    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*.  Closes the session.
 
-    If possible, *restart* restarts the runtime, and *damage* restarts it with the checkpoint of the given container
-    damaged. *model* under *profile* judges the events relayed to the plugin, in races too; the machines *by_calls*
-    judge the calls of a race without these events.  *seen* is called with the answer to each call.
+    If given, *restart* restarts the runtime, and *damage* restarts it with the checkpoint of a given container damaged.
+    *model* under *profile* judges the events relayed to the plugin, in races too.  The machines *by_calls* judge the
+    calls of a race without these events.  *seen* is called with the answer to each call.
     """
 
     before = ("plugin-joins",)
@@ -170,7 +170,7 @@ class RuntimeNodeSUT:
 
     def _called(self, answer: CallAnswer) -> None:
         self._calls.append(encoded(answer))
-        # Calls made after the plugin left are not judged until it joins again: it could not hear of them.
+        # Calls made after the plugin left are not judged until it joins again, because it could not learn of them.
         if self.plugin.joined:
             self._heard = len(self._calls)
         if self._seen is not None:
@@ -193,7 +193,7 @@ class RuntimeNodeSUT:
         self._heard = 0
 
     def judged(self) -> Judged | None:
-        """Return the verdict on the events relayed since the reset; ``None`` if none concern a recorded call."""
+        """Return the verdict on the events relayed since the reset, or ``None`` if none concern a recorded call."""
         if not self.plugin.lines:
             return None
         calls, events = self._written()
@@ -217,7 +217,7 @@ class RuntimeNodeSUT:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
 
     def race_violations(self) -> Sequence[Violation]:
-        """Remove all entities, so that the plugin receives what is still due, and return the violations."""
+        """Remove all entities, so that the plugin receives any remaining events, and return the violations."""
         for each in (self._second, self._container, self._pod):
             each.remove()
         found = [*illegal(self.judged())]
@@ -275,7 +275,7 @@ class RuntimeNodeSUT:
             self._entities[part].arrange(name, _WITH[event, outcome])
         elif event == "restart" and _DAMAGED in outcome:
             self._container.arrange("restart", "unknown")
-        return False  # the container's state, and which events were relayed, is not always known
+        return False  # the container's state and the relayed events are not always known
 
     def do(self, event: str) -> str:
         self._event = self.plugin.doing = event
@@ -339,7 +339,7 @@ class RuntimeNodeSUT:
 
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
-    """Yield one violation per cause in the recording of a test, without its place in files that no longer exist."""
+    """Yield one violation per cause in the recording of a test, without its location in files that no longer exist."""
     found = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)] if judged else []
     for verdict in found:
         for finding in verdict.findings:

@@ -1,4 +1,4 @@
-"""One connection between a runtime and a plugin, as both sides need it; the names and numbers of NRI's events."""
+"""One connection between a runtime and a plugin, as both sides need it, and the names and numbers of NRI events."""
 
 from __future__ import annotations
 
@@ -18,36 +18,36 @@ from fsm.runtimes.live.ttrpc import Client, Handler, ProtocolError, Server
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
 CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}
-"""The number of the connection that carries each service."""
+"""Maps each service to the number of the connection that carries it."""
 
 VERSION: Final = "v0.12.0"
 """The version of NRI that both sides implement and report to each other."""
 REGISTRATION: Final = 5.0
-"""Seconds in which a plugin must register, and then be configured, unless the runtime sets another limit."""
+"""Number of seconds within which a plugin must register, and then be configured, by default."""
 REQUEST: Final = 2.0
-"""Seconds in which a plugin must answer, unless the runtime sets another limit."""
+"""Number of seconds within which a plugin must answer, by default."""
 
 NUMBERS: Final[Mapping[str, int]] = {
     name: number for number, name in enumerate((*EVENTS, "ValidateContainerAdjustment"), 1)
 }
-"""The number of each event, by the name of its RPC."""
+"""Maps the RPC name of each event to its number."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
 POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
-"""The events to which a plugin may answer with changes; they are never relayed as StateChange."""
+"""Events that a plugin may answer with changes.  They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""The events of the first version of NRI; a runtime of that version refuses a plugin that subscribes to others."""
+"""Events of the first version of NRI.  A runtime of that version refuses a plugin that subscribes to others."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side violates NRI; the text begins in lower case and states what it did."""
+    """The other side violated NRI.  The text begins in lower case and says what it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin; ``name`` is its RPC, ``sent`` the RPC received or the enum name in StateChange."""
+    """An event relayed to a plugin.  ``name`` is its RPC, and ``sent`` the RPC or StateChange enum name received."""
 
     name: str
     pod: PodSandbox
@@ -58,14 +58,14 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """The changes in a plugin's answer; an ``adjustment`` applies to the container that is being created."""
+    """The changes in a plugin's answer.  An ``adjustment`` applies to the container that is being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
 
 
 def mask(events: Collection[str]) -> int:
-    """The bit mask of *events*.
+    """Return the bit mask of *events*.
 
     >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
     '0x401'
@@ -74,7 +74,7 @@ def mask(events: Collection[str]) -> int:
 
 
 def subscribed(events: int) -> frozenset[str]:
-    """Return the events of a mask, all of them for an empty mask; :class:`NriError` if a bit is unknown.
+    """Return the events of a mask, or all events for an empty mask.  Raise :class:`NriError` for unknown bits.
 
     >>> sorted(subscribed(0x401)), len(subscribed(0))
     (['RemoveContainer', 'RunPodSandbox'], 14)
@@ -88,7 +88,7 @@ def subscribed(events: int) -> frozenset[str]:
 
 
 class NriLink:
-    """A stream between both sides; this side serves the service *served* and calls the other one."""
+    """A stream between both sides.  This side provides the *served* service and calls the service of the other side."""
 
     def __init__(
         self,
@@ -100,7 +100,8 @@ class NriLink:
     ) -> None:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # `open` takes the receiver of bytes and returns what Server and Client send with: so the receivers are methods.
+        # `open` needs the receiver before it returns the sender that Server and Client need, so the receivers are
+        # methods.
         self._server = Server(self._mux.open(CONNECTIONS[served], self._asked), {served: methods})
         self._client = Client(self._mux.open(CONNECTIONS[self._called], self._answered))
 
@@ -111,11 +112,11 @@ class NriLink:
         await self._client.received(data)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Return the other side's answer; raises ``RpcError`` or ``ClosedError`` of :mod:`fsm.runtimes.live.ttrpc`."""
+        """Return the other side's answer.  Raise ``RpcError`` or ``ClosedError`` of :mod:`fsm.runtimes.live.ttrpc`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:
-        """Read and answer until the other side closes; :class:`NriError` if it violates a protocol."""
+        """Read and answer until the other side closes.  Raise :class:`NriError` if it violates a protocol."""
         try:
             await self._mux.run()
         except (FrameError, ProtocolError) as error:
@@ -129,12 +130,12 @@ class NriLink:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection and end every call in progress; may be called again."""
+        """Close the connection and end every call in progress.  May be called again."""
         self._client.close()
         await self._server.close()
         await self._mux.close()
 
 
 async def inherited(number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the stream that a runtime has left open as file *number* for a plugin that it has started."""
+    """Return the stream that a runtime left open as file descriptor *number* for a plugin that it started."""
     return await asyncio.open_unix_connection(sock=socket.socket(fileno=number))

@@ -1,4 +1,4 @@
-"""The plugin's side of NRI: it registers, is configured and synchronised, and receives events of pods and containers.
+"""The plugin side of NRI.  A plugin registers, is configured and synchronised, and receives pod and container events.
 
 :class:`NriPlugin` passes each of these to an :class:`NriHandlers`, which implements the plugin's purpose.
 """
@@ -34,33 +34,33 @@ from fsm.runtimes.live.nri_link import (
 from fsm.runtimes.live.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Seconds between two attempts to connect: at first, and at most; the time doubles with each attempt."""
+"""Initial and maximum number of seconds between attempts to connect.  The time doubles with each attempt."""
 LISTED: Final = 100_000
-"""The most pods and containers that a plugin may be synchronised with."""
+"""Maximum number of pods and containers that a plugin may be synchronised with."""
 
 
 class NriHandlers(Protocol):
-    """The handlers of a plugin's requests; none may take longer than the runtime waits."""
+    """Handlers of a plugin's requests.  None of them may take longer than the runtime waits."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        """Return the events to subscribe to, by the names of their RPCs; called first on every connection."""
+        """Return the RPC names of the events to subscribe to.  Called first on every connection."""
 
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Take the pods and containers that exist when the connection begins; return the updates to request."""
+        """Receive the pods and containers that exist when the plugin connects.  Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Take an event; return the changes to request, if the event allows any."""
+        """Receive an event.  Return the changes to request, if the event allows any."""
 
     async def shut_down(self) -> None:
-        """Take the runtime's notice that it shuts down."""
+        """Handle the runtime's notice that it is shutting down."""
 
 
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its configuration request.
 
-    Runtimes that report their version of NRI support updates of pods; others may not, and refuse unknown events.
+    Runtimes that report their NRI version support pod updates.  Others may not, and refuse unknown events.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -69,7 +69,7 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
 
 
 class NriPlugin:
-    """A plugin called *name*; *index* is two digits, by which runtimes order plugins."""
+    """A plugin called *name*.  *index* is two digits, by which runtimes order plugins."""
 
     def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
         self.name = name
@@ -84,9 +84,9 @@ class NriPlugin:
     ) -> None:
         """Stay connected to the socket at *address* until :meth:`leave`, reconnecting when the runtime has gone.
 
-        *lost* is called after each lost connection with the reason, ``None`` if the runtime just closed it.  Raises
-        :class:`NriError` if the plugin is refused; unless *patient*, :class:`OSError` if the first attempt to connect
-        fails.
+        *lost* is called after each lost connection with the reason, or with ``None`` if the runtime just closed it.
+        Raise :class:`NriError` if the plugin is refused.  Unless *patient*, raise :class:`OSError` if the first attempt
+        to connect fails.
         """
         path = sockets.path(address)
         wait, most = AGAIN
@@ -118,11 +118,11 @@ class NriPlugin:
         return None
 
     async def run_launched(self) -> None:
-        """Serve the connection that the runtime which started this process has left open, until it ends."""
+        """Serve the connection that the runtime which started this process left open, until it ends."""
         await self.serve(*await inherited(int(os.environ["NRI_PLUGIN_SOCKET"])))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection from registration to its end; :class:`NriError` if the runtime violates NRI."""
+        """Serve one connection from registration to its end.  Raise :class:`NriError` if the runtime violates NRI."""
         session = _Session(self._handlers)
         link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
         self._link = link
@@ -150,14 +150,14 @@ class NriPlugin:
         except RpcError as error:
             raise RefusedError(f"the runtime has not registered the plugin: {error.message}") from error
         except ClosedError:
-            return  # the runtime has gone again, which the reader notices
+            return  # the runtime has gone again, and the reader will notice
 
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
     ) -> tuple[nri.ContainerUpdate, ...]:
-        """Request *updates* outside of an event and return those that failed.
+        """Request *updates* outside of an event, and return those that failed.
 
-        Raises :class:`NriError` if there is no connection, or no answer.
+        Raise :class:`NriError` if there is no connection or no answer.
         """
         if self._link is None:
             raise NriError("the plugin is not connected")
@@ -169,14 +169,14 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Close the connection after the answers in progress, and do not reconnect; may be called from any task."""
+        """Close the connection after the answers in progress, and do not reconnect.  Any task may call this."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()
 
 
 class RefusedError(NriError):
-    """The runtime refuses the plugin, now and later."""
+    """The runtime refuses the plugin permanently."""
 
 
 class _Session:

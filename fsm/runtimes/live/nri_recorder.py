@@ -1,7 +1,8 @@
-"""The NRI plugin that only observes: it records the events relayed to it, and requests nothing.
+"""An NRI plugin that only observes: it records the events relayed to it, and requests nothing.
 
-Lines are written on a thread of their own, so an answer never waits for a disk.  If writing falls too far behind, the
-plugin leaves until all is written, and is then synchronised again: a recording never lacks lines without showing it.
+Lines are written on a separate thread, so an answer never waits for a disk.  If writing falls too far behind, the
+plugin disconnects until everything is written, and is then synchronised again.  A recording therefore never lacks lines
+without showing it.
 """
 
 from __future__ import annotations
@@ -23,16 +24,16 @@ from fsm.runtimes.live.nri_link import POD_EVENTS, NriError, PluginChanges, Rela
 from fsm.runtimes.live.nri_plugin import NriPlugin, offered
 
 BEHIND: Final = 50_000
-"""The most lines that may wait to be written."""
+"""Maximum number of lines that may wait to be written."""
 TOGETHER: Final = 1_000
-"""The most lines in one write."""
+"""Maximum number of lines in one write."""
 
 
 class LineSink(Protocol):
-    """The destination of a recording's lines."""
+    """Where the lines of a recording go."""
 
     def put(self, line: bytes) -> bool:
-        """Take *line*; return false if it cannot be taken."""
+        """Accept *line*, or return False if that is not possible."""
 
 
 class LineWriter:
@@ -49,11 +50,11 @@ class LineWriter:
 
     @property
     def waiting(self) -> int:
-        """The number of lines not written yet."""
+        """Number of lines not written yet."""
         return self._put - self._written
 
     def put(self, line: bytes) -> bool:
-        """Queue *line*; return false if too many wait, or writing has failed."""
+        """Queue *line*.  Return False if too many lines are waiting, or if writing has failed."""
         if self.error is not None or self.waiting >= self._most:
             return False
         self._put += 1
@@ -61,7 +62,7 @@ class LineWriter:
         return True
 
     def close(self) -> None:
-        """Write all queued lines and stop; raises :class:`OSError` if not all could be written."""
+        """Write all queued lines and stop.  Raise :class:`OSError` if not all could be written."""
         self._lines.put(None)
         self._thread.join()
         if self.error is not None:
@@ -86,9 +87,10 @@ class LineWriter:
 
 
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
-    """Open the file at *path* to append a recording; compressed, and necessarily new, if its name ends in ``.gz``.
+    """Open *path* for appending a recording, which is compressed if the name ends in ``.gz``.
 
-    If a killed process has left the last line unfinished, a newline is added first.
+    A compressed file must not exist yet.  If a killed process left the last line of an uncompressed file unfinished,
+    write a newline first.
     """
     if path.suffix == ".gz":
         return gzip.open(path, "xb")
@@ -102,9 +104,9 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """The handlers of the recording plugin; ``events`` and ``connections`` count what was recorded.
+    """Handlers of the recording plugin.  ``events`` and ``connections`` count what was recorded.
 
-    *full* is called when a line could not be taken.
+    *full* is called when a line could not be accepted.
     """
 
     def __init__(self, writer: LineSink, full: Callable[[], None]) -> None:
@@ -137,14 +139,14 @@ class NriRecorder:
         return None
 
     async def shut_down(self) -> None:
-        """Do nothing: the end of the connection is what counts."""
+        """Do nothing, because the end of the connection is what counts."""
 
     def _record(self, event: str, **more: object) -> None:
         if not self._open:
             return
         line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
         if not self._writer.put(line):
-            self._open = False  # no later line may look as if it followed directly
+            self._open = False  # no later line may look as if it directly followed the previous one
             self._full()
 
 
@@ -166,8 +168,8 @@ async def record(
 ) -> NriRecorder:
     """Record the events relayed to a plugin at the socket *address* until *ended*, across restarts of the runtime.
 
-    *told* is called with messages for the user.  Raises :class:`OSError` if nobody listens at the beginning, or writing
-    fails; :class:`~fsm.runtimes.live.nri_link.NriError` if the runtime refuses the plugin.
+    *told* is called with messages for the user.  Raise :class:`OSError` if nothing listens at first or if writing
+    fails, and :class:`~fsm.runtimes.live.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)

@@ -1,4 +1,4 @@
-"""The served node's side of NRI: it relays its machines' events to plugins, and applies the changes they request."""
+"""The served node's side of NRI: it relays the node's events to plugins, and applies the changes they request."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -25,11 +25,11 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_period": ("cpu", "period"),
     "memory_limit_in_bytes": ("memory", "limit"),
 }
-"""Numeric limits: their names in CRI, and the message and field of NRI."""
+"""Maps the CRI names of numeric limits to the message and field of NRI."""
 
 
 class NodePlugins:
-    """The plugins of a node, at a socket; if *older*, events are relayed as by runtimes before NRI v0.11."""
+    """The plugins of a node.  If *older*, events are relayed as runtimes before NRI v0.11 relay them."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -66,7 +66,7 @@ class NodePlugins:
         return [self._pod(each) for each in node.told_pods()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply *updates* that a plugin requests on its own; return those that failed without ``ignore_failure``."""
+        """Apply unsolicited *updates* from a plugin.  Return those that failed without ``ignore_failure``."""
         del plugin
         return [
             each
@@ -135,7 +135,7 @@ class NodePlugins:
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
-    """Serve the plugins of *node* at the socket *address*; raises :class:`InputError` if the socket cannot be made."""
+    """Serve the plugins of *node* at the socket *address*.  Raise :class:`InputError` if it cannot be made."""
     plugins.node = node
     at = path(address)
     try:
@@ -151,7 +151,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """Return the limits that are set, by their names in CRI.
+    """Map the CRI names of the limits that are set to their values.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}
@@ -185,7 +185,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield what an adjustment sets, by field: two plugins may not set the same field."""
+    """Yield what an adjustment sets, by field.  Two plugins may not set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

@@ -1,7 +1,7 @@
-"""The runtime's side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
+"""The runtime side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
 
-The caller, as :class:`NriDomain`, lists the pods and containers and applies the updates that plugins request.  Each
-plugin's answers are returned unchanged: they are neither merged nor checked for conflicts.
+The caller provides an :class:`NriDomain`, which lists the pods and containers and applies the updates that plugins
+request.  Each plugin's answers are returned unchanged.  They are neither merged nor checked for conflicts.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ from fsm.runtimes.live.ttrpc import (
 from fsm.runtimes.live.ttrpc_messages import LONGEST
 
 BATCH: Final = LONGEST - (64 << 10)
-"""Bytes of pods and containers in one message of a synchronisation, with room for the rest of the message."""
+"""Maximum size of the pods and containers in one synchronisation message, with room for the rest of the message."""
 
 _NOBODY: Final = "-"
-"""The text of a plugin that has not registered."""
+"""Name used for a plugin that has not registered."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
 _INDEX: Final = re.compile(r"[0-9]{2}")
 _REPLIES: Final[Mapping[str, type[Message]]] = {
@@ -64,11 +64,11 @@ class NriDomain(Protocol):
         """Return the pods and containers that a plugin is synchronised with."""
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply the *updates* that *plugin* requests; return those that failed."""
+        """Apply the *updates* that *plugin* requests, and return those that failed."""
 
 
 class PluginRefusedError(Exception):
-    """A plugin has answered an event with an error: the event is not relayed to later plugins."""
+    """A plugin answered an event with an error, so the event is not relayed to later plugins."""
 
     def __init__(self, plugin: str, error: RpcError) -> None:
         super().__init__(f"plugin {plugin}: {error.message}")
@@ -79,7 +79,7 @@ class PluginRefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is no longer connected; ``why`` is empty if it just closed its connection."""
+    """A plugin that is no longer connected.  ``why`` is empty if it just closed its connection."""
 
     plugin: str
     why: str
@@ -137,7 +137,7 @@ class _Connected:
         self.events = subscribed(answer.events)
 
     async def synchronize(self) -> None:
-        """Send the pods and containers, in several messages if needed; together they have the time of one request."""
+        """Send the pods and containers within the time of one request, in several messages if needed."""
         async with asyncio.timeout(self._request):
             for request in batches(*self._domain.listed()):
                 answer = await self.link.call("Synchronize", request, nri.SynchronizeResponse, self._request)
@@ -175,10 +175,10 @@ class _Connected:
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect; ``plugins`` are those that receive events, in that order.
+    """A runtime called *name*, to which plugins connect.  ``plugins`` receive events in their order.
 
-    *joining* is a context entered around each plugin's synchronisation.  With *state_changes*, events are relayed as by
-    runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
+    *joining* is a context manager entered around each plugin's synchronisation.  If *state_changes*, events are relayed
+    as by runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
     """
 
     def __init__(
@@ -213,11 +213,11 @@ class NriRuntime:
         return tuple(self._lost)
 
     async def listen(self, path: str) -> Acceptor:
-        """Accept plugins at a socket at *path*, made by :func:`bound`."""
+        """Accept plugins at the socket at *path*, which :func:`bound` makes."""
         return accept_streams(bound(path), self.accept)
 
     def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connected plugin in a task of its own."""
+        """Serve a connected plugin in a separate task."""
         task = asyncio.create_task(self.serve((reader, writer)))
         self._serving.add(task)
         task.add_done_callback(self._serving.discard)
@@ -225,7 +225,7 @@ class NriRuntime:
     async def serve(
         self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] = ("", "")
     ) -> None:
-        """Serve one plugin until its connection ends; *launched_as* is the name and index of a started plugin."""
+        """Serve one plugin until its connection ends.  *launched_as* is the name and index of a started plugin."""
         plugin = _Connected(stream, self._domain, self._timeouts, launched_as)
         running = asyncio.create_task(plugin.link.run())
         try:
@@ -240,7 +240,7 @@ class NriRuntime:
             await asyncio.gather(running, return_exceptions=True)
 
     async def _joined(self, plugin: _Connected, running: asyncio.Task[None]) -> str:
-        """Register, configure and synchronise *plugin*; return why that failed, or an empty string."""
+        """Register, configure and synchronise *plugin*.  Return why that failed, or an empty string."""
         registered = asyncio.create_task(plugin.registered.wait())
         try:
             limit = self._timeouts[0]
@@ -269,9 +269,9 @@ class NriRuntime:
         return ""
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait until *plugins* plugins are connected, for at most *seconds*; return whether they are.
+        """Wait until *plugins* plugins are connected, for at most *seconds*.  Return whether they are.
 
-        Stops waiting when a registered plugin is lost.
+        Stop waiting when a registered plugin is lost.
         """
         before = len(self._lost)
 
@@ -285,10 +285,10 @@ class NriRuntime:
         return len(self._plugins) >= plugins
 
     async def relay(self, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
-        """Relay *event* to its subscribers and return each plugin's changes; :class:`PluginRefusedError` on a refusal.
+        """Relay *event* to its subscribers and return each plugin's changes.
 
-        A plugin that has gone, or does not answer in time, is disconnected; the others then receive the event all the
-        same.
+        Raise :class:`PluginRefusedError` if a plugin refuses it.  A plugin that has gone, or does not answer in time,
+        is disconnected, and the others still receive the event.
         """
         answers = []
         async with self._turn:
@@ -320,7 +320,7 @@ class NriRuntime:
         await plugin.link.close()
 
     async def close(self) -> None:
-        """Close every connection and end the tasks of :meth:`accept`; callers of :meth:`serve` return too."""
+        """Close every connection and end the tasks of :meth:`accept`.  Calls of :meth:`serve` return too."""
         for each in tuple(self._plugins):
             await each.link.close()
         for task in tuple(self._serving):
@@ -329,7 +329,7 @@ class NriRuntime:
 
 
 def batches(pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]) -> Iterator[nri.SynchronizeRequest]:
-    """Yield messages that list all pods and containers, none too long to send; all except the last have ``more`` set.
+    """Yield messages that list all pods and containers, none too long to send.  All but the last set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in batches([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

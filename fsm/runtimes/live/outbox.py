@@ -1,4 +1,4 @@
-"""A queue that a thread empties: putting something into it never waits for its processing."""
+"""A queue that a thread empties, so that putting an item into it never waits for its processing."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 MOST: Final = 65_536
-"""The most things that wait; further ones are dropped."""
+"""Maximum number of waiting items.  Further items are dropped."""
 
 
 class Outbox(Generic[T]):
-    """Calls *take* with each thing, in order, on a thread of its own, and *idle* whenever the queue has become empty.
+    """Calls *take* with each item in order, on its own thread, and *idle* whenever the queue has become empty.
 
-    Things that come while *most* are waiting are dropped, and so is everything after *take* has failed: ``dropped``
+    Items that arrive while *most* are waiting are dropped, as is everything after *take* has failed.  ``dropped``
     counts them, and ``failure`` is the reason.  *failed* is called with the reason.
     """
 
@@ -42,7 +42,7 @@ class Outbox(Generic[T]):
             self._waiting.put(thing)
 
     def close(self, seconds: float) -> None:
-        """Wait until the queue is empty, but no longer than *seconds*; then drop what is left."""
+        """Wait at most *seconds* until the queue is empty, and then drop what is left."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():

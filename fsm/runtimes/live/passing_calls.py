@@ -1,4 +1,4 @@
-"""The calls on one gRPC connection that passes through, each reported when it has ended."""
+"""The calls on one relayed gRPC connection, each reported when it has ended."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from fsm.runtimes.live.http2 import (
 
 _UNITS: Final = {b"H": 3_600 * 10**9, b"M": 60 * 10**9, b"S": 10**9, b"m": 10**6, b"u": 10**3, b"n": 1}
 _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12: "PERMISSION_DENIED"}
-"""The gRPC codes that clients report for a stream reset by the server, by the error code of HTTP/2."""
+"""Maps HTTP/2 error codes to the gRPC codes that clients report when the server resets a stream."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PassedCall:
     """One call, as the runtime received and answered it.
 
-    ``method`` is the whole path; a message is ``None`` if it did not come or is not kept; ``start`` and ``end`` are in
-    nanoseconds since the epoch.  Each message of a stream whose messages are wanted is a call without a ``code``: its
-    ``start`` is that of the stream, its ``end`` the time at which it came.  ``injected`` is the code that the client
-    got instead, or what else was done to the call; if ``reached`` is false, the call never reached the runtime.
+    ``method`` is the full path.  A message is ``None`` if it did not come or is not kept.  ``start`` and ``end`` are in
+    nanoseconds since the epoch.  Each message of a stream whose messages are wanted is a call without a ``code``.  Its
+    ``start`` is that of the stream, and its ``end`` the time at which it came.  ``injected`` is the code that the
+    client got instead, or what else was done to the call.  If ``reached`` is false, the call never reached the runtime.
     """
 
     method: str
@@ -65,8 +65,9 @@ class Stream:
 class PassingCalls:
     """Reads the frames of both directions.
 
-    *ended* is called with each call; *wanted* selects the methods whose messages are kept, *each* the methods whose
-    every answer message is reported.  ``goes`` is set once the runtime has announced the end of the connection.
+    *ended* is called with each call.  *wanted* selects the methods whose messages are kept, and *each* selects those
+    for which every answer message is reported.  ``goes`` is set once the runtime has announced the end of the
+    connection.
     """
 
     def __init__(
@@ -92,12 +93,13 @@ class PassingCalls:
                 stream.start, stream.asked = now, True
             stream.request.add(part.payload())
         elif part.kind == RST_STREAM:
-            # gRPC's C++ library rounds the timeout that it sends up to three digits, and to milliseconds.
+            # Allow for the rounding in gRPC's C++ library, which rounds the timeout it sends up to three digits and to
+            # milliseconds.
             late = stream.timeout is not None and now - stream.start >= stream.timeout * 99 // 100 - 10**6
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
     def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        """Read a frame from the runtime; return the headers that it completes, like :class:`HeaderBlocks`."""
+        """Read a frame from the runtime.  Return the headers that it completes, like :class:`HeaderBlocks`."""
         block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
@@ -175,7 +177,7 @@ def code_of(number: bytes) -> str:
 
 
 def _nanoseconds(timeout: bytes) -> int | None:
-    """Return the time limit in gRPC's format, digits and a unit, in nanoseconds."""
+    """Convert a timeout in gRPC's format, digits and a unit, to nanoseconds."""
     if not timeout[:-1].isdigit() or timeout[-1:] not in _UNITS:
         return None
     return int(timeout[:-1]) * _UNITS[timeout[-1:]]

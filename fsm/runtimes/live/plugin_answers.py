@@ -1,6 +1,6 @@
-"""A user's own property of a plugin's answers: an object that receives each answer and returns what is wrong with it.
+"""A user's own check of a plugin's answers: an object that receives each answer and returns what is wrong with it.
 
-Pods, containers and answers are plain data, with the field names of NRI's messages.
+Pods, containers and answers are plain data, with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """One connection's judge, made by the object that :option:`--answers` names from the listed pods and containers."""
+    """Checks the answers on one connection.  The :option:`--answers` factory makes it from the listed objects."""
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
         """Return what is wrong with *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
 
 
 class AnswerCheck:
-    """Passes each answer of a connection to the judge that *factory* makes for it."""
+    """Passes each answer on a connection to the checker that *factory* makes for that connection."""
 
     def __init__(self, factory: Callable[..., Any]) -> None:
         self._factory = factory
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
-        """Make the connection's judge; return what is wrong with the *updates* requested at synchronisation."""
+        """Make the connection's checker.  Return what is wrong with the *updates* requested at synchronisation."""
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)

@@ -28,13 +28,13 @@ from fsm.runtimes.live.plugin_inventory import Inventory
 from fsm.sut import BrokenError
 
 AS: Final = ("fsm-test", "10")
-"""The name and index of a plugin that is started."""
+"""Name and index of a plugin that is started."""
 PATIENCE: Final = 30.0
-"""Seconds in which a plugin must connect to the socket for the first time."""
+"""Number of seconds within which a plugin must connect to the socket for the first time."""
 GRACE: Final = 0.5
-"""Seconds in which a process must end when its runtime has gone."""
+"""Number of seconds within which a process must exit when its runtime has gone."""
 IMPATIENCE: Final = 0.5
-"""Seconds in which a plugin must connect if the previous attempt failed."""
+"""Number of seconds within which a plugin must connect if the previous attempt failed."""
 _LAUNCH: Final = """
 import os, sys
 descriptor, name, index, *command = sys.argv[1:]
@@ -42,15 +42,15 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""A program that becomes the plugin; a shell would do, except that some shells know only ten descriptors."""
+"""A program that becomes the plugin.  Not a shell, because some shells support only ten file descriptors."""
 
 Found = TypeVar("Found")
 
 
 class PluginHost:
-    """The plugin at *where*, a command or the address of a socket; it has *request* seconds for each answer.
+    """Hosts the plugin at *where* (a command or a socket address) and allows it *request* seconds per answer.
 
-    *answers* makes the user's judge of its answers (:mod:`fsm.runtimes.live.plugin_answers`).
+    *answers* is a factory for the user's checker of those answers (:mod:`fsm.runtimes.live.plugin_answers`).
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
@@ -81,7 +81,7 @@ class PluginHost:
         raise BrokenError(f"the plugin {joined}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        """Relay *event* to the plugin; :class:`BrokenError` for a violation now or since the previous event."""
+        """Relay *event* to the plugin.  Raise :class:`BrokenError` for a violation since the previous event."""
         found = self._done(self._relayed(event))
         if not found:
             return
@@ -95,7 +95,7 @@ class PluginHost:
         return self._runtime is not None and bool(self._runtime.plugins)
 
     def disconnect(self) -> None:
-        """Stop the runtime and the plugin that it has started."""
+        """Stop the runtime and the plugin that it started."""
         if self._runtime is not None:
             self._done(self._disconnected())
         if self._process is not None:
@@ -103,7 +103,7 @@ class PluginHost:
             self._process = None
 
     def close(self) -> None:
-        """Release everything; may be called again."""
+        """Release everything.  May be called again."""
         if self._loop.is_closed():
             return
         self.disconnect()
@@ -124,7 +124,7 @@ class PluginHost:
             self._runtime.accept(reader, writer)
 
     async def _connected(self) -> str | None:
-        """Start a runtime and wait for the plugin; return why it did not connect, or what it did wrong, or ``None``."""
+        """Start a runtime and wait for the plugin.  Return why it failed to connect, what it did wrong, or ``None``."""
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -148,7 +148,7 @@ class PluginHost:
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
     async def _relayed(self, event: RelayedEvent) -> str:
-        """Relay *event*; return what was wrong, or an empty string."""
+        """Relay *event*.  Return what was wrong, or an empty string."""
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
@@ -159,7 +159,8 @@ class PluginHost:
             return f"has answered {event.name} with an error: {error.message}"
         changes = answers[0][1] if answers else PluginChanges()
         self.inventory.refused(changes.updates, creating=creating)
-        # Update the inventory first: the plugin's next request must be checked against the state after this event.
+        # Update the inventory first, because the plugin's next request must be checked against the state after this
+        # event.
         if event.container is not None and event.name == "RemoveContainer":
             self.inventory.remove(event.container)
         elif event.container is not None and event.name == "CreateContainer":
@@ -184,7 +185,7 @@ class PluginHost:
 
 
 class _Launched:
-    """A plugin that was started with its connection as descriptor 3; its output is read so that it never blocks."""
+    """A plugin started with its connection as file descriptor 3.  Its output is read so that it never blocks."""
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]
@@ -205,14 +206,14 @@ class _Launched:
                 continue
 
     def ended(self) -> str:
-        """Return how the process ended, empty if it has not; waits a moment for it."""
+        """Wait a moment for the process, and return how it ended, or an empty string if it has not."""
         until = time.monotonic() + 0.2
         while not self._how and time.monotonic() < until:
             time.sleep(0.01)
         return self._how
 
     def errors(self) -> tuple[str, ...]:
-        """The last lines of its standard error."""
+        """Return the last lines of its standard error."""
         return self._process.errors()
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""The pods and containers of a runtime while a plugin is tested, and the check of updates that the plugin requests."""
+"""The pods and containers of a runtime while a plugin is tested, and the check of updates that it requests."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from fsm.runtimes.live import nri_pb2 as nri
 class Inventory:
     """Pods and containers by id.
 
-    ``shown`` has the ids listed when a plugin is synchronised, ``stopped`` the ids of stopped pods, ``gone`` the names
-    of removed containers by id, ``wrong`` the plugin's first invalid request, if any.
+    ``shown`` holds the ids listed when a plugin is synchronised, and ``stopped`` the ids of stopped pods.  ``gone``
+    maps the ids of removed containers to their names.  ``wrong`` is the plugin's first invalid request, if any.
     """
 
     def __init__(self) -> None:
@@ -23,16 +23,16 @@ class Inventory:
         self.gone: dict[str, str] = {}
         self.wrong = ""
         self.asked: list[nri.ContainerUpdate] = []
-        """The updates that the plugin requested on its own, not in answer to an event."""
+        """The unsolicited updates that the plugin requested."""
 
     def copy(self) -> Inventory:
-        """Return a copy, for :meth:`restore`."""
+        """Return a copy for :meth:`restore`."""
         made = Inventory()
         made.restore(self)
         return made
 
     def restore(self, other: Inventory) -> None:
-        """Take over the contents of *other*."""
+        """Replace the contents with those of *other*."""
         self.pods, self.containers = dict(other.pods), dict(other.containers)
         self.shown, self.stopped = set(other.shown), set(other.stopped)
         self.gone, self.wrong = dict(other.gone), other.wrong
@@ -57,7 +57,7 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the *updates* of containers that do not exist, or are being created; note the first in ``wrong``."""
+        """Return the *updates* of containers that do not exist or are being created.  Store the first in ``wrong``."""
         failed = []
         for each in updates:
             identity = each.container_id
@@ -75,7 +75,7 @@ class Inventory:
 
 
 def pod(number: int) -> nri.PodSandbox:
-    """A pod in the form that runtimes use, a different one for each *number*."""
+    """Return a pod as runtimes describe it, different for each *number*."""
     return nri.PodSandbox(
         id=_id(f"pod {number}"),
         name=f"pod-{number}",
@@ -87,7 +87,7 @@ def pod(number: int) -> nri.PodSandbox:
 
 
 def container(number: int, name: str, pod_id: str) -> nri.Container:
-    """A container called *name* in the form that runtimes use, a different one for each *number*."""
+    """Return a container called *name* as runtimes describe it, different for each *number*."""
     resources = nri.LinuxResources(
         memory=nri.LinuxMemory(limit=nri.OptionalInt64(value=64 << 20)),
         cpu=nri.LinuxCPU(

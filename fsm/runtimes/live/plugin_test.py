@@ -1,8 +1,8 @@
-"""An NRI plugin as the system under test, taken through everything that the contract of plugins allows.
+"""An NRI plugin as the system under test, taken through everything that the plugin contract allows.
 
-The machine plays the runtime: its outputs at a step are relayed to the plugin.  So steps, their order and shrinking are
-those of every test; only the plugin can fail: it is late, answers with an error, leaves, or requests an update of a
-container that does not exist.
+The machine plays the runtime: its outputs at a step are relayed to the plugin.  So the steps, their order and shrinking
+are those of every other test, and only the plugin can fail.  It fails if it is late, answers with an error, leaves, or
+requests an update of a container that does not exist.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""The state in a message, by the state of the contract; in all other states it keeps its value."""
+"""Maps the state of the contract to the state in a message.  In all other states, the message keeps its value."""
 
 
 class PluginSUT:
-    """A plugin under test against *machine*, a system of NRI's events; *where* is a command or a socket's address.
+    """A plugin under test against *machine*, a system of NRI events.  *where* is a command or a socket address.
 
-    Connections are made lazily: the plugin connects again only when an event follows that is relayed to it.
+    Connections are made lazily.  The plugin reconnects only when an event follows that is relayed to it.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class PluginSUT:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
         self._untold: Inventory | None = None
-        """The inventory before the listing that awaits a new connection; ``None`` if no connection is due."""
+        """The inventory before the listing that awaits a new connection, or ``None`` if no connection is due."""
 
     def close(self) -> None:
         self._host.close()
@@ -104,11 +104,11 @@ class PluginSUT:
         return self._model.arrange(event, outcome)
 
     def costly(self, event: str) -> bool:
-        """Check whether the plugin is connected again after *event*."""
+        """Check whether the plugin is reconnected after *event*."""
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
-        """Stop and remove what is left in the order of a runtime; the next test uses new ids."""
+        """Stop and remove what is left in the order that runtimes use.  The next test uses new ids."""
         if self._untold is not None:
             self._host.inventory.restore(self._untold)
         if self._host.connected:

@@ -1,6 +1,6 @@
-"""One pod of a real runtime as a system under test; all calls go through CRI.
+"""One pod of a real runtime as a system under test.  All calls go through CRI.
 
-To make it exit by itself, the test kills its process, whose id is in the verbose status.
+To make the pod exit by itself, the test kills its process, whose id is in the verbose status.
 """
 
 import os
@@ -44,7 +44,7 @@ _INFO: Final = Decoder(object)
 
 
 class RuntimePodSUT(EntitySUT):
-    """A pod on the network of the host."""
+    """A pod that uses the host network."""
 
     states: ClassVar = PodSandboxState
     certain: ClassVar = {
@@ -74,11 +74,11 @@ class RuntimePodSUT(EntitySUT):
 
     @property
     def place(self) -> tuple[PodSandboxConfig, str]:
-        """The configuration and the id of the pod in which containers are created."""
+        """Configuration and id of the pod in which containers are created."""
         return self._pod, self._id
 
     def renew(self) -> str:
-        """Choose a new name for the next pod and return it: the old name may still be taken after a failed run."""
+        """Choose a new name for the next pod and return it.  The old name may still be taken after a failed run."""
         self._pod = self._session.pod()
         return self._pod.metadata.name
 
@@ -132,7 +132,7 @@ class KilledPodSUT(KilledSUT, RuntimePodSUT):
 
 
 def _process(info: Mapping[str, str]) -> int | None:
-    """Return the process id of the pod from the verbose *info* of its status, in the form of containerd and CRI-O."""
+    """Return the process id of the pod from the verbose *info* of its status, as containerd and CRI-O write it."""
     for text in info.values():
         with suppress(ValueError):
             found = decode(text, _INFO)

@@ -1,7 +1,7 @@
-"""A proxy between clients and a runtime: it passes bytes on unchanged, and reports every call when it has ended.
+"""A proxy between clients and a runtime: it forwards bytes unchanged, and reports every call when it has ended.
 
-Each client's connection has one of its own to the runtime.  So whatever the runtime does to a connection happens to the
-client's too, and a client notices the absence of a runtime as it would without the proxy.
+Each client connection has its own connection to the runtime.  Whatever the runtime does to that connection therefore
+happens to the client connection too, and a client notices the absence of a runtime as it would without the proxy.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
     from fsm.runtimes.live.fault_rules import FaultRules
 
 GRACE: Final = 5.0
-"""Seconds in which calls in progress may end when the proxy stops."""
+"""Number of seconds within which calls in progress may end when the proxy stops."""
 
 _TICK: Final = 0.01
-"""Seconds between two checks for calls in progress."""
+"""Number of seconds between two checks for calls in progress."""
 
 _LAST: Final = 1.0
-"""Seconds in which connections that were cut off are closed."""
+"""Number of seconds within which aborted connections are closed."""
 
 _STEPS: Final = 8
-"""Iterations of the event loop in which a connection that was just accepted is refused: it takes four."""
+"""Number of event loop iterations for refusing a connection that was just accepted, which takes four."""
 
 
 class Proxy:
-    """Passes the data received at *listener* to the socket at *path*, and back.
+    """Forwards the data received at *listener* to the socket at *path*, and back.
 
     *ended* is called with each call, and with a call without a method for each connection that found no runtime or lost
-    it; it must not wait.  *say* is called with messages for a person, once for each change.
+    it.  It must not block.  *say* is called with messages for the user, once for each change.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Proxy:
         self._over = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Pass data on until *stop* is set; then accept nothing more, and give calls in progress *grace* seconds."""
+        """Forward data until *stop* is set.  Then accept nothing more, and give calls in progress *grace* seconds."""
         acceptor = Acceptor(self._listener, self._accepted, self._say)
         try:
             await stop.wait()
@@ -82,7 +82,7 @@ class Proxy:
         for _ in range(round(_LAST / _TICK)):
             for relay in tuple(self._relays):
                 relay.abort()
-            await asyncio.sleep(_TICK)  # each of them ends in the event loop
+            await asyncio.sleep(_TICK)  # the event loop ends each of them
             if not self._relays and not self._connecting:
                 break
         for _ in range(_STEPS):

@@ -1,4 +1,4 @@
-"""One client's connection to a runtime, passed on byte by byte, and the calls read along the way."""
+"""One client connection to a runtime, relayed byte by byte, and the calls read along the way."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from fsm.runtimes.live.http2 import PREFACE, Frame, FrameSplitter, UnreadableErr
 from fsm.runtimes.live.passing_calls import PassingCalls
 
 _BUFFERED: Final = 4 << 20
-"""Bytes waiting for one side at which the other side is no longer read."""
+"""Number of bytes waiting for one side at which the other side is no longer read."""
 
 
 class Interference(Protocol):
-    """Changes the calls on a connection: it receives each frame, and passes it on, or something else."""
+    """Changes the calls on a connection.  It receives each frame, and forwards it or a replacement."""
 
     def from_client(self, part: Frame, now: int) -> None: ...
 
     def from_server(self, part: Frame, now: int) -> None: ...
 
     def busy(self) -> bool:
-        """Check whether it still holds frames to pass on."""
+        """Check whether it still holds frames to forward."""
         ...
 
 
@@ -63,7 +63,7 @@ class _Side(asyncio.Protocol):
             self.transport.write(data)
 
     def close(self) -> None:
-        """Close once all written data are sent."""
+        """Close once all written data is sent."""
         if self.transport is not None:
             self.transport.close()
 
@@ -83,10 +83,10 @@ class _Side(asyncio.Protocol):
 
 
 class Relay:
-    """A client's connection, and its own connection to the runtime.
+    """A client connection, and its own connection to the runtime.
 
-    *unreadable* is called if the data cannot be read: they still pass, except that the connection ends if calls were to
-    be changed.  *gone* is called at the end.
+    *unreadable* is called if the data cannot be decoded.  The data is still forwarded, except that the connection ends
+    if calls were to be changed.  *gone* is called at the end.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Relay:
         self._leaving, self._left = False, False
 
     async def connect(self, path: str) -> None:
-        """Connect to the runtime; raises ``OSError`` if it cannot be reached."""
+        """Connect to the runtime.  Raise ``OSError`` if it cannot be reached."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
         if self._over:
             self.server.close()
@@ -155,7 +155,7 @@ class Relay:
             self.abort()
 
     def leave(self) -> None:
-        """Ask the client to begin no more calls, and close once the calls in progress have ended."""
+        """Ask the client to start no more calls, and close once the calls in progress have ended."""
         self._leaving = True
         if not self._left and self._reads and self._answering.between:
             self._left = True

@@ -1,4 +1,4 @@
-"""The label of a test run on the pods that it makes, which tells leftovers from what is in use.
+"""The label that a test run sets on its pods, which distinguishes leftovers from what is in use.
 
 The label names the process, its start time, and the boot and PID namespace in which its process id is valid.
 """
@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 KEY: Final = "io.container-fsm.run"
-"""The key of the label on everything that a test makes in a runtime; its value is :class:`RunLabel` as text."""
+"""Key of the label on everything that a test makes in a runtime.  Its value is a :class:`RunLabel` as text."""
 
 NAMESPACE: Final = "container-fsm"
-"""The Kubernetes namespace of all pods of tests."""
+"""Kubernetes namespace of all test pods."""
 
 _STARTED: Final = 19
-"""The index of the start time in ``/proc/PID/stat``, counted from behind the name of the command."""
+"""Index of the start time in ``/proc/PID/stat``, counted from the field after the command name."""
 
 
 class RunLabel(NamedTuple):
-    """One run of a test: its process, ``started`` in ticks since ``boot``, in the PID ``namespace``."""
+    """One test run: its process, which ``started`` this many ticks after ``boot``, in the PID ``namespace``."""
 
     boot: str
     namespace: str
@@ -35,12 +35,12 @@ class RunLabel(NamedTuple):
 
 
 def own() -> RunLabel:
-    """The label of this process."""
+    """Return the label of this process."""
     return RunLabel(_boot(), _namespace(), os.getpid(), _started(os.getpid()) or 0)
 
 
 def read(text: str) -> RunLabel | None:
-    """Return the label in *text*; ``None`` if it is none.
+    """Return the label in *text*, or ``None`` if it is not a label.
 
     >>> read("b.n.7.9"), read("else")
     (RunLabel(boot='b', namespace='n', process=7, started=9), None)
@@ -52,7 +52,7 @@ def read(text: str) -> RunLabel | None:
 
 
 def ended(label: RunLabel) -> bool:
-    """Check whether the run has certainly ended: it was before this boot, or its process no longer exists.
+    """Check whether the run has certainly ended: it began before this boot, or its process no longer exists.
 
     Nothing is known about a process in another PID namespace.
     """

@@ -1,9 +1,9 @@
-"""The connection, shared folder and pods that one test needs of a runtime, and their removal.
+"""The connection, shared directory and pods that one test needs of a runtime, and their removal.
 
-Everything made carries the label of the run (:mod:`fsm.runtimes.live.run_label`).  A session first removes what killed
-runs have left behind; at its end it removes everything it made itself, including entities whose id was lost with a
-reply.  It then looks again for leftovers of killed runs: a runtime finishes a creation that nobody waits for, and shows
-it only then.
+Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.run_label`).  A session first
+removes what killed runs have left behind.  At its end, it removes everything it made itself, including entities whose
+id was lost with a reply.  It then looks again for leftovers of killed runs, because a runtime finishes a creation even
+if nobody waits for it, and shows the result only then.
 """
 
 import atexit
@@ -42,29 +42,29 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 
 HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
-"""The network of the host, so that no network must be set up; separate process namespaces, like the kubelet."""
+"""Host network, so that no network must be set up, and separate PID namespaces, as the kubelet requests."""
 
 LOOK: Final = 0.002
-"""Seconds between two checks of a condition."""
+"""Number of seconds between two checks of a condition."""
 
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""Prefix of the names of images that runs have imported; their label follows."""
+"""Prefix of the names of images that runs have imported.  The run's label follows."""
 
 _LISTED: Final = 20.0
-"""Seconds in which CRI lists an imported image."""
+"""Number of seconds within which CRI lists an imported image."""
 
 _ROUNDS: Final = 5
-"""The number of attempts to remove leftovers."""
+"""Maximum number of attempts to remove leftovers."""
 
 _SETTLING: Final = 0.2
-"""Seconds between two attempts at removal."""
+"""Number of seconds between two attempts at removal."""
 
 _NUMBERS: Final = count()
-"""Numbers in the names of what this process makes: a runtime accepts a name only once."""
+"""Numbers used in names that this process makes, because a runtime accepts a name only once."""
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Poll *done* until it is true, for at most *seconds*; return whether it became true."""
+    """Poll *done* until it is true, for at most *seconds*.  Return whether it became true."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -75,7 +75,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away during the context; with *blocked*, nobody can create it again until the end."""
+    """Move *folder* away during the context.  If *blocked*, nobody can create it again until the end."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -88,10 +88,10 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 
 
 class RuntimeSession:
-    """A connection to the runtime at *address*, each call of which may take *timeout* seconds.
+    """A connection to the runtime at *address*, where each call may take *timeout* seconds.
 
-    Containers use *image*, by default an image of busybox, imported if there is none.  Raises :class:`InputError` if
-    there is no runtime, or no image.
+    Containers use *image*.  By default, this is a busybox image, which is imported if the runtime has none.  Raise
+    :class:`InputError` if there is no runtime or no image.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class RuntimeSession:
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
         self.client = CriClient(self._keeper.address, timeout=self.timeout, seen=self._tested)
-        # containerd 1.x sends each event to one client only.
+        # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
         atexit.register(self.close)  # in case nobody closes it
@@ -131,12 +131,12 @@ class RuntimeSession:
         self._called(answer)
 
     def record(self, seen: Callable[[CallAnswer], object] | None) -> None:
-        """Call *seen* with each answer from now on, instead of the previous callback."""
+        """From now on, call *seen* with each answer, instead of the previous callback."""
         self._seen = seen
 
     @property
     def folder(self) -> Path:
-        """A folder that lives as long as the session."""
+        """A directory that lives as long as the session."""
         return Path(self._scratch.name)
 
     @property
@@ -144,11 +144,11 @@ class RuntimeSession:
         return {run_label.KEY: self._label}
 
     def name(self) -> str:
-        """Return a name that nothing in the runtime has."""
+        """Return a name that is not used in the runtime."""
         return f"fsm-{run_label.own().process}-{next(_NUMBERS)}"
 
     def pod(self) -> PodSandboxConfig:
-        """The configuration of a new pod, on the network of the host."""
+        """Return the configuration of a new pod that uses the host network."""
         name = self.name()
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
@@ -164,7 +164,7 @@ class RuntimeSession:
         return self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
 
     def ready(self) -> tuple[PodSandboxConfig, str]:
-        """Run a pod and return its configuration and id; raises :class:`InputError` if the runtime runs no pods."""
+        """Run a pod and return its configuration and id.  Raise :class:`InputError` if the runtime can't run pods."""
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
@@ -175,14 +175,14 @@ class RuntimeSession:
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
-        """Return *answer*; raises :class:`BrokenError` if the runtime was unavailable or did not answer in time."""
+        """Return *answer*.  Raise :class:`BrokenError` if the runtime was unavailable or timed out."""
         seconds = (answer.end - answer.start) / 1e9
         if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
             raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
         return answer
 
     def close(self) -> None:
-        """Remove everything that was made, and close the connections; may be called again."""
+        """Remove everything that was made, and close the connections.  May be called again."""
         self.events.close()
         self.client.close()
         self._keeper.close()
@@ -200,7 +200,7 @@ class RuntimeSession:
         name = f"{_IMAGES}{self._label}"
         try:
             import_images(Path(path(self.address)), archive(names=(name,)))
-            wait(lambda: name in _images(client), _LISTED)  # until CRI knows the image, it would try to pull it
+            wait(lambda: name in _images(client), _LISTED)  # before CRI knows the image, it would try to pull it
         except InputError as error:
             what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error

@@ -1,4 +1,4 @@
-"""Real runtimes as systems under test: the SUT for each shipped model whose calls a CRI client can make."""
+"""Real runtimes as systems under test: a SUT for each shipped model whose calls a CRI client can make."""
 
 import shlex
 import subprocess
@@ -28,19 +28,19 @@ from fsm.runtimes.live.told_judge import ToldNodeSUT
 from fsm.sut import SUT, BrokenError
 
 _RESTARTING: Final = 60.0
-"""Seconds in which a restarted runtime must answer again."""
+"""Number of seconds within which a restarted runtime must answer again."""
 
 _REPETITIONS: Final = 3
-"""The number of repetitions of a failed test."""
+"""Number of repetitions of a failed test."""
 
 _CONTRACT: Final = ("plugin-pod", "plugin-container")
-"""The machines that make up the contract of plugins."""
+"""The machines that make up the plugin contract."""
 
 _OF_CALLS: Final = ("pod-sandbox", "container-status")
 """The machines of :data:`NODE` whose events are calls."""
 
 _CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALLS}
-"""The calls that tests make, by the kind of entity."""
+"""Maps the kind of entity to the calls that tests make."""
 
 
 def factory(
@@ -53,8 +53,8 @@ def factory(
 ) -> Callable[[], SUT]:
     """Return a function that makes a SUT for *machine* of the runtime at *address*.
 
-    Raises :class:`InputError` if no CRI client can make the calls of *machine*.  *seen* is called with the answer to
-    each call.
+    *seen* is called with the answer to each call.  Raise :class:`InputError` if CRI clients cannot make the calls of
+    *machine*.
     """
     if options.nri and machine.name == NODE:
         return partial(_node, address, options, timeout, seen)
@@ -119,9 +119,10 @@ def confirmed(
 ) -> tuple[Failure, ...]:
     """Return *failures*, each with the number of repetitions in which it occurred again.
 
-    Failures without a trace are returned unchanged.  *make(seen)* makes a SUT that calls *seen*, unless that is
-    ``None``, with the answer to each call; *machine* has its profile applied.  The calls of the first repetition are
-    written to *record*, if given, and the events relayed to a plugin to a file beside it whose name ends in ``.nri``.
+    Failures without a trace are returned unchanged.  *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
+    with the answer to each call.  *machine* has its profile applied.  If *record* is given, the calls of the first
+    repetition are written there.  The events relayed to a plugin are written to a file beside it whose name ends in
+    ``.nri``.
     """
     counts = [(each, 0) for each in failures if each.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
@@ -159,6 +160,6 @@ def _restarted(session: RuntimeSession, command: str) -> None:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
         raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
     session.events.interrupted()
-    # A restarting runtime answers Version before it has loaded its pods.
+    # Don't wait for Version: a restarting runtime answers it before it has loaded its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):
         raise BrokenError(f"the runtime does not answer {_RESTARTING:g} s after {command}")

@@ -1,11 +1,11 @@
-"""The shims of containerd on this machine: containerd leaves some running when a start fails or it is killed."""
+"""containerd shims on this machine. containerd leaves some running when a start fails or when it is killed."""
 
 from contextlib import suppress
 from pathlib import Path
 
 
 def shims() -> dict[int, str]:
-    """Return the id that each running shim was started for, by process id; empty without ``/proc``."""
+    """Map the process id of each running shim to the id it was started for.  Empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -16,6 +16,6 @@ def shims() -> dict[int, str]:
 
 
 def left(before: dict[int, str]) -> str:
-    """Return the command that ends the shims started since *before*; empty if there are none."""
+    """Return the command that kills the shims started since *before*, or an empty string if there are none."""
     new = sorted(set(shims()) - set(before))
     return f"kill {' '.join(map(str, new))}" if new else ""

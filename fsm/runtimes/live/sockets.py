@@ -1,4 +1,4 @@
-"""Addresses of Unix sockets as runtimes and the kubelet write them: whether one can be used, and its form for gRPC."""
+"""Unix socket addresses as runtimes and the kubelet write them: whether they work, and how gRPC writes them."""
 
 import os
 import resource
@@ -15,10 +15,10 @@ from fsm.errors import InputError, reason, refused
 CODE: Final = "FSM603"
 
 _LONGEST: Final = 107
-"""The most bytes of a socket's path on Linux."""
+"""Maximum length in bytes of a socket path on Linux."""
 
 _PATIENCE: Final = 5.0
-"""Seconds in which a socket must accept a connection; after that its queue counts as permanently full."""
+"""Number of seconds within which a socket must accept a connection.  After that, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -27,7 +27,7 @@ SERVER_OPTIONS: Final = (
     ("grpc.max_receive_message_length", 64 << 20),
     ("grpc.server_handshake_timeout_ms", 2_000),
     ("grpc.max_connection_idle_ms", 60_000),
-    # Without a limit, idle connections would take every descriptor, even those that calls need for files.
+    # Without a limit, idle connections would use up all file descriptors, even those that calls need for files.
     ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
 )
 CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
@@ -41,16 +41,16 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """Options of a channel to a Unix socket.
 
-Proxies of the environment are for networks.  Without an authority, gRPC sends the path of the socket, which servers
-in Go refuse.  Each channel has a connection of its own, and retries soon after the runtime has restarted.  The least
-time between two attempts keeps its default: it is also the time limit for a runtime to answer a connection, and a
-starting runtime needs more.
+Proxies from the environment are for networks.  Without an authority, gRPC sends the path of the socket, which Go
+servers refuse.  Each channel has its own connection, and retries soon after the runtime has restarted.  The minimum
+time between two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and
+a starting runtime needs more.
 """
 
 
 @contextmanager
 def peers_may_leave() -> Iterator[None]:
-    """Ignore SIGPIPE in the context: writing to a closed connection then raises an error instead of ending fsm."""
+    """Ignore SIGPIPE in the context, so that writing to a closed connection raises an error instead of killing fsm."""
     before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
     try:
         yield
@@ -61,7 +61,7 @@ def peers_may_leave() -> Iterator[None]:
 def path(address: str) -> str:
     """Return the path in *address*: ``unix:///path``, ``unix:path``, or an absolute path.
 
-    Raises :class:`InputError` for any other form of address.
+    Raise :class:`InputError` for any other form of address.
 
     >>> path("unix:///run/containerd/containerd.sock"), path("unix:fsm.sock"), path("/run/crio/crio.sock")
     ('/run/containerd/containerd.sock', 'fsm.sock', '/run/crio/crio.sock')
@@ -87,7 +87,7 @@ def path(address: str) -> str:
 
 
 def target(address: str) -> str:
-    """Return *address* in the form that gRPC expects.
+    """Return *address* as gRPC expects it.
 
     >>> target("/run/a socket")
     'unix:/run/a%20socket'
@@ -96,9 +96,9 @@ def target(address: str) -> str:
 
 
 def reached(address: str) -> str:
-    """Return the path of the socket at *address*, on which something listens.
+    """Return the path of the socket at *address*, after checking that something listens on it.
 
-    Raises :class:`InputError` if there is no socket, if it may not be used, or if nothing listens on it.
+    Raise :class:`InputError` if there is no socket, if it may not be used, or if nothing listens on it.
     """
     found = path(address)
     try:
@@ -126,7 +126,7 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 
 
 def unreachable(address: str, error: OSError) -> InputError:
-    """The error that *address* cannot be connected to, from the *error* of the attempt."""
+    """Return the error that *address* cannot be connected to, given the *error* of the attempt."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
     what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)

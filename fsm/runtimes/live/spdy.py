@@ -1,8 +1,7 @@
-"""SPDY/3.1 as far as Kubernetes uses it for streams: frames from and to bytes, without I/O.
+"""The parts of SPDY/3.1 that Kubernetes uses for streams: conversion between frames and bytes, without I/O.
 
-A control frame has a type, flags and a length before its body; a data frame has the number of its stream instead of a
-type.  Headers are compressed, with one state for each direction.  There is no flow control, as in Kubernetes' own
-library.
+A control frame has a type, flags and a length before its body.  A data frame has its stream number instead of a type.
+Headers are compressed, with one state for each direction.  There is no flow control, as in Kubernetes' own library.
 """
 
 import zlib
@@ -19,12 +18,12 @@ PING: Final = 6
 GOAWAY: Final = 7
 
 FIN: Final = 1
-"""The flag of the last frame of a stream in one direction."""
+"""Flag of the last frame of a stream in one direction."""
 CONTROL: Final = 1 << 31
 LARGEST: Final = 1 << 20
-"""Bytes of the longest frame, and of the longest headers, that are accepted."""
+"""Maximum size in bytes of an accepted frame, and of its headers."""
 PART: Final = 1 << 15
-"""Bytes of the longest frame that is sent."""
+"""Maximum size in bytes of a frame that is sent."""
 
 _HEAD: Final = Struct(">II")
 _NUMBER: Final = Struct(">I")
@@ -39,7 +38,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""Words of the dictionary that compresses headers; there, each follows its length."""
+"""Words of the header compression dictionary.  In the dictionary, each follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -55,12 +54,12 @@ DICTIONARY: Final = (
 
 
 class SpdyError(Exception):
-    """The data received are no SPDY, or exceed a limit."""
+    """The data received is not SPDY, or exceeds a limit."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A stream was opened, or its opening answered, with ``headers``; ``over`` if nothing more comes on it."""
+    """A stream was opened, or its opening was answered, with ``headers``.  If ``over``, no data follows on it."""
 
     stream: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -69,7 +68,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamData:
-    """Data of a stream; ``over`` if nothing more comes on it."""
+    """Data of a stream.  If ``over``, no data follows on it."""
 
     stream: int
     data: bytes
@@ -78,14 +77,14 @@ class StreamData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinged:
-    """A ping, to be returned by the side that did not send it first."""
+    """A ping, which the side that did not send it first must return."""
 
     number: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Left:
-    """The other side goes away."""
+    """The other side is going away."""
 
 
 SpdyEvent: TypeAlias = Opened | StreamData | Pinged | Left
@@ -110,7 +109,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Yield the events that *data* complete; raises :class:`SpdyError`."""
+        """Yield the events that *data* completes.  Raise :class:`SpdyError` for invalid data."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -131,7 +130,7 @@ class Spdy:
                 yield from self._control(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Return the frame that opens a stream; clients use odd numbers."""
+        """Return the frame that opens a stream.  Clients use odd numbers."""
         return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
 
     def reply(self, stream: int) -> bytes:
@@ -139,7 +138,7 @@ class Spdy:
         return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
 
     def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
-        """Return the frames of *data*; if *over*, they end the stream."""
+        """Return the frames of *data*.  If *over*, they end the stream."""
         parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
         last = len(parts) - 1
         return b"".join(
@@ -151,7 +150,7 @@ class Spdy:
         return self._frame(PING, _NUMBER.pack(number))
 
     def leave(self, last: int = 0) -> bytes:
-        """Return the frame of GOAWAY; *last* is the last stream that was accepted."""
+        """Return the GOAWAY frame.  *last* is the last stream that was accepted."""
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
     def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:

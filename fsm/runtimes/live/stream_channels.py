@@ -9,15 +9,15 @@ from fsm.runtimes.live.stream_links import BUFFER, Link
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""The channels, indexed by their number in WebSocket messages; the next number is for terminal sizes."""
+"""The channels, indexed by their number in WebSocket messages.  The next number is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""Connects to a port, sends it the reader's data, and passes on the data received; raises :class:`OSError`."""
+"""Connects to a port, sends it the reader's data, and passes on its answers.  Raises :class:`OSError`."""
 CLOSES: Final = 255
-"""The channel number of a message that closes the channel whose number follows."""
+"""Channel number of a message that closes the channel whose number follows."""
 
 
 class Channels(Protocol):
-    """The channels of a command; ``given`` is its standard input, ``ready`` is set when the client has opened all."""
+    """Channels of a command.  ``given`` is its standard input.  ``ready`` is set when the client has opened all."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
@@ -29,11 +29,11 @@ class Channels(Protocol):
         """Send what a command has written."""
 
     def finish(self, result: bytes) -> None:
-        """Send *result*, how the command ended, and close all channels."""
+        """Send *result*, which says how the command ended, and close all channels."""
 
 
 class MessageChannels:
-    """Channels over WebSocket: the first byte of a message is the number of its channel."""
+    """Channels over WebSocket.  The first byte of a message is its channel number."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -57,7 +57,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """Channels over SPDY: each is a stream that the client opens; it must open all that are *wanted*."""
+    """Channels over SPDY.  Each is a stream that the client opens.  It must open all *wanted* channels."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -87,7 +87,7 @@ class SpdyChannels:
 
 
 class ForwardedPorts:
-    """Connections to ports of a pod over SPDY: each has a stream for data and one for errors."""
+    """Connections to ports of a pod over SPDY.  Each has a stream for data and one for errors."""
 
     def __init__(self, link: Link, connect: Connect) -> None:
         self._link, self._spdy, self._connect = link, Spdy(), connect
@@ -161,7 +161,7 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
-    """Send *given* to *port* of this machine, and pass the data received to *send*, until the port's side ends."""
+    """Send *given* to *port* of this machine, and the data received to *send*, until the port closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def passed() -> None:

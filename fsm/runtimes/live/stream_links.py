@@ -1,4 +1,4 @@
-"""The carriers of streams: an HTTP connection upgraded to SPDY or WebSocket."""
+"""What carries streams: an HTTP connection upgraded to SPDY or WebSocket."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -13,26 +13,26 @@ from wsproto.utilities import ProtocolError
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""The most bytes that may wait for a client: one that does not read is cut off."""
+"""Maximum number of bytes that may wait for a client.  A client that does not read is disconnected."""
 LINGER: Final = 2.0
-"""Seconds in which a client may read the last data."""
+"""Number of seconds within which a client may read the last data."""
 
 
 class Link(Protocol):
     """Carries bytes or messages in both directions."""
 
     def received(self) -> AsyncIterator[bytes]:
-        """Yield the data received, up to the end."""
+        """Yield the data received until the end."""
 
     def send(self, data: bytes) -> None:
-        """Send *data*; does nothing on a closed link."""
+        """Send *data*, or do nothing if the link is closed."""
 
     async def close(self) -> None:
         """Send all pending data, and close the link."""
 
 
 class SocketLink:
-    """Bytes on a socket; *held* are bytes already read from it."""
+    """Bytes on a socket.  *held* are bytes already read from it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
         self.reader, self.writer = reader, writer
@@ -65,10 +65,10 @@ class SocketLink:
 
 
 class WebSocketLink:
-    """Messages of a WebSocket on the socket of *link*, requested with *headers*, in one of the *protocols*.
+    """WebSocket messages on the socket of *link*, requested with *headers*, in one of the *protocols*.
 
-    ``protocol`` is the first of them that the client knows, empty if it knows none.  Raises
-    :class:`wsproto.utilities.ProtocolError`.
+    ``protocol`` is the first of them that the client knows, or empty if it knows none.  Raise
+    :class:`wsproto.utilities.ProtocolError` for an invalid request.
     """
 
     def __init__(self, link: SocketLink, headers: Headers, path: str, protocols: Sequence[str]) -> None:

@@ -1,6 +1,6 @@
-"""The server of the streams of Exec, Attach and PortForward: HTTP on loopback, upgraded to SPDY or WebSocket.
+"""Server of the Exec, Attach and PortForward streams: HTTP on loopback, upgraded to SPDY or WebSocket.
 
-Each stream has a URL that nobody can guess, and that is valid for one use.
+Each stream has an unguessable URL that can be used once.
 """
 
 import asyncio
@@ -36,22 +36,22 @@ from fsm.runtimes.reference.tasks import Tasks
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""The protocols of commands, newest first; in both, a result is JSON."""
+"""Protocols of commands, newest first.  In both, the result is JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"
-"""The protocol of ports over WebSocket: messages carry the bytes of SPDY."""
+"""Protocol of ports over WebSocket, whose messages carry SPDY bytes."""
 PATIENCE: Final = 30.0
-"""Seconds in which a client must send its request, and open its channels."""
+"""Number of seconds within which a client must send its request, and open its channels."""
 VALID: Final = 60.0
-"""Seconds for which a URL is valid."""
+"""Number of seconds for which a URL is valid."""
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command, or attaches to one, with its standard streams; returns its exit code."""
+"""Runs a command, or attaches to one, with its standard streams.  Returns its exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedCommand:
-    """The streams of a command: *run*, with the standard streams that were asked for."""
+    """The streams of a command: *run*, and the standard streams that were requested."""
 
     run: CommandRun
     input: bool = False
@@ -67,13 +67,13 @@ class OfferedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedPorts:
-    """A stream of ports; *connect* connects to each."""
+    """A port-forward stream.  *connect* connects to each port."""
 
     connect: Connect
 
 
 class StreamServer:
-    """Serves the offered streams; starts at the first offer."""
+    """Serves the offered streams.  The server starts at the first offer."""
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
@@ -119,7 +119,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve the requested stream, or refuse it; return its carrier, which must be closed."""
+        """Serve the requested stream, or refuse it.  Return its link, which must be closed."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -194,12 +194,12 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
 
 
 async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run the *offered* command; return its result in Kubernetes' format."""
+    """Run the *offered* command.  Return its result in Kubernetes' format."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()
     if offered.terminal:
-        # A terminal has one output, and its own line ends.
+        # A terminal merges both outputs, and uses its own line endings.
         typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
             given = asyncio.StreamReader()
@@ -221,7 +221,7 @@ def _status(message: str, reason: str, **more: object) -> bytes:
 
 
 async def _typed(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    """Pass on typed data and echo them, like a terminal; Ctrl-C and Ctrl-D also end the input."""
+    """Pass on typed data and echo it, like a terminal.  Ctrl-C and Ctrl-D also end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
         given.feed_data(data.replace(b"\r", b"\n"))

@@ -1,6 +1,6 @@
-"""A pod, its container and a plugin; the machine that judges the test is not the machine that plans it.
+"""A pod, its container and a plugin, where one machine plans the test and another machine judges it.
 
-The judge checks the events relayed to the plugin like ``fsm judge``: the recording of one test, after each step.
+After each step, the judge checks the recording of the events relayed to the plugin, as ``fsm judge`` does.
 """
 
 from collections import Counter
@@ -14,7 +14,7 @@ from fsm.runtimes.live.runtime_session import RuntimeSession
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A pod and its container; *model*, under *profile*, judges the events relayed to the plugin."""
+    """A pod and its container.  *model*, under *profile*, judges the events relayed to the plugin."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The plugin of a test: it joins, leaves and refuses on demand, and keeps events of the test's own pods.
+"""A test's plugin: it joins, leaves and refuses on demand, and keeps events of the test's own pods.
 
-It runs on a thread of its own; the test calls it from another.
+It runs on a thread of its own, and the test calls it from another.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
 from fsm.sut import BrokenError
 
 _JOINING: Final = 10.0
-"""Seconds in which the plugin must be synchronised or have left."""
+"""Number of seconds within which the plugin must be synchronised or have left."""
 
 _ADDED: Final = 0.02
-"""Seconds after its synchronisation until the runtime also relays events to the plugin."""
+"""Number of seconds after its synchronisation until the runtime also relays events to the plugin."""
 
 _T = TypeVar("_T")
 
@@ -34,9 +34,9 @@ _T = TypeVar("_T")
 class ToldPlugin:
     """A plugin at the socket *address* that ignores every pod whose name *mine* rejects.
 
-    ``recording`` has the recorded lines of all tests; ``told`` the names of the events received in this test, each with
-    the event that the test was ``doing`` then; ``refused`` the names of requests to answer with an error.  Raises
-    :class:`InputError` if nobody listens at *address*.
+    ``recording`` holds the recorded lines of all tests.  ``told`` holds the names of the events received in this test,
+    each with the event that the test was ``doing`` then.  ``refused`` holds the names of requests to answer with an
+    error.  Raise :class:`InputError` if nothing listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -49,9 +49,9 @@ class ToldPlugin:
         self.refused: set[str] = set()
         self.doing = ""
         self.lost = ""
-        """The reason for which the runtime closed the connection; empty if it did not."""
+        """Why the runtime closed the connection, or empty if it did not."""
         self.running: set[str] = set()
-        """The containers reported as running and not yet as stopped."""
+        """Containers that were reported as running and not yet as stopped."""
         self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
@@ -61,7 +61,7 @@ class ToldPlugin:
         self._thread.start()
 
     def _run(self) -> None:
-        # Writing to a runtime that has gone must be an error; SIGPIPE would end the process.
+        # Writing to a runtime that has gone must be an error instead of killing the process with SIGPIPE.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
         self._loop.run_forever()
 
@@ -89,9 +89,9 @@ class ToldPlugin:
         self.lost = ""
 
     def join(self) -> None:
-        """Connect, first leaving if connected, and return when the runtime relays events to the plugin.
+        """Connect, after leaving if connected, and return when the runtime relays events to the plugin.
 
-        Raises :class:`BrokenError` if the runtime does not accept the plugin.
+        Raise :class:`BrokenError` if the runtime does not accept the plugin.
         """
         self.leave()
         self._synchronized.clear()
@@ -105,7 +105,7 @@ class ToldPlugin:
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
                 raise BrokenError(f"a plugin cannot join: {why or f'it was not synchronised within {_JOINING:g} s'}")
-        self._within(self._plugin.update_containers(()))  # answered by the part of the runtime that synchronised it
+        self._within(self._plugin.update_containers(()))  # the part that synchronised the plugin answers
         time.sleep(_ADDED)
 
     def leave(self) -> None:
@@ -122,7 +122,7 @@ class ToldPlugin:
             connection.cancel()
 
     def close(self) -> None:
-        """Leave and stop the thread; may be called again."""
+        """Leave and stop the thread.  May be called again."""
         if self._thread.is_alive():
             self.leave()
             self._within(self._ended())
@@ -146,7 +146,7 @@ class ToldPlugin:
         except (NriError, TimeoutError):
             return None
 
-    # The requests of the runtime, on the plugin's thread.
+    # Requests of the runtime, handled on the plugin's thread.
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
         return await self._recorder.configure(request)
@@ -175,7 +175,7 @@ class ToldPlugin:
         return None
 
     async def shut_down(self) -> None:
-        """Do nothing: the connection ends too."""
+        """Do nothing, because the connection ends too."""
 
     def _is_mine(self, pod: nri.PodSandbox) -> bool:
         return pod.namespace == NAMESPACE and self._mine(pod.name)

@@ -1,7 +1,7 @@
-"""Both sides of ttrpc over a stream of bytes: :class:`Server` answers calls, :class:`Client` makes them.
+"""Both sides of ttrpc over a byte stream: :class:`Server` answers calls, :class:`Client` makes them.
 
-Both receive a function that sends bytes; the caller passes incoming bytes to ``received``.  Neither trusts its peer:
-memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
+Both get a function that sends bytes, and the caller passes incoming bytes to ``received``.  Neither trusts its peer.
+Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
 answered with an error.
 """
 
@@ -26,11 +26,11 @@ UNIMPLEMENTED: Final = 12
 UNAVAILABLE: Final = 14
 
 CALLS: Final = 256
-"""The most calls that a server has in progress; further ones are refused."""
+"""Maximum number of calls that a server has in progress.  Further calls are refused."""
 HELD: Final = 4 * LONGEST
-"""The most bytes of all requests in progress."""
+"""Maximum total size in bytes of the requests in progress."""
 TEXT: Final = 1_000
-"""The most characters of a peer's text in an error."""
+"""Maximum number of characters of a peer's text in an error."""
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
@@ -40,7 +40,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call failed with *code*, an error code of gRPC; a missed deadline is one too."""
+    """A call failed with *code*, a gRPC error code.  A missed deadline is such a failure too."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class RpcError(Exception):
 
 
 class ProtocolError(Exception):
-    """The peer has violated the ttrpc protocol."""
+    """The peer violated the ttrpc protocol."""
 
 
 class ClosedError(Exception):
@@ -70,9 +70,10 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 
 
 class Server:
-    """Answers calls with the handlers in *services*, by the name of the service and the method.
+    """Answers calls with the handlers in *services*, by service name and method name.
 
-    Calls begin in the order of their arrival, and may end in any order; ``held`` counts the bytes of those in progress.
+    Calls begin in the order of their arrival, and may end in any order.  ``held`` counts the bytes of those in
+    progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -83,7 +84,7 @@ class Server:
         self.held = 0
 
     async def received(self, data: bytes) -> None:
-        """Take the next bytes; raises :class:`ProtocolError` if they are no requests."""
+        """Process the next bytes.  Raise :class:`ProtocolError` if they are not requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
                 raise ProtocolError(f"a message of kind {message.kind}, where requests are expected")
@@ -143,7 +144,7 @@ class Server:
             return  # the caller has gone
 
     async def finish(self, seconds: float) -> None:
-        """Wait for the answers to the calls in progress, for *seconds* at most."""
+        """Wait at most *seconds* for the answers to the calls in progress."""
         if self._calls:
             await asyncio.wait(self._calls, timeout=seconds)
 
@@ -156,7 +157,7 @@ class Server:
 
 
 class Client:
-    """Makes calls; each has a deadline, and several may be in progress."""
+    """Makes calls.  Each has a deadline, and several may be in progress."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -166,7 +167,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Take the next bytes; raises :class:`ProtocolError` if they are no responses.  Late answers are dropped."""
+        """Process the next bytes, dropping late answers.  Raise :class:`ProtocolError` if they are not responses."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, where responses are expected")
@@ -182,8 +183,8 @@ class Client:
     async def call(self, service: str, method: str, request: Message, answer: type[Answer], timeout: float) -> Answer:  # noqa: ASYNC109  (it is also sent)
         """Return the answer to *request*.
 
-        Raises :class:`RpcError`, also after *timeout* seconds, or :class:`ClosedError`.  A request that is too long is
-        not sent: the error has the code :data:`RESOURCE_EXHAUSTED`.
+        Raise :class:`RpcError` if the call fails or takes more than *timeout* seconds, or :class:`ClosedError` if the
+        connection ends.  A request that is too long is not sent, and the error has the code :data:`RESOURCE_EXHAUSTED`.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(timeout * 1e9))

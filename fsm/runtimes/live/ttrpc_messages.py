@@ -1,4 +1,4 @@
-"""Messages of ttrpc: a header of ten bytes (length, stream, kind, flags; big-endian), and *length* bytes of data."""
+"""ttrpc messages: a ten-byte header (length, stream, kind, flags; big-endian), and *length* bytes of data."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from enum import IntEnum
 from typing import Final, NamedTuple
 
 LONGEST: Final = 4 << 20
-"""The most bytes of data in a message."""
+"""Maximum number of bytes of data in a message."""
 
 _HEADER: Final = struct.Struct(">IIBB")
 
 
 class MessageKind(IntEnum):
-    """The kind of a message; NRI does not use streams of data."""
+    """The kind of a message.  NRI does not use data streams."""
 
     REQUEST = 1
     RESPONSE = 2
@@ -22,7 +22,7 @@ class MessageKind(IntEnum):
 
 
 class Message(NamedTuple):
-    """A message; ``data`` is ``None`` if its ``length`` was over the limit, and the data were dropped."""
+    """A message.  ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
 
     stream: int
     kind: int
@@ -31,7 +31,7 @@ class Message(NamedTuple):
 
 
 def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
-    """Return the bytes of a message; the caller has checked the length of *data*.
+    """Return the bytes of a message.  The caller has checked the length of *data*.
 
     >>> encoded(1, MessageKind.REQUEST, b"hi").hex(" ")
     '00 00 00 02 00 00 00 01 01 00 68 69'
@@ -40,7 +40,7 @@ def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
 
 
 class MessageDecoder:
-    """Yields the messages in the bytes of one stream, received in pieces; holds at most one message of :data:`LONGEST`.
+    """Decodes messages from the bytes of one stream, received in any pieces.  Holds at most one message.
 
     >>> decoder = MessageDecoder()
     >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]

@@ -21,21 +21,22 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""The image that keeps a pod alive in a containerd with this ``sandbox_image`` (from 2.0 on,
-``pinned_images.sandbox``).
+"""Image that keeps a pod alive in a containerd whose ``sandbox_image`` is set to it.
+
+From containerd 2.0 on, the option is ``pinned_images.sandbox``.
 """
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in ``/bin`` of an image: links to the binary, as busybox expects."""
+"""Commands in ``/bin`` of an image.  They are links to the binary, as busybox expects."""
 
 NAMESPACE: Final = "k8s.io"
-"""The containerd namespace of CRI's images and containers."""
+"""containerd namespace of CRI's images and containers."""
 
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
 _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 243: "riscv64", 258: "loong64"}
-"""Names of architectures in image configurations, by machine number in an ELF header."""
+"""Maps the machine number in an ELF header to the name of the architecture in image configurations."""
 
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
@@ -44,7 +45,7 @@ _HEADER: Final = 64
 """Size in bytes of the header of a 64-bit ELF file."""
 
 _INTERPRETER: Final = 3
-"""The type of the program header that names a dynamic linker (``PT_INTERP``)."""
+"""Type of the program header that names a dynamic linker (``PT_INTERP``)."""
 
 _PEER: Final = struct.Struct("3i")
 _INSTALL: Final = "install one: apt-get install busybox-static"
@@ -52,10 +53,10 @@ _CODE: Final = "FSM601"
 
 
 def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
-    """Return an OCI archive with an image for each of *names*: *binary* as ``/bin/busybox``, and its applets as links.
+    """Return an OCI archive with an image for each of *names*: *binary* as ``/bin/busybox``, with applet links.
 
-    The default command sleeps.  Each image has an id of its own, so that it can be removed without the others.  Raises
-    :class:`InputError` if *binary* cannot be read, is no static 64-bit ELF file, or is for an unknown architecture.
+    The default command sleeps.  Each image has an id of its own, so that it can be removed without the others.  Raise
+    :class:`InputError` if *binary* cannot be read, is not a static 64-bit ELF file, or is for an unknown architecture.
     """
     try:
         data = binary.read_bytes()
@@ -92,9 +93,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import *content*, an OCI archive, into the containerd at socket *endpoint*; repeating it changes nothing.
+    """Import *content*, an OCI archive, into the containerd at socket *endpoint*.  Repeating it changes nothing.
 
-    Raises :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or fails.
+    Raise :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or if it fails.
     """
     command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
     with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:

@@ -1,4 +1,4 @@
-"""Clocks: the system's, and one that advances only when turned, so that tests need not sleep."""
+"""Clocks: the system clock, and one that advances only when told to, so that tests need not sleep."""
 
 import asyncio
 import threading
@@ -16,7 +16,7 @@ class Clock:
     """
 
     def now(self) -> float:
-        """Return the seconds since an arbitrary moment; the value never decreases."""
+        """Return the number of seconds since an arbitrary moment. The value never decreases."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -24,7 +24,7 @@ class Clock:
         await asyncio.sleep(seconds)
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
-        """Block the thread until *ready()* is true or the time is *until*; return the last result of *ready()*.
+        """Block the thread until *ready()* is true or the time is *until*. Return the last result of *ready()*.
 
         The caller holds *changed*, which is notified whenever the result of *ready()* may have changed.
         """
@@ -56,7 +56,7 @@ class TurnedClock(Clock):
         return self.time
 
     async def sleep(self, seconds: float) -> None:
-        """Let other tasks run until *seconds* have passed; a ``hurried`` clock advances itself immediately."""
+        """Let other tasks run until *seconds* have passed. A ``hurried`` clock advances itself immediately."""
         until = self.time + seconds
         if self.hurried:
             self.turn(seconds)
@@ -66,7 +66,7 @@ class TurnedClock(Clock):
             await self._turned.wait()
 
     def turn(self, seconds: float) -> None:
-        """Advance the clock and wake all sleepers; call it on the event loop's thread if tasks may be sleeping."""
+        """Advance the clock and wake all sleepers. If tasks may be sleeping, call this on the event loop's thread."""
         self._turned.set()
         with self._lock:
             self.time += seconds

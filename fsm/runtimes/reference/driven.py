@@ -1,4 +1,4 @@
-"""The common base of code driven by a machine: its driver, a choice among outcomes, and errors as replies."""
+"""Shared base of code driven by a machine: the driver, choosing between outcomes, and turning errors into replies."""
 
 from collections.abc import Collection
 from functools import cache
@@ -9,10 +9,10 @@ from fsm.machine import ANY_ERROR, Outcome
 from fsm.machine.driver import Driver, Position
 
 ABSENT: Final = "absent"
-"""The state of an entity that does not exist, in every machine of objects."""
+"""State of an entity that does not exist, in every machine of objects."""
 
 UNKNOWN: Final = "UNKNOWN"
-"""The error code if containerd returns no specific one."""
+"""Error code used when containerd returns no specific one."""
 
 
 class ReplyError(Exception):
@@ -32,11 +32,11 @@ class CallError(ReplyError):
 
 
 class WorldError(Exception):
-    """The surroundings did not do what was asked of them, or did not answer."""
+    """The environment did not do what was asked of it, or did not answer."""
 
 
 class Driven:
-    """An object driven by a machine; its state is that of its ``position``."""
+    """An object driven by a machine. Its state is that of its ``position``."""
 
     position: Position
 
@@ -47,7 +47,7 @@ class Driven:
 
 @cache
 def driver(name: str, profile: str = "") -> Driver:
-    """Return the driver of the machine called *name*, under *profile* if that is not empty.
+    """Return the driver of the machine called *name*, under *profile* if it is not empty.
 
     >>> driver("pod-sandbox").position().state
     'absent'
@@ -56,10 +56,10 @@ def driver(name: str, profile: str = "") -> Driver:
 
 
 def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-    """Return the outcomes of *event* at *position* that code chooses from; if *ends*, those that end a call of it.
+    """Return the outcomes of *event* at *position* that code can choose from.
 
-    Deviations are not among them: the world of an entity decides whether it deviates. An absent entity has no world, so
-    if it has deviations, only these are returned.
+    If *ends*, return those that end a call of *event*. Deviations are excluded, because the world of an entity decides
+    whether it deviates. An absent entity has no world, so if it has deviations, only these are returned.
 
     >>> [way.name for way in choices(driver("container-status", "containerd-1.6").position(), "stop")]
     ['stop-of-removed']
@@ -72,7 +72,7 @@ def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outc
 
 
 def refusal(position: Position, event: str) -> Outcome | None:
-    """Return a deviation by which *event* is refused at *position*; ``None`` if there is none or the entity is absent.
+    """Return a deviation that refuses *event* at *position*, or ``None``, also if the entity is absent.
 
     >>> found = refusal(driver("container-status", "containerd-1.6").position("exited"), "stop")
     >>> found and found.reply
@@ -96,7 +96,7 @@ def offered(position: Position, event: str) -> set[str]:
 
 
 def first_of(names: Collection[str], *wanted: str) -> str:
-    """Return the first of the outcomes *wanted* that is in *names*; the empty string if none is.
+    """Return the first of the *wanted* outcomes that is in *names*, or an empty string if none is.
 
     >>> first_of(offered(driver("container-status").position(), "create"), "started", "failed")
     'failed'
@@ -115,7 +115,7 @@ def is_noop(position: Position, event: str) -> bool:
 
 
 def take(position: Position, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-    """Let *event* happen at *position* with *outcome*; by default with the only outcome to choose from.
+    """Let *event* happen at *position* with *outcome*. By default, take the only outcome to choose from.
 
     >>> take(driver("container-status", "containerd-1.6").position(), "stop").reply
     ('NOT_FOUND',)
@@ -126,7 +126,7 @@ def take(position: Position, event: str, outcome: str = "", *, ends: bool = Fals
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:
-    """Raise a :class:`CallError` if the reply of *way* is an error; *code* is used if the reply is "any error".
+    """Raise :class:`CallError` if the reply of *way* is an error. *code* is used if the reply is "any error".
 
     >>> raise_reply("create", driver("container-status").position().take("create", "failed"), "disk full")
     Traceback (most recent call last):

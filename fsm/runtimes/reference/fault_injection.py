@@ -14,14 +14,14 @@ from fsm.runtimes.reference.driven import WorldError
 Damage: TypeAlias = Callable[[bytes], bytes | None]
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""Python's audit events for operations that change a disk."""
+"""Python audit events of operations that change a disk."""
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
-"""Damage that a crash may do to a file: cut it in half, delete it, empty it."""
+"""Damage that a crash may do to a file: truncate it to half, delete it, or empty it."""
 
 
 class CrashedError(BaseException):
-    """The process crashes here; not an :class:`Exception`, so that no error handler catches it."""
+    """The process crashes here. Not an :class:`Exception`, so that no error handler catches it."""
 
 
 class Faults(set[str]):
@@ -38,7 +38,7 @@ class Faults(set[str]):
         self.crashed = False
 
     def point(self, name: str, *, effect: bool = True) -> None:
-        """Raise :class:`WorldError` if *name* is a fault; if not, count an effect unless *effect* is false."""
+        """Raise :class:`WorldError` if *name* is a fault. Otherwise, count an effect unless *effect* is false."""
         if name in self:
             raise WorldError(f"cannot {name}")
         if effect:
@@ -46,7 +46,7 @@ class Faults(set[str]):
 
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
-        """Crash before effect number *effect*, counted from 0, of those that this thread has in the context."""
+        """Crash before effect number *effect*, counted from 0, among those that this thread has in the context."""
         _audit()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
@@ -57,7 +57,7 @@ class Faults(set[str]):
             self._left = None
 
     def effect(self) -> None:
-        """Count an effect that is about to happen; raise :class:`CrashedError` if the process crashes before it."""
+        """Count an imminent effect. Raise :class:`CrashedError` if the process crashes before it."""
         if self._left is None:
             return
         if self._left == 0:
@@ -81,7 +81,7 @@ _THREAD: Final = _Thread()
 
 @cache
 def _audit() -> None:
-    """Install the audit hook, only once: it cannot be removed and slows everything down."""
+    """Install the audit hook only once, because it cannot be removed and slows everything down."""
 
     def audited(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
@@ -91,7 +91,7 @@ def _audit() -> None:
 
 
 def damage(file: Path, how: Damage) -> None:
-    """Replace the content of *file* with the result of *how*; delete the file if that is ``None``."""
+    """Replace the content of *file* with the result of *how*. Delete the file if the result is ``None``."""
     data = how(file.read_bytes())
     if data is None:
         file.unlink()
@@ -100,7 +100,7 @@ def damage(file: Path, how: Damage) -> None:
 
 
 def hide(folder: Path) -> None:
-    """Move *folder* away, so that nothing can be written into it."""
+    """Move *folder* away, so that nothing can be written to it."""
     folder.rename(folder.with_name("away"))
 
 

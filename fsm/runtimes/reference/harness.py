@@ -1,4 +1,4 @@
-"""The parts that the SUTs of all references share: replies, a scratch folder, turns of the event loop."""
+"""Shared base of the SUTs of all references: replies, a scratch directory, and event loop turns."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
-"""A file system in memory, where syncing is free; to a crashing process it is like a disk."""
+"""An in-memory file system, where syncing is free. It outlives a crashing process as a disk does."""
 
 K = TypeVar("K")
 
@@ -22,8 +22,8 @@ K = TypeVar("K")
 class ReferenceSUT(Generic[K]):
     """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
 
-    ``_scope`` is closed at each reset and at the end. It tests *kind*, which may have planted bugs; by default the last
-    of ``kinds`` under one of ``profiles``, else the first.
+    ``_scope`` is closed at each reset and at the end. The SUT tests *kind*, which may have planted bugs. By default,
+    this is the last of ``kinds`` under one of ``profiles``, and the first otherwise.
     """
 
     machine: ClassVar[str]
@@ -59,7 +59,7 @@ class ReferenceSUT(Generic[K]):
         return actions[event]()
 
     def _actions(self) -> Mapping[str, Callable[[], object]]:
-        """Return a function for each event; it may be a coroutine function if there is an event loop."""
+        """Map each event to a function, which may be a coroutine function if there is an event loop."""
         raise NotImplementedError
 
     def _reply(self, event: str, act: Callable[[], object]) -> str:
@@ -89,7 +89,7 @@ class ReferenceSUT(Generic[K]):
 
 
 class LoopSUT(ReferenceSUT[K]):
-    """A SUT whose events happen on one event loop; after each event, the loop runs ``turns`` turns.
+    """A SUT whose events happen on one event loop. After each event, the loop runs ``turns`` turns.
 
     ``_lasting`` is closed only at the end.
     """

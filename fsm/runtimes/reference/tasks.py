@@ -1,4 +1,4 @@
-"""Tasks of an event loop that end with the object that started them, and calls that may be coroutines."""
+"""Event loop tasks that end with the object that started them, and calls that may be coroutines."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -40,7 +40,7 @@ async def cancel_others() -> None:
 
 
 async def perform(act: Callable[[], object]) -> None:
-    """Call *act*, and await what it returns if that is awaitable.
+    """Call *act*, and await its result if that is awaitable.
 
     >>> asyncio.run(perform(lambda: asyncio.sleep(0)))
     """

@@ -1,7 +1,7 @@
-"""The checkpoint of a container's record: JSON with a version, as Go's ``encoding/json`` writes and reads it.
+"""The checkpoint of a container's record: versioned JSON, as Go's ``encoding/json`` writes and reads it.
 
-Files of containerd 1.6 and 2.1 are read, and written as the same bytes. Keys are matched ignoring case; unknown keys
-and ``null`` are skipped.
+Files of containerd 1.6 and 2.1 can be read, and are written back as the same bytes. Keys are matched ignoring case.
+Unknown keys and ``null`` are skipped.
 """
 
 import json
@@ -18,21 +18,21 @@ Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | Non
 VERSION: Final = "v1"
 
 _KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
-"""The key of each written field, in the order of the file. Within resources, keys are field names."""
+"""Maps each written field to its key, in file order. Within resources, keys are field names."""
 
 
 class CheckpointError(Exception):
-    """A checkpoint cannot be used; the message has its path and the reason."""
+    """A checkpoint cannot be used. The message contains its path and the reason."""
 
     def __init__(self, path: str, found: str) -> None:
         super().__init__(f"{path}: {found}" if path else found)
 
 
 def encode(status: Status) -> bytes:
-    r"""Return the content of the file for *status*.
+    r"""Return the file content for *status*.
 
-    Without ``restore`` it is a file of containerd before 2.1. Raises :class:`ValueError` if a part of *status* has the
-    wrong type.
+    Without ``restore``, the result is a file of containerd before 2.1. Raise :class:`ValueError` if a part of *status*
+    has the wrong type.
 
     >>> encode(Status(created_at=7, message="exit > 0"))
     b'{"Version":"v1","Pid":0,"CreatedAt":7,"StartedAt":0,"FinishedAt":0,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
@@ -44,22 +44,24 @@ def encode(status: Status) -> bytes:
     if status.resources is not None:
         fields[_KEYS["resources"]] = status.resources.model_dump(exclude_defaults=True)
     text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
-    # A backslash is matched with the character after it, so that the end of "\\b" is not treated as "\b".
+    # Match a backslash together with the character after it, so that the end of "\\b" is not treated as "\b".
     return re.sub(
         r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=status.restore is None), text
     ).encode()
 
 
 def _escape(found: str, *, old: bool) -> str:
-    """Return *found* as Go writes it where Python differs; *old* is Go before 1.22."""
+    """Escape *found* as Go does where Python differs. *old* means Go before 1.22."""
     if len(found) > 1:
         return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
-    # Python keeps a byte that is not UTF-8 as a lone surrogate; Go replaces it.
+    # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
     return r"\ufffd" if "\ud800" <= found <= "\udfff" else f"\\u{ord(found):04x}"
 
 
 def decode(data: bytes, path: str = "") -> Status:
-    """Return the record in *data*; raises :class:`CheckpointError`, naming *path*. Of two equal keys the last counts.
+    """Decode the record in *data*. Raise :class:`CheckpointError` with *path* if it is invalid.
+
+    If a key is repeated, the last one wins.
 
     >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
     3
@@ -91,7 +93,7 @@ def decode(data: bytes, path: str = "") -> Status:
 def _parsed(data: bytes, path: str) -> Json:
     if not data.strip():
         raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
-    # A byte that is not UTF-8 becomes a lone surrogate, like surrogates that are written as escapes.
+    # Decode a byte that is not UTF-8 to a lone surrogate, which is what an escaped surrogate becomes.
     text = data.decode(errors="surrogateescape")
     try:
         found: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
@@ -109,7 +111,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
     found: dict[str, Json] = {}
     for raw, value in pairs:
         key = _whole(raw)
-        found.pop(key, None)  # so that the last value counts, in its own position
+        found.pop(key, None)  # so that the last value wins, in its own position
         found[key] = _whole(value) if isinstance(value, str) else value
     return found
 
@@ -124,7 +126,7 @@ def _no_number(word: str) -> None:
 
 
 def _whole(text: str) -> str:
-    """Replace lone surrogates in *text* by the replacement character, as Go does."""
+    """Replace lone surrogates in *text* with U+FFFD, as Go does."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 

@@ -1,4 +1,4 @@
-"""A container as containerd keeps it; its record always shows what the machine ``container-status`` shows."""
+"""A container as containerd keeps it. Its record always shows what the machine ``container-status`` shows."""
 
 import threading
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ MACHINE: Final = "container-status"
 
 
 class Container(Effects, Driven):
-    """A container with the folder *root*, in its *world*, under *profile* if one is named.
+    """A container with the directory *root*, in its *world*, under *profile* if one is named.
 
-    Thread-safe; each stage of a call is one step.
+    Thread-safe. Each stage of a call is one step.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -49,10 +49,10 @@ class Container(Effects, Driven):
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
-        """Return the container with the folder *root* after a restart; the other arguments are as for a new one.
+        """Return the container with the directory *root* after a restart. See the class for the other arguments.
 
-        If containerd has no record of the container, it is absent and its folder is deleted. If containerd's record
-        cannot be read, it is absent until a restart can read it.
+        If containerd has no record of the container, it is absent and its directory is deleted. If containerd's record
+        cannot be read, the container is absent until a restart can read it.
         """
         self = cls(root, world, profile)
         before, outcome = ABSENT, ""
@@ -77,7 +77,7 @@ class Container(Effects, Driven):
             return self.position.shows
 
     def record(self) -> Status | None:
-        """Return a copy of the record, or ``None`` if there is none; never waits for a call."""
+        """Return a copy of the record, or ``None`` if there is none. Never wait for a call."""
         return self.storage.get() if self.storage else None
 
     def peek(self) -> Status | None:
@@ -90,19 +90,19 @@ class Container(Effects, Driven):
             return self._status()
 
     def call(self, event: str, resources: Resources | None = None) -> None:
-        """Make the call *event*, named as in the machine, from beginning to end; some calls set *resources*."""
+        """Make the complete call *event*, named as in the machine. Some calls set *resources*."""
         in_progress = self.begin(event, resources)
         while in_progress:
             in_progress = self.end(event)
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
-        """Begin the call *event*; return whether it is still in progress."""
+        """Begin the call *event*. Return whether it is still in progress."""
         with self._step():
             self.resources = resources
             return self._begin(event)
 
     def end(self, event: str) -> bool:
-        """Continue the call *event*, which has begun, by one stage; return whether it is still in progress."""
+        """Continue the call *event*, which has begun, by one stage. Return whether it is still in progress."""
         with self._step():
             try:
                 ways = choices(self.position, event, ends=True)
@@ -112,13 +112,13 @@ class Container(Effects, Driven):
             return self._take(event, self.endings[event]({way.name for way in ways}), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
-        """Record *exit*, unless an earlier one is recorded; after an :class:`OSError` it must be reported again."""
+        """Record *exit*, unless an earlier one is recorded. After an :class:`OSError`, it must be reported again."""
         with self._step():
             self.exit = exit
             self._begin("exit")
 
     def oom(self) -> None:
-        """Record an OOM kill of one of its processes; raises :class:`OSError` like :meth:`exited`."""
+        """Record an OOM kill of one of its processes. Raise :class:`OSError` like :meth:`exited`."""
         with self._step():
             self.position.outcomes("oom")
             self.mark_oom()
@@ -154,7 +154,7 @@ class Container(Effects, Driven):
 
 
 def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
-    """Return the state before the restart, and the record after it; an unreadable file stays as it is, for repair."""
+    """Return the state before the restart, and the record after it. Leave an unreadable file as it is, for repair."""
     storage, task, looked_up = _left(root, world)
     before = storage.get()
     after = _reconciled(before, task, world) if looked_up else None
@@ -169,7 +169,7 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
 
 
 def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
-    """Return the record (unknown if unreadable), the process, and whether that could be looked up."""
+    """Return the record (unknown if unreadable), the process, and whether the process could be looked up."""
     try:
         task, looked_up = world.task(), True
     except WorldError:
@@ -182,7 +182,7 @@ def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None
 
 
 def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
-    """Return *status*, updated to *task*; ``None`` if the two contradict each other."""
+    """Return *status*, updated to match *task*, or ``None`` if the two contradict each other."""
     if task is not None and (not task.started or task.exit is not None):
         try:
             world.drop()

@@ -1,6 +1,6 @@
-"""Files that are written and removed atomically and durably, and durable folders.
+"""Files that are written and removed atomically and durably, and durable directories.
 
-After a crash at any system call, a file has its complete old or new content; :func:`remove` and the next :func:`write`
+After a crash at any system call, a file has its complete old or new content. :func:`remove` and the next :func:`write`
 delete temporary files. A file must not be written by two processes or threads at the same time.
 """
 
@@ -20,9 +20,9 @@ class UnknownContentError(OSError):
 
 
 def write(path: Path, data: bytes) -> None:
-    """Replace the content of *path* by *data*; after an :class:`OSError` the file has its old content.
+    """Replace the content of *path* with *data*. After an :class:`OSError`, the file has its old content.
 
-    Except after :class:`UnknownContentError`: then it has the old or the new content, and should be read again.
+    After :class:`UnknownContentError`, it has the old or the new content, and should be read again.
     """
     before = path.read_bytes() if path.exists() else None
     with _folder(path) as folder:
@@ -30,7 +30,7 @@ def write(path: Path, data: bytes) -> None:
         try:
             os.fsync(folder)
         except OSError as error:
-            # The new content is in place but may not be durable: a failure must leave the old one.
+            # The new content is in place but may not be durable, and a failure must leave the old content.
             try:
                 if before is None:
                     path.unlink()
@@ -43,7 +43,7 @@ def write(path: Path, data: bytes) -> None:
 
 
 def make_folder(path: Path, *, exist_ok: bool = False) -> None:
-    """Make the folder *path*, with its missing parents; raises :class:`OSError`."""
+    """Create the directory *path* and its missing parents. Raise :class:`OSError` if that fails."""
     if not path.parent.exists():
         make_folder(path.parent, exist_ok=True)
     path.mkdir(exist_ok=exist_ok)
@@ -52,19 +52,19 @@ def make_folder(path: Path, *, exist_ok: bool = False) -> None:
 
 
 def remove(path: Path, *others: Path) -> None:
-    """Delete *path*, *others*, and temporary files of *path*, if they exist; raises :class:`OSError`.
+    """Delete *path*, *others*, and temporary files of *path*, if they exist. Raise :class:`OSError` on failure.
 
     *path* itself is deleted last, so that after a crash it still leads to the others.
     """
     for each in (*leftovers(path), *others, path):
         each.unlink(missing_ok=True)
-    # Without the folder there is nothing to make durable.
+    # If the directory is gone, there is nothing to make durable.
     with suppress(FileNotFoundError), _folder(path) as folder:
         os.fsync(folder)
 
 
 def leftovers(path: Path) -> tuple[Path, ...]:
-    """Return the temporary files of unfinished writes of *path*, ours and containerd's."""
+    """Return the temporary files of unfinished writes of *path*, by this module or by containerd."""
     return tuple(sorted(path.parent.glob(f"{_prefix(path)}*")))
 
 
@@ -91,7 +91,7 @@ def _prefix(path: Path) -> str:
 
 @contextmanager
 def _folder(path: Path) -> Iterator[int]:
-    """Open the folder of *path*; syncing the descriptor makes changes in the folder durable."""
+    """Open the directory of *path*. Syncing its file descriptor makes changes in the directory durable."""
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield folder

@@ -26,9 +26,9 @@ OOM_KILLED: Final = "OOMKilled"
 
 
 class Effects:
-    """The effects on the container with the folder *root*, in its *world*; ``storage`` has its record, if there is one.
+    """Effects on the container with the directory *root*, in its *world*. ``storage`` has its record, if any.
 
-    ``resources`` and ``exit`` are arguments of the current event; ``why`` is the reason if it fails.
+    ``resources`` and ``exit`` are arguments of the current event. ``why`` is the reason if it fails.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
@@ -46,16 +46,16 @@ class Effects:
             "exit": self._exit,
             "update-resources": self._update,
         }
-        """The effect of each event when it begins; :meth:`use` for all others."""
+        """Maps each event to its effect when it begins. All other events have the effect :meth:`use`."""
         self.endings: Mapping[str, Effect] = {"start": self._end_start, "remove": self._end_removal}
-        """The effect of each call when it continues."""
+        """Maps each call to its effect when it continues."""
 
     def _failure(self, outcome: str, error: Exception) -> str:
         self.why = str(error)
         return outcome
 
     def _create(self, _names: set[str]) -> str:
-        # The file comes first: if containerd's record is missing, a restart deletes the file.
+        # Write the file first: if containerd's record is missing, a restart deletes the file.
         try:
             durable_files.make_folder(self.root, exist_ok=True)
             storage = store(self.root, Status(created_at=self.world.now(), resources=self.resources))
@@ -102,7 +102,7 @@ class Effects:
         return first_of(names, outcome, "cut-short", "failed")
 
     def _begin_removal(self, names: set[str]) -> str:
-        if self.storage is None:  # a restart has skipped it
+        if self.storage is None:  # a restart has skipped the container
             self.world.forget()
             self.clear()
             return ""
@@ -117,7 +117,7 @@ class Effects:
         return first_of(names, found, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """End the process and record it; if *exit_follows*, leave an exit that has already happened to its event."""
+        """Kill the process and record that. If *exit_follows*, leave a past exit for the exit event to record."""
         late = False
         try:
             try:
@@ -140,7 +140,7 @@ class Effects:
             self.world.forget()
             self.clear()
         except (WorldError, OSError) as error:
-            # A deleted record cannot be changed, so a copy continues in memory.
+            # A deleted record cannot be changed, so continue with a copy in memory.
             self.storage = StatusStorage(self.root, status.model_copy(update={"removing": False}))
             return self._failure("failed", error)
         self.storage = None

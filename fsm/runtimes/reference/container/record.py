@@ -1,7 +1,7 @@
 """The record that containerd keeps of a container, and the state that is derived from it.
 
-Every field has containerd's type and bounds, which are checked when it is set. Records are mutable, so they are passed
-on as copies.
+Every field has containerd's type and bounds, which are checked when it is set. Records are mutable, so callers get
+copies.
 """
 
 from enum import StrEnum
@@ -16,7 +16,7 @@ Uint32: TypeAlias = Annotated[int, Field(ge=0, lt=2**32)]
 Uint64: TypeAlias = Annotated[int, Field(ge=0, lt=2**64)]
 
 FLAGS: Final = frozenset({"starting", "removing", "unknown"})
-"""The fields of a status that are never written."""
+"""Status fields that are never written."""
 
 
 def folded(key: str) -> str:
@@ -45,7 +45,7 @@ class Record(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _as_go_reads(cls, found: object, info: ValidationInfo) -> object:
-        """If there is a context, replace keys by field names, ignoring case; drop unknown keys and ``null``."""
+        """Replace keys with field names, ignoring case, if there is a context. Drop unknown keys and ``null``."""
         if info.context is None or not isinstance(found, dict):
             return found
         names = {folded(info.context.get(name, name)): name for name in cls.model_fields if name not in FLAGS}
@@ -53,7 +53,7 @@ class Record(BaseModel):
         return {name: value for name, value in given if name and value is not None}
 
     def copied(self) -> Self:
-        """Return a deep copy; raises :class:`ValueError` if a value in a list or map has the wrong type.
+        """Return a deep copy. Raise :class:`ValueError` if a value in a list or map has the wrong type.
 
         >>> first = LinuxResources(unified={"memory.high": "1"})
         >>> second = first.copied()
@@ -61,7 +61,7 @@ class Record(BaseModel):
         >>> first.unified
         {'memory.high': '1'}
         """
-        return type(self).model_validate(self)  # like a deep copy, in a quarter of the time
+        return type(self).model_validate(self)  # equivalent to a deep copy, but four times as fast
 
 
 class HugepageLimit(Record):
@@ -72,9 +72,9 @@ class HugepageLimit(Record):
 
 
 class LinuxResources(Record):
-    """Limits on Linux; 0 and empty values mean that a limit is not set.
+    """Limits on Linux. A value that is 0 or empty means that the limit is not set.
 
-    ``None`` in ``hugepage_limits`` comes from a wrong copy in containerd; it is kept.
+    ``hugepage_limits`` may contain ``None``, which a copying bug in containerd produces. It is kept.
     """
 
     cpu_period: Int64 = 0
@@ -91,7 +91,7 @@ class LinuxResources(Record):
     @field_validator("unified", mode="wrap")
     @classmethod
     def _sorted(cls, found: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, str]:
-        """Sort *found* by key; when a file is read, ``null`` becomes the empty text, as in Go."""
+        """Sort *found* by key. When a file is read, ``null`` becomes an empty string, as in Go."""
         if info.context is not None and isinstance(found, dict):
             found = {key: "" if each is None else each for key, each in found.items()}
         valid: dict[str, str] = validate(found)
@@ -106,7 +106,7 @@ class CpuGroupAffinity(Record):
 
 
 class WindowsResources(Record):
-    """Limits on Windows; 0 and empty values mean that a limit is not set."""
+    """Limits on Windows. A value that is 0 or empty means that the limit is not set."""
 
     cpu_shares: Int64 = 0
     cpu_count: Int64 = 0
@@ -124,10 +124,10 @@ class Resources(Record):
 
 
 class Status(Record):
-    """The record of a container; times are nanoseconds since 1970, or 0.
+    """A container's record. Times are in nanoseconds since the epoch, or 0 if unset.
 
-    ``starting``, ``removing`` and ``unknown`` are never written. containerd before 2.1 does not have ``restore``: it is
-    ``None`` in records written by these versions.
+    ``starting``, ``removing`` and ``unknown`` are never written. containerd before 2.1 does not have ``restore``, which
+    is ``None`` in records written by these versions.
 
     >>> status = Status(created_at=1)
     >>> status.state().value
@@ -151,7 +151,7 @@ class Status(Record):
     unknown: bool = False
 
     def state(self) -> ContainerState:
-        """Return exited, running or created, by the last time that is set; unknown if none is, or if ``unknown``."""
+        """Return the state given by the last time that is set, or unknown if no time is set or ``unknown`` is."""
         times = (
             (self.finished_at, ContainerState.EXITED),
             (self.started_at, ContainerState.RUNNING),

@@ -1,6 +1,6 @@
-"""The record of one container in memory, and its checkpoint in the container's folder.
+"""The record of one container in memory, and its checkpoint in the container's directory.
 
-Many threads may read while one writes. A writer changes a copy, which then replaces the record in one step, so readers
+Many threads may read while one writes. A writer changes a copy, which then atomically replaces the record, so readers
 need no lock and never wait.
 """
 
@@ -16,7 +16,7 @@ from fsm.runtimes.reference.container.record import ContainerState, Status
 StatusChange: TypeAlias = Callable[[Status], Status]
 
 NAME: Final = "status"
-"""The name of the checkpoint in the container's folder."""
+"""File name of the checkpoint in the container's directory."""
 
 
 class DeletedError(Exception):
@@ -24,7 +24,7 @@ class DeletedError(Exception):
 
 
 class StatusStorage:
-    """The record of the container with the folder *root*; created by :func:`store` and :func:`load`.
+    """The record of the container with the directory *root*, created by :func:`store` and :func:`load`.
 
     >>> import tempfile
     >>> def started(status: Status) -> Status:
@@ -47,14 +47,14 @@ class StatusStorage:
         self._writer: int | None = None
         self._deleted = False
         self.known = True
-        """Whether the record is at least as new as the file; false after a failed write that was not undone."""
+        """Whether the record is at least as new as the file. False after a failed write that was not undone."""
 
     def get(self) -> Status:
-        """Return a copy of the record; after its deletion, of the last one."""
+        """Return a copy of the record, or of the last one if it was deleted."""
         return self._read().copied()
 
     def peek(self) -> Status:
-        """Return the record itself, which must not be changed; a change replaces it."""
+        """Return the record itself, which must not be changed. Updates replace it."""
         return self._read()
 
     def state(self) -> ContainerState:
@@ -68,10 +68,10 @@ class StatusStorage:
         return self._status
 
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
-        """Replace the record by the result of *change* for a copy of it; only in memory unless *checkpointed*.
+        """Replace the record with the result of *change* for a copy of it. If *checkpointed*, also write the file.
 
-        If *change* raises, or returns an invalid record, nothing changes. Raises :class:`DeletedError`, and
-        :class:`RuntimeError` for an update within an update. After
+        If *change* raises, or returns an invalid record, nothing changes. Raise :class:`DeletedError` if the record was
+        deleted, and :class:`RuntimeError` for an update within an update. After
         :class:`~fsm.runtimes.reference.container.durable_files.UnknownContentError`, an :class:`OSError`, the record is
         not ``known``.
         """
@@ -93,30 +93,31 @@ class StatusStorage:
                 self._writer = None
 
     def update_sync(self, change: StatusChange) -> None:
-        """Like :meth:`update`, but write the checkpoint first; an :class:`OSError` leaves record and file unchanged."""
+        """Like :meth:`update`, but write the file first. An :class:`OSError` leaves record and file unchanged."""
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint and its earlier remains; can be repeated after an :class:`OSError`."""
+        """Delete the checkpoint and remains of earlier deletions. Can be repeated after an :class:`OSError`."""
         with self._lock:
             try:
-                # containerd moves the file out of its folder before deleting it, and may be stopped in between.
+                # containerd moves the file out of its directory before deleting it, and may be stopped in between.
                 durable_files.remove(self.path, self.path.parent.with_name(f"{self.path.parent.name}.del-{NAME}"))
             finally:
                 self._deleted = not self.path.exists()
 
 
 def store(root: Path, status: Status) -> StatusStorage:
-    """Return a storage for *status* with a checkpoint in the folder *root*; an :class:`OSError` leaves an older one."""
+    """Return a storage that has written *status* to *root*. An :class:`OSError` leaves an older checkpoint."""
     storage = StatusStorage(root, status)
     storage.update_sync(lambda status: status)
     return storage
 
 
 def load(root: Path) -> StatusStorage:
-    """Return a storage for the checkpoint in the folder *root*; delete temporary files of unfinished writes.
+    """Return a storage for the checkpoint in *root*, deleting temporary files of unfinished writes.
 
-    Raises :class:`OSError`, and :class:`~fsm.runtimes.reference.container.checkpoint.CheckpointError` for a bad file.
+    Raise :class:`OSError`, or :class:`~fsm.runtimes.reference.container.checkpoint.CheckpointError` for an invalid
+    file.
     """
     path = root / NAME
     status = decode(path.read_bytes(), str(path))

@@ -1,4 +1,4 @@
-"""The reference container under test, in a real folder and a simulated world in which every outcome can be arranged."""
+"""The reference container under test, in a real directory and a simulated world that can produce every outcome."""
 
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -27,7 +27,7 @@ FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("remove", "no-record"): "gone",
     ("remove", "failed"): "forget",
 }
-"""The fault that makes an event end in an outcome; other failures come from ``use``, other outcomes need no fault."""
+"""Maps events and outcomes to the fault that causes them. Other failures come from ``use``."""
 
 CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -37,7 +37,7 @@ CHECKPOINT_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class ContainerSUT(ReferenceSUT[Container]):
-    """A :class:`~fsm.runtimes.reference.container.container.Container` under test; it conforms under every profile.
+    """A :class:`~fsm.runtimes.reference.container.container.Container` under test. It conforms under every profile.
 
     >>> sut = ContainerSUT()
     >>> sut.do("create"), sut.arrange("start", "begins"), sut.arrange("start", "failed")
@@ -147,7 +147,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self._restart_to, self._begins = "", False
 
     def _restart(self) -> None:
-        """Recover the container from the disk; if it is to become unknown, damage the checkpoint first."""
+        """Recover the container from the disk. If it is to become unknown, damage the checkpoint first."""
         file, to = self._root / NAME, self._restart_to
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
         if to.startswith("unknown"):
@@ -166,7 +166,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self.container = self._kind.recovered(self._root, self.world)
 
     def _set_process(self, to: str) -> None:
-        """Let the restart find the process that leads to the outcome *to*."""
+        """Set up the process that the restart must find for the outcome *to*."""
         process = self.world.process
         match to:
             case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
@@ -182,7 +182,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
 
 def _fields(part: Record) -> dict[str, Any]:
-    """Return the fields of *part* and its parts; lists and maps are not copied, so that changes of the record show."""
+    """Return the fields of *part* and its parts. Don't copy lists and maps, so that changes of the record show."""
     return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
 
 

@@ -1,4 +1,4 @@
-"""The process and the errors that the world of a container or pod reports, and a simulated world that can fail."""
+"""The world of a container or pod: processes, errors, and a simulated world that can fail."""
 
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -10,18 +10,18 @@ KILLED: Final = 137
 
 LOST_CODE: Final = 255
 LOST_REASON: Final = "Unknown"
-"""Code and reason of an exit that was not observed."""
+"""Exit code and reason of an exit that was not observed."""
 
 
 class Exit(NamedTuple):
-    """The exit code of a process and the time of its end, in nanoseconds since 1970."""
+    """The exit code of a process, and the time of its exit in nanoseconds since the epoch."""
 
     code: int
     at: int
 
 
 class Task(NamedTuple):
-    """The process of a container: created, ``started``, or ended with ``exit``."""
+    """The process of a container. It was created, has ``started``, or ended with ``exit``."""
 
     pid: int
     started: bool = True
@@ -45,9 +45,9 @@ class LateError(WorldError):
 
 
 class SimulatedWorld:
-    """The world of one container, on a disk at *root*; ``faults`` raise :class:`WorldError` until :meth:`mend`.
+    """The world of one container on a disk at *root*. ``faults`` raise :class:`WorldError` until :meth:`mend`.
 
-    ``known`` says whether containerd has a record, ``ended`` whether the current event has killed the process.
+    ``known`` says whether containerd has a record, and ``ended`` whether the current event has killed the process.
     """
 
     def __init__(self, root: Path, faults: Faults | None = None) -> None:
@@ -60,7 +60,7 @@ class SimulatedWorld:
         self._pid = 100
 
     def now(self) -> int:
-        """Return the time, in nanoseconds since 1970; never 0."""
+        """Return the time in nanoseconds since the epoch. It is never 0."""
         self._time += 1
         return self._time
 
@@ -69,7 +69,7 @@ class SimulatedWorld:
         self.known = True
 
     def look(self) -> None:
-        """Look up containerd's record; raises :class:`NoRecordError` if there is none."""
+        """Look up containerd's record. Raise :class:`NoRecordError` if there is none."""
         self.faults.point("look", effect=False)
         if "gone" in self.faults:
             self.known = False
@@ -81,7 +81,7 @@ class SimulatedWorld:
         self.known = False
 
     def run(self) -> int:
-        """Start the process; return its id."""
+        """Start the process and return its id."""
         self.faults.point("run")
         self._pid += 1
         self.process = Task(self._pid)
@@ -90,7 +90,7 @@ class SimulatedWorld:
         return self._pid
 
     def kill(self) -> Exit:
-        """End the process; raises :class:`NoTaskError` if there is none, and :class:`LateError`."""
+        """Kill the process. Raise :class:`NoTaskError` if there is none, or :class:`LateError` if it ends too late."""
         self.faults.point("kill", effect=False)
         if "no task" in self.faults or (self.process is None and "late" not in self.faults):
             raise NoTaskError("no such process")

@@ -1,4 +1,4 @@
-"""The components that the CRI service starts and stops, each driven by the machine ``service-component``."""
+"""Components that the CRI service starts and stops, each driven by the machine ``service-component``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHANGED: Final = Mask.CLOSE_WRITE | Mask.MOVE | Mask.DELETE
 
 
 class Component(Driven):
-    """One component; ``changed`` is set whenever its state changes.
+    """One component. ``changed`` is set whenever its state changes.
 
     Its ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too,
     like a goroutine that sends to an unbuffered channel.
@@ -44,7 +44,7 @@ class Component(Driven):
 
     buffered = False
     ends_by_itself = False
-    """Whether its task ends when it is closed; other tasks are cancelled."""
+    """Whether its task ends when it is closed. Other tasks are cancelled."""
 
     def __init__(self, state: str = "") -> None:
         self.position = driver(MACHINE).position(state)
@@ -63,7 +63,7 @@ class Component(Driven):
         return False
 
     def start(self) -> None:
-        """Start its task, which can happen only once; after a stop, no task is started."""
+        """Start its task. Can be called only once, and starts nothing after a stop."""
         if self.state == "closed":
             self.position.take("starts")
             return
@@ -78,7 +78,7 @@ class Component(Driven):
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Stop it permanently, without waiting for its end; raises :class:`OSError` if it cannot be closed."""
+        """Stop it permanently, without waiting for its end. Raise :class:`OSError` if it cannot be closed."""
         if self.state in {"off", "on"}:
             self.close()
         self.abort()
@@ -98,25 +98,25 @@ class Component(Driven):
         return self.error
 
     def release(self) -> None:
-        """Release everything immediately, as at the end of the process."""
+        """Release everything immediately, as the end of the process would."""
         with suppress(OSError):
             self.close()
         if self._task is not None:
             self._task.cancel()
 
     def discard(self) -> None:
-        """End it as the process would, and return to the initial state."""
+        """End it as the end of the process would, and return to the initial state."""
         self.release()
         self.position = driver(MACHINE).position()
 
     def open(self) -> None:
-        """Acquire what it needs; raises :class:`OSError` if that fails."""
+        """Acquire what it needs. Raise :class:`OSError` if that fails."""
 
     async def work(self) -> None:
         await asyncio.Event().wait()
 
     def close(self) -> None:
-        """Release what it has acquired, if anything; raises :class:`OSError` if that fails."""
+        """Release what it has acquired, if anything. Raise :class:`OSError` if that fails."""
 
     async def _run(self) -> None:
         try:
@@ -137,13 +137,13 @@ class Component(Driven):
 
 
 class SubscriptionError(Exception):
-    """The stream of events has ended."""
+    """The event stream has ended."""
 
 
 class EventMonitor(Component):
     """Handles the events of the stream that *subscribe* returns, each with the key of its object.
 
-    *handler* raises :class:`~fsm.runtimes.reference.events.backoff.HandlerError` for an event that is to be retried.
+    *handler* raises :class:`~fsm.runtimes.reference.events.backoff.HandlerError` for an event that must be retried.
     """
 
     def __init__(
@@ -165,11 +165,11 @@ class EventMonitor(Component):
         return self._at_handler.locked()
 
     def subscribe(self) -> None:
-        """Subscribe; events wait in the stream until the monitor is started."""
+        """Subscribe. Events wait in the stream until the monitor is started."""
         self._stream = self._subscribe()
 
     async def work(self) -> None:
-        """Handle events as they arrive, and retry deferred ones; without a subscription, only retry."""
+        """Handle events as they arrive, and retry deferred ones. Without a subscription, only retry."""
         ticking = asyncio.create_task(self.backoff.run())
         stopping = asyncio.create_task(self._stopping.wait())
         coming: asyncio.Future[tuple[str, str]] | None = None
@@ -204,7 +204,7 @@ class EventMonitor(Component):
 
 
 class Registration(Component):
-    """The registration of the service as a *domain* of NRI, with the plugins that start with NRI."""
+    """Registration of the service as a *domain* of NRI, with the plugins that start with NRI."""
 
     def __init__(self, nri: NRI, domain: Domain) -> None:
         super().__init__()
@@ -212,7 +212,7 @@ class Registration(Component):
         self._domain = domain
 
     async def register(self) -> None:
-        """Register, which may take seconds; if stopped in the meantime, stop NRI once it has started."""
+        """Register, which may take seconds. If stopped in the meantime, stop NRI once it has started."""
         if self.state == "closed":
             self.position.take("starts")
             return
@@ -236,7 +236,7 @@ class Registration(Component):
 
 
 class Watches:
-    """The watches of one *loop*; all share one inotify instance, because a user may have only 128."""
+    """The watches of one *loop*. All share one inotify instance, because a user may have only 128."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inotify = Inotify(sync_timeout=0)
@@ -245,7 +245,7 @@ class Watches:
         self._loop.add_reader(self._inotify.fd, self._read)
 
     def watch(self, path: Path) -> Watcher:
-        """Return a watcher of the folder *path*, created if necessary; raises :class:`OSError` if that fails."""
+        """Return a watcher of the directory *path*, created if necessary. Raise :class:`OSError` if that fails."""
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         watch = self._inotify.add_watch(path, GONE | CHANGED | Mask.ONLYDIR)
         watcher = Watcher(lambda: self._remove(watch, watcher))
@@ -270,12 +270,12 @@ class Watches:
         watchers.remove(watcher)
         if not watchers:
             del self._watchers[watch.wd]
-            with suppress(OSError):  # the kernel removes the watch of a deleted folder itself
+            with suppress(OSError):  # the kernel itself removes the watch of a deleted directory
                 self._inotify.rm_watch(watch)
 
 
 class Watcher(asyncio.Queue[Mask | None]):
-    """A queue of the events of one folder; ``None`` means that it was closed."""
+    """A queue of the events of one directory. ``None`` means that it was closed."""
 
     def __init__(self, on_close: Callable[[], None]) -> None:
         super().__init__()
@@ -283,7 +283,7 @@ class Watcher(asyncio.Queue[Mask | None]):
         self._on_close = on_close
 
     def close(self) -> None:
-        """Stop watching; has no effect the second time."""
+        """Stop watching. Has no effect the second time."""
         if not self.closed:
             self.closed = True
             self._on_close()
@@ -291,7 +291,7 @@ class Watcher(asyncio.Queue[Mask | None]):
 
 
 class Syncer(Component):
-    """Calls *load* when a file in the folder *path* is written, moved or deleted; it watches from its creation on."""
+    """Calls *load* when a file in the directory *path* is written, moved or deleted. Watching starts at creation."""
 
     buffered = True
     ends_by_itself = True
@@ -303,7 +303,7 @@ class Syncer(Component):
         self._load = load
 
     async def work(self) -> None:
-        """Load after each change; fail if the folder is deleted or renamed, or the watcher is closed from outside."""
+        """Load after each change. Fail if the directory is deleted or renamed, or if the watcher is closed."""
         while not self.watcher.closed and (mask := await self.watcher.get()) is not None:
             if mask & GONE:
                 raise OSError(f"cni conf dir {self.path} is removed, stop watching")
@@ -319,7 +319,7 @@ class Syncer(Component):
 
 
 class StreamingServer(Component):
-    """A server that listens at *address* (port 0: any free port), and hangs up on clients: it has no streams."""
+    """A server that listens at *address* (port 0: any free port). It has no streams, so it hangs up on clients."""
 
     def __init__(self, address: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         super().__init__()
@@ -344,7 +344,7 @@ class StreamingServer(Component):
 
 
 class Queue(Component):
-    """The queue of container events, which runs from its creation; events that it discards are dropped."""
+    """The queue of container events, which runs from its creation. Events that it discards are dropped."""
 
     ends_by_itself = True
 
@@ -361,7 +361,7 @@ class Queue(Component):
 
 
 async def until(changed: asyncio.Event, holds: Callable[[], bool]) -> None:
-    """Wait until *holds()* is true; its result may change whenever *changed* is set."""
+    """Wait until *holds()* is true. Its result may change whenever *changed* is set."""
     while not holds():
         changed.clear()
         await changed.wait()

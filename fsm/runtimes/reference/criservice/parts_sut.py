@@ -1,4 +1,4 @@
-"""Construction and event monitor of the reference CRI service under test, and what the service's SUTs share."""
+"""Construction and event monitor of the reference CRI service under test, and the shared base of its SUTs."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("leaked", "panic")
-"""The outcomes in which a step fails: as intended, and as in containerd."""
+"""Outcomes with which a step fails: as intended (``FAILS``), and as in containerd (``LEAKS``)."""
 
 SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
-"""The state that the monitor's machine shows, by the state of the component."""
+"""Maps the state of the component to the state that the monitor's machine shows."""
 
 
 class ProcessExitError(Exception):
@@ -51,7 +51,7 @@ class ServiceSUT(LoopSUT[K]):
 
     @cached_property
     def _watches(self) -> Watches:
-        """The watches for all tests: closing them takes the kernel milliseconds."""
+        """The watches for all tests. They are shared because closing them takes the kernel milliseconds."""
         watches = Watches(self._runner.get_loop())
         self._lasting.callback(watches.close)
         return watches
@@ -66,7 +66,7 @@ class ServiceSUT(LoopSUT[K]):
 
 
 class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
-    """A stream of events that can break."""
+    """An event stream that can break."""
 
     async def __anext__(self) -> tuple[str, str]:
         event = await self.get()
@@ -76,7 +76,7 @@ class Feed(asyncio.Queue[str | Exception], AsyncIterator[tuple[str, str]]):
 
 
 class ConstructionSUT(ServiceSUT[Construction]):
-    """A :class:`~fsm.runtimes.reference.criservice.service.Construction` under test; it shows what is running."""
+    """A :class:`~fsm.runtimes.reference.criservice.service.Construction` under test. It shows what is running."""
 
     machine = "service-construction"
     kinds = (Construction, UpstreamConstruction)
@@ -103,7 +103,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
         return "queue" if queues else "nothing"
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Let the step fail or succeed; the kind of failure cannot be chosen."""
+        """Make the step fail or succeed. The kind of failure cannot be chosen."""
         del event
         self._fails = outcome in (LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
         return self._fails or outcome not in LEAKS + FAILS
@@ -163,7 +163,7 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         self.monitor = self._kind(lambda: self._feed, nothing)
 
     def shows(self) -> str:
-        """Return its state; it must have a task exactly while it runs or has an error."""
+        """Return its state, after checking that it has a task exactly while it runs or has an error."""
         shown = SHOWS[self.monitor.state]
         if self.monitor.has_task != (shown in {"running", "failed"}):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")

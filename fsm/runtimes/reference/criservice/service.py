@@ -1,8 +1,8 @@
-"""The CRI service, and its construction in steps; if a step fails, nothing is left running.
+"""The CRI service and its step-by-step construction. If a step fails, nothing is left running.
 
-Run starts the components, signals that the service is ready, and waits for the first component that ends. The machine
-``service-construction`` drives the construction, ``service-run`` the progress of Run, and ``service-flag`` tells
-whether the service counts as initialised.
+Run starts the components, signals readiness, and waits for the first component to end. The machine
+``service-construction`` drives the construction, ``service-run`` drives the progress of Run, and ``service-flag``
+records whether the service counts as initialised.
 """
 
 import asyncio
@@ -30,11 +30,11 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 DRAIN_TIMEOUT: Final = 10.0
-"""Maximum seconds that Run waits for an event being handled, after everything else has been stopped."""
+"""Maximum number of seconds that Run waits for an event being handled, after stopping everything else."""
 
 
 class RunError(Exception):
-    """The error that Run returns: ``what`` has failed, with ``errors``, the first of which is the reason."""
+    """The error that Run returns. ``what`` failed with ``errors``, the first of which is the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
         reasons = "; ".join(str(each) or type(each).__name__ for each in errors)
@@ -49,7 +49,7 @@ class CloseError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """The components of the service, with one syncer for each CNI folder."""
+    """The components of the service, with one syncer for each CNI directory."""
 
     monitor: EventMonitor
     syncers: tuple[Syncer, ...]
@@ -58,7 +58,7 @@ class Parts:
     queue: Queue
 
     def __iter__(self) -> Iterator[Component]:
-        """Yield all components in the order in which they are stopped: the last started first."""
+        """Yield all components in the order in which they are stopped, which is the reverse of their start order."""
         return iter((self.registration, self.server, *self.syncers, self.monitor, self.queue))
 
     @property
@@ -68,7 +68,7 @@ class Parts:
 
 
 async def nothing(*_: object) -> None:
-    """Do nothing; the default for recovery, for pauses and for the handler of events."""
+    """Do nothing. This is the default for recovery, for pauses and for the event handler."""
 
 
 def exit_process(error: Exception) -> NoReturn:
@@ -77,10 +77,10 @@ def exit_process(error: Exception) -> NoReturn:
 
 
 class CRIService:
-    """The service of *parts*; *recover* restores pods and containers, or raises an error. Belongs to one event loop.
+    """The service made of *parts*. *recover* restores pods and containers, or raises an error.
 
-    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run; *clock* limits how long Run
-    waits at the end.
+    *pause* is awaited before the phases ``register``, ``shut-down`` and ``return`` of Run. *clock* limits how long Run
+    waits at the end. Belongs to one event loop.
     """
 
     syncer: type[Syncer] = Syncer
@@ -111,9 +111,9 @@ class CRIService:
         return self.flag.state == "yes"
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Start everything, call *ready*, and return after :meth:`close`; can be called only once.
+        """Start everything, call *ready*, and return after :meth:`close`. Can be called only once.
 
-        Raises :class:`RunError` if the service could not start, or ended without being closed.
+        Raise :class:`RunError` if the service could not start, or ended without being closed.
         """
         if self.position.state != "idle":
             raise RunError("run", RuntimeError(f"the service was run before, and is {self.position.state}"))
@@ -146,7 +146,7 @@ class CRIService:
             self._exits.append((pod, container))
 
     def close(self) -> None:
-        """Stop everything, in any state; raises :class:`CloseError` if a component had to be aborted."""
+        """Stop everything, in any state. Raise :class:`CloseError` if a component had to be aborted."""
         errors = self._stop_all()
         if errors:
             raise CloseError(str(errors[0])) from errors[0]
@@ -205,15 +205,15 @@ class CRIService:
 
 
 class ConstructionError(Exception):
-    """A step has failed, so the service cannot be constructed."""
+    """A step failed, so the service cannot be constructed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """A function for each part; each may raise any error.
+    """A function that makes each part. Each may raise any error.
 
-    ``platform`` returns the folders with CNI configurations. ``controller`` returns a function that passes the parts to
-    the controller of pod sandboxes, or ``None`` if no controller is configured.
+    ``platform`` returns the directories with CNI configurations. ``controller`` returns a function that passes the
+    parts to the sandbox controller, or ``None`` if no controller is configured.
     """
 
     queue: Callable[[], Queue]
@@ -227,7 +227,7 @@ class Makers:
 
 
 class Construction:
-    """Constructs one service with *makers*; each step is a method, and :meth:`make` takes all steps."""
+    """Constructs one service with *makers*. Each step is a method, and :meth:`make` takes all steps."""
 
     profile = ""
 
@@ -239,13 +239,13 @@ class Construction:
 
     @property
     def running(self) -> Iterator[Component]:
-        """The components that already run or watch, and must be stopped after a failure; the last made first."""
+        """The components that already run or watch, and must be stopped after a failure. The last made comes first."""
         yield from reversed(self.syncers)
         if self.position.state != "begun":
             yield self.queue
 
     def make(self) -> CRIService:
-        """Construct the service; raises :class:`ConstructionError`, and leaves nothing running then."""
+        """Construct the service. Raise :class:`ConstructionError` and leave nothing running if that fails."""
         self.start_queue()
         folders = self.platform()
         self.make_server()
@@ -260,7 +260,7 @@ class Construction:
         self.position.take("start-queue")
 
     def platform(self) -> Sequence[Path]:
-        """Initialise the platform; return the folders with CNI configurations."""
+        """Initialise the platform. Return the directories with CNI configurations."""
         return self._step("platform", self.makers.platform)
 
     def make_server(self) -> None:
@@ -288,7 +288,7 @@ class Construction:
             self._step("set-controller", lambda: controller(self.parts))
 
     def introspect(self) -> Parts:
-        """Ask the runtimes for their features; return the parts of the service."""
+        """Ask the runtimes for their features. Return the parts of the service."""
         self._step("introspect", self.makers.introspect)
         return self.parts
 
@@ -296,7 +296,7 @@ class Construction:
         self.fail("set-controller", "missing", LookupError("no sandbox controller is configured"))
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
-        """Let *step* end in *outcome* because of *error*, and stop everything."""
+        """End *step* with *outcome* because of *error*, and stop everything."""
         for each in self.running:
             each.stop()
         self.position.take(step, outcome)

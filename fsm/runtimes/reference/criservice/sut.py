@@ -1,6 +1,6 @@
-"""The reference CRI service under test: real folders, sockets and tasks, and a gate before each phase of Run.
+"""The reference CRI service under test, with real directories, sockets and tasks, and a gate before each phase of Run.
 
-Only one failure is simulated, a server that cannot be closed; all others are real.
+Only one failure is simulated, a server that cannot be closed. All others are real.
 """
 
 import asyncio
@@ -23,10 +23,10 @@ from fsm.sut import BrokenError, UnsupportedError
 
 FOLDERS: Final = 2
 TURNS: Final = 500
-"""Turns of the event loop after which nothing more will happen."""
+"""Number of event loop iterations after which nothing more will happen."""
 
 WITH_TASK: Final = frozenset({"on", "stopping", "failed"})
-"""The states in which a component has a task."""
+"""States in which a component has a task."""
 
 SYSTEM: Final = load_system("cri-service")
 POD: Final = Pod(id="pod")
@@ -34,7 +34,7 @@ CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.
 
 
 class Gate:
-    """A gate at which Run waits; ``at`` is the phase before which it is waiting."""
+    """A gate at which Run waits. ``at`` is the phase before which it is waiting."""
 
     def __init__(self) -> None:
         self.at = ""
@@ -53,7 +53,7 @@ class Gate:
 
 
 class StubbornServer(StreamingServer):
-    """A server that fails to close, once, if it ``refuses``."""
+    """A server that fails to close once if it ``refuses``."""
 
     refuses = False
 
@@ -73,7 +73,7 @@ class ImmediateRegistration(Registration):
 
 
 class CRIServiceSUT(ServiceSUT[CRIService]):
-    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test; containerd's, unless ``mended``.
+    """A :class:`~fsm.runtimes.reference.criservice.service.CRIService` under test: containerd's, unless ``mended``.
 
     >>> sut = CRIServiceSUT("mended")
     >>> [sut.do(event) for event in ("run", "launch", "ready", "monitor-ends", "shut-down", "run-returns")]
@@ -130,7 +130,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return _shown(service=self.service.position.state, flag=flag, **states)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Remember the outcome; after a colon it says whether the monitor is handling an event when it is stopped."""
+        """Remember the outcome. After a colon, it says whether the monitor is stopped while handling an event."""
         del event
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
@@ -203,7 +203,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 raise UnsupportedError(event)
 
     def _break(self, event: str, number: int) -> Component:
-        """Break a component; of the two folders, the first is removed and the second renamed."""
+        """Break a component. Of the two directories, the first is removed and the second renamed."""
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put_nowait(OSError("the stream is broken"))

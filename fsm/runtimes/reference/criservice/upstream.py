@@ -1,4 +1,4 @@
-"""containerd's CRI service and its construction, as far as they differ from what the machines intend."""
+"""containerd's CRI service and its construction, where they differ from what the machines intend."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -20,7 +20,7 @@ class UpstreamSyncer(Syncer):
 
 
 class UpstreamService(CRIService):
-    """A service whose Run returns early and leaves its components running; once initialised, it stays initialised."""
+    """A service whose Run returns early and leaves components running. Once initialised, it stays initialised."""
 
     syncer = UpstreamSyncer
 
@@ -28,7 +28,7 @@ class UpstreamService(CRIService):
     """Chooses which of several ready channels is read."""
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the service; a second call exits the process if something of the first is left."""
+        """Run the service. A second call exits the process if anything of the first call is left."""
         has_run = self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
         if self.position.state != "idle" and not has_run:
             await self._run_again()
@@ -59,13 +59,13 @@ class UpstreamService(CRIService):
         self._return_first(errors)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI; before the registration, exit the process, because NRI is a nil pointer then."""
+        """Notify NRI. Before the registration, exit the process, because NRI is then a nil pointer."""
         if self.parts.registration.state != "on":
             self._exit(RuntimeError("invalid memory address or nil pointer dereference"))
         super().exited(pod, container)
 
     def close(self) -> None:
-        """Stop syncers, monitor and server, up to the first that cannot be closed; leave NRI and the queue running."""
+        """Stop syncers, monitor and server until one cannot be closed. Leave NRI and the queue running."""
         for each in (*self.parts.syncers, self.parts.monitor):
             each.stop()
         try:
@@ -74,7 +74,7 @@ class UpstreamService(CRIService):
             raise CloseError(f"failed to stop stream server: {error}") from error
 
     async def _run_again(self) -> None:
-        """Recover what exists already, and register the domain again; one of the two fails."""
+        """Recover what already exists, and register the domain again. One of the two fails."""
         try:
             await self._recover()
         except Exception as error:
@@ -86,7 +86,7 @@ class UpstreamService(CRIService):
         raise RunError(what, error) from error
 
     def _select(self) -> dict[str, Exception]:
-        """Read one of the channels that are ready; return its error by the channel's name, if it has one."""
+        """Read one of the ready channels. Return a mapping of its name to its error, if it has one."""
         ready = [name for name, each in self._drains().items() if each.state in {"failed", "ended"}]
         states = {each.state for each in self.parts.syncers}
         ready += ["syncer"] * ("failed" in states) + ["syncer-ended"] * ("ended" in states)
@@ -98,7 +98,7 @@ class UpstreamService(CRIService):
         return {chosen: errors[0]} if errors else {}
 
     def _drains(self) -> dict[str, Component]:
-        """Return the components that Run always waits for."""
+        """Return the components that Run always waits for, by name."""
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
     def _return_first(self, errors: dict[str, Exception]) -> None:
@@ -122,7 +122,7 @@ class UpstreamConstruction(Construction):
     profile = "upstream"
 
     def miss_controller(self) -> None:
-        """Panic: containerd does not check for a missing controller."""
+        """Panic, because containerd does not check for a missing controller."""
         self._leak("set-controller")
         self._fatal(TypeError("interface conversion: interface is nil, not *podsandbox.Controller"))
 

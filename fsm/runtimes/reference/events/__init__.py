@@ -1,1 +1,1 @@
-"""Events of the CRI service: a ``queue`` from which clients read events, and a ``backoff`` that retries failed ones."""
+"""Events of the CRI service: a ``queue`` that clients read from, and a ``backoff`` that retries failed events."""

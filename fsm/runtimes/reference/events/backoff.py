@@ -1,7 +1,7 @@
-"""Events that are handled one after the other, and retried after a growing delay if that fails.
+"""Sequential event handling. Events whose handling fails are retried after a growing delay.
 
-The machine ``event-backoff`` drives each key, such as the id of a container. While an event of a key waits, later
-events of the key wait behind it.
+The machine ``event-backoff`` drives each key, such as a container id. While an event of a key waits, later events of
+that key wait behind it.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ MACHINE: Final = "event-backoff"
 FIRST: Final = 1.0
 LONGEST: Final = 300.0
 CHECK: Final = 1.0
-"""The first delay, the longest delay, and the interval at which the clock is checked, in seconds."""
+"""First delay, maximum delay, and interval at which the clock is checked, in seconds."""
 
 STOPPED: Final = "stopped"
 
@@ -30,9 +30,9 @@ class HandlerError(Exception):
 
 
 class Backlog(Generic[E]):
-    """The events of one key: the first of ``events`` may be at the handler; ``incoming`` arrived in the meantime.
+    """The events of one key. The first of ``events`` may be at the handler. ``incoming`` arrived in the meantime.
 
-    ``delay`` is the length of the current wait, 0 before the first; ``due`` is the time of the next try.
+    ``delay`` is the length of the current wait, or 0 before the first one. ``due`` is the time of the next try.
     """
 
     def __init__(self, position: Position) -> None:
@@ -44,7 +44,7 @@ class Backlog(Generic[E]):
         self.due = 0.0
 
     def wait(self, delay: float, now: float) -> None:
-        """Let all events wait for *delay* seconds, the incoming ones last."""
+        """Make all events wait for *delay* seconds, the incoming ones last."""
         self.events += self.incoming
         self.incoming.clear()
         self.at_handler = False
@@ -54,8 +54,8 @@ class Backlog(Generic[E]):
 class Backoff(Generic[E]):
     """Passes events to *handler*, which raises :class:`HandlerError` for events that must be retried.
 
-    ``dropped`` are the events that were waiting when it was stopped, each with its key. Belongs to one event loop;
-    :meth:`run` is its task there.
+    ``dropped`` lists the events that were waiting when it was stopped, each with its key. Belongs to one event loop,
+    where :meth:`run` is its task.
 
     >>> from fsm.runtimes.reference.clock import TurnedClock
     >>> tried = []
@@ -94,7 +94,7 @@ class Backoff(Generic[E]):
         return {FIRST: "waits-1s", LONGEST: "waits-300s"}.get(backlog.delay, "waits-longer")
 
     def delay(self, key: str) -> float:
-        """Return the delay of *key* in seconds, from the last failure to the next try; 0 if *key* does not wait."""
+        """Return the seconds from the last failure of *key* to the next try, or 0 if *key* is not waiting."""
         backlog = self._keys.get(key)
         return backlog.delay if backlog and not backlog.at_handler else 0.0
 
@@ -104,7 +104,7 @@ class Backoff(Generic[E]):
             await self.tick()
 
     async def handle(self, key: str, event: E) -> None:
-        """Handle *event* of *key*, or put it behind those that wait; return when that is done."""
+        """Handle *event* of *key*, or put it behind events that wait. Return when that is done."""
         async with self._lock:
             backlog = self._get(key)
             before = backlog.position.state
@@ -115,7 +115,7 @@ class Backoff(Generic[E]):
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Let *event*, which could not be handled elsewhere, wait; drop it after the stop."""
+        """Queue *event*, which could not be handled elsewhere, for a retry. Drop it if stopped."""
         if self._stopped:
             self._drop(key, event)
             return
@@ -140,7 +140,7 @@ class Backoff(Generic[E]):
                     await self._try(key, backlog)
 
     def stop(self) -> None:
-        """Stop permanently: waiting events are dropped, but an event at the handler finishes."""
+        """Stop permanently. Waiting events are dropped, but an event at the handler finishes."""
         self._stopped = True
         for key, backlog in self._keys.items():
             backlog.position.take("stop")

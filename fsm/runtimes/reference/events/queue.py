@@ -1,7 +1,7 @@
-"""The queue of container events behind GetContainerEvents; sending never waits for a subscriber.
+"""The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
-The machine ``container-events`` drives each subscriber, and also the next one, for which events are retained while
-there is no subscriber.
+The machine ``container-events`` drives each subscriber. It also drives the next subscriber, for which events are
+retained while there is none.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
 CAPACITY: Final = 100
-"""Seconds for which events are retained without a subscriber, and how many a subscriber may leave unread."""
+"""Seconds for which events are retained without a subscriber, and maximum number of unread events."""
 
 
 class QueueShutError(Exception):
@@ -27,9 +27,9 @@ class QueueShutError(Exception):
 
 
 class Subscription(Driven, AsyncIterator[E]):
-    """A stream of events, for one reader: ``async for event in subscription``.
+    """An event stream for one reader: ``async for event in subscription``.
 
-    ``ended`` says whether everything was read after the queue was shut down; ``waiting`` are events for which
+    ``ended`` says whether everything was read after the queue was shut down. ``waiting`` holds events for which
     ``unread`` has no room (only in containerd's queue).
     """
 
@@ -50,7 +50,7 @@ class Subscription(Driven, AsyncIterator[E]):
         return self.read()
 
     def read(self) -> E:
-        """Return the next event; raises :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
+        """Return the next event. Raise :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
         self.position.outcomes("read")
         way = self.position.take("read", self._read_outcome())
         event = self.unread.popleft()
@@ -60,11 +60,11 @@ class Subscription(Driven, AsyncIterator[E]):
         return event
 
     def close(self) -> None:
-        """Unsubscribe; has no effect the second time."""
+        """Unsubscribe. Has no effect the second time."""
         self.queue.leave(self)
 
     def notify(self, *outputs: str) -> None:
-        """Wake everything that waits for a change of this subscription; *outputs* are the machine's."""
+        """Wake everything that waits for a change of this subscription. *outputs* are the machine's outputs."""
         self.ended |= "closed" in outputs
         self._changed.set()
         self.queue.freed.set()
@@ -80,9 +80,9 @@ class Subscription(Driven, AsyncIterator[E]):
 
 
 class EventQueue(Generic[E]):
-    """Events for all subscribers; *discard* is called with each event that is dropped unread.
+    """Events for all subscribers. *discard* is called with each event that is dropped unread.
 
-    Belongs to one event loop; :meth:`run` is its task there, which discards events that were retained too long.
+    Belongs to one event loop, where :meth:`run` is its task. The task discards events that were retained too long.
 
     >>> async def example() -> list[str]:
     ...     queue = EventQueue(print)
@@ -119,16 +119,16 @@ class EventQueue(Generic[E]):
 
     @property
     def due(self) -> float:
-        """When the oldest retained event is to be discarded; infinite if there is none."""
+        """Time at which the oldest retained event is to be discarded, or infinity if there is none."""
         return self._retained[0][1] if self._retained else float("inf")
 
     async def send(self, event: E) -> None:
-        """Send *event* to all subscribers, or retain it for the next one; after the shutdown, drop it."""
+        """Send *event* to all subscribers, or retain it for the next one. After the shutdown, drop it."""
         async with self._sending:
             await self._send(event)
 
     def shutdown(self) -> None:
-        """Discard retained events, and end each subscription once it is read; has no effect the second time."""
+        """Discard retained events, and end each subscription once it is read. Has no effect the second time."""
         if self.is_shut:
             return
         if not self._subscriptions:
@@ -156,7 +156,7 @@ class EventQueue(Generic[E]):
             self._discard(self._retained.popleft()[0])
 
     def subscribe(self) -> Subscription[E]:
-        """Return a new subscription, the first with all retained events; raises :class:`QueueShutError`."""
+        """Return a new subscription. The first one gets all retained events. Raise :class:`QueueShutError` if shut."""
         position = self._position() if self.subscribed else self._next
         try:
             position.take("subscribe", self._subscribe_outcome())

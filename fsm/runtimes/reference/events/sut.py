@@ -23,19 +23,19 @@ STATES: Final[Mapping[str, Collection[str]]] = {
     **dict.fromkeys(("room", "still-full"), ("full",)),
     **dict.fromkeys(("freed", "next-waits"), ("blocked",)),
 }
-"""The states of a subscriber in which an outcome of send or read is possible."""
+"""Maps an outcome of send or read to the states of a subscriber in which it is possible."""
 
 UNREAD: Final = {"fits": 1, "fills": CAPACITY - 1, "last": 1, "more": 2, "room": CAPACITY}
 RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-waits": CAPACITY + 2} | dict.fromkeys(
     ("kept-more-than-fits", "still-full", "freed"), CAPACITY + 1
 )
-"""The number of events that leads to an outcome: unread ones of a subscriber, or retained ones."""
+"""Maps an outcome to the number of unread or retained events that leads to it."""
 
 
 class BackoffSUT(LoopSUT[Backoff[int]]):
     """A :class:`~fsm.runtimes.reference.events.backoff.Backoff` under test.
 
-    There is one key, a handler that ends when it is told to, and a clock that is turned.
+    It has one key, a handler that ends when told to, and a clock that is turned.
     """
 
     machine = MACHINE
@@ -62,7 +62,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Choose whether a tick is due; add or remove events, or change the delay, as if more or less had happened."""
+        """Choose whether a tick is due, or set the number of events or the delay as the outcome needs."""
         backlog = self._backlog()
         if backlog is None:
             return False
@@ -136,9 +136,9 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test.
 
-    There is one subscriber, a small buffer, and a clock that is turned. Events are numbered, so that one that arrives
-    twice or out of order is noticed. The number of unread or retained events is arranged by first sending, reading or
-    discarding others, which does not change the state.
+    It has one subscriber, a small buffer, and a clock that is turned. Events are numbered, so that an event that
+    arrives twice or out of order is noticed. The number of unread or retained events is arranged by first sending,
+    reading or discarding other events, which does not change the state.
     """
 
     machine = "container-events"
@@ -182,7 +182,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         try:
             return self._arrange(outcome)
         finally:
-            self._outputs = outputs  # without the outputs of preparatory events
+            self._outputs = outputs  # drop the outputs of preparatory events
 
     def _arrange(self, outcome: str) -> bool:
         subscription, upstream = self._subscription, isinstance(self.queue, UpstreamEventQueue)
@@ -238,7 +238,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         }
 
     def _send(self) -> None:
-        """Send the next event, a second after the last, so that no two are due at the same time."""
+        """Send the next event a second after the last, so that no two are due at the same time."""
         self.clock.time += 1
         self._sent += 1
         if not self.queue.is_shut:
@@ -283,7 +283,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._settle()
 
     def _shut_down(self) -> None:
-        """Shut the queue down with several unread events, or none; count all discarded ones as one."""
+        """Shut the queue down with several unread events, or none. Count all discarded events as one."""
         if self._subscription and len(self._subscription.unread) == 1:
             self._send()
         before = len(self._outputs)

@@ -1,4 +1,4 @@
-"""The back-off and the queue of events of containerd, as far as they differ from what the machines intend."""
+"""containerd's event back-off and queue, where they differ from what the machines intend."""
 
 import random
 from collections.abc import Callable
@@ -12,7 +12,7 @@ E = TypeVar("E")
 
 
 class UpstreamBackoff(Backoff[E]):
-    """A back-off that drops events deferred during a failing retry; after a failing first try, they go first."""
+    """A back-off that drops events deferred during a failing retry. After a failing first try, it puts them first."""
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:
@@ -24,7 +24,7 @@ class UpstreamBackoff(Backoff[E]):
 
 
 class UpstreamEventQueue(EventQueue[E]):
-    """A queue whose only loop waits while the buffer of a subscriber is full.
+    """A queue with a single loop, which waits while the buffer of a subscriber is full.
 
     It notices only at the next event that a subscriber has left, and then only by *chance* if the buffer has room.
     """
@@ -35,7 +35,7 @@ class UpstreamEventQueue(EventQueue[E]):
 
     @cached_property
     def _unnoticed(self) -> list[Subscription[E]]:
-        """The subscriptions that have ended without being noticed yet."""
+        """Subscriptions that have ended without being noticed yet."""
         return []
 
     async def _send(self, event: E) -> None:
@@ -47,7 +47,7 @@ class UpstreamEventQueue(EventQueue[E]):
         await super()._send(event)
 
     def subscribe(self) -> Subscription[E]:
-        """Subscribe; retained events that do not fit into the buffer wait, and everything waits for them."""
+        """Subscribe. Retained events that do not fit into the buffer wait, and everything waits for them."""
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:
             subscription.waiting.appendleft(subscription.unread.pop())

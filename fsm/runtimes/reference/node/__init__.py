@@ -1,6 +1,7 @@
-"""A node: the lifecycle of all its pods and containers, as a client of the CRI sees them.
+"""A node: the lifecycle of all its pods and containers, as a CRI client sees them.
 
 The machines of :class:`~fsm.runtimes.reference.pods.service.Pods` and
 :class:`~fsm.runtimes.reference.container.container.Container` decide what may happen. This package joins them, and adds
-names, shortened ids, images, events, error texts, and workloads: simulated ``commands``, or processes (``workloads``).
+names, shortened ids, images, events, error messages, and workloads: simulated ``commands``, or processes
+(``workloads``).
 """

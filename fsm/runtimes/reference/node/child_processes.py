@@ -1,4 +1,4 @@
-"""Containers as processes of this machine, whose output goes to the log of their container."""
+"""Containers as processes of this machine, whose output goes to the container's log."""
 
 import asyncio
 import os
@@ -22,18 +22,18 @@ from fsm.runtimes.reference.sandbox.processes import SIGNALLED, process_end
 from fsm.runtimes.reference.tasks import Tasks
 
 TERM_GRACE: Final = "0"
-"""Seconds that a process has to end when its reaper is told to end it: none, because it was asked before."""
+"""Grace period in seconds when a reaper ends a process. It is 0 because the process was asked to end before."""
 
 FLUSH: Final = 2.0
-"""Seconds after the end of a process in which its remaining output is read."""
+"""Number of seconds after the exit of a process in which its remaining output is read."""
 
 BUFFER: Final = 1 << 16
 
 
 class ChildProcess:
-    """A process of this machine that runs *command*, below a reaper that lets none of its descendants outlive us.
+    """A process of this machine that runs *command* under a reaper, so that none of its descendants outlives fsm.
 
-    Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
     def __init__(self, command: Command) -> None:
@@ -65,7 +65,7 @@ class ChildProcess:
             self._writing.start(self._write(self._process.stdin))
 
     def signal(self, number: int) -> None:
-        """Send SIGTERM to the command; for any other signal, kill the command and everything that it has started."""
+        """Send SIGTERM to the command. For any other signal, kill the command and everything that it has started."""
         if self._process.poll() is not None:
             return
         if number == SIGTERM and (leader := _child(_child(self.pid))):

@@ -1,4 +1,4 @@
-"""A command with its surroundings: variables, folders of this machine, files made for its pod, and its log."""
+"""A command and its environment: variables, host directories, files generated for its pod, and its log."""
 
 import re
 from collections.abc import Collection, Mapping
@@ -12,7 +12,7 @@ from fsm.errors import reason
 from fsm.runtimes.reference.driven import WorldError
 
 LONGEST_LINE: Final = 16_384
-"""Maximum bytes in a line of a log; longer lines are written in parts, as containerd does."""
+"""Maximum number of bytes in a log line. Longer lines are written in parts, as containerd does."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,10 +26,10 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A command with its surroundings; an empty ``folder`` is the default one, an empty ``log`` is none.
+    """A command and its environment. An empty ``folder`` means the default one, an empty ``log`` means no log.
 
-    ``files`` are the contents of files by their paths in the container. If ``listens``, it has a standard input that
-    stays open; if ``once``, that ends with the first client that attaches to it.
+    ``files`` maps paths in the container to file contents. If ``listens``, the command has a standard input that stays
+    open. If ``once``, its input ends with the first client that attaches to it.
     """
 
     words: tuple[str, ...] = ()
@@ -47,7 +47,7 @@ class Command:
         return dict(self.environment)
 
     def here(self, inside: str) -> str:
-        """Replace paths *inside* the container by paths of this machine; they may be within other text.
+        """Replace paths *inside* the container with paths of this machine. They may be within other text.
 
         >>> Command(mounts=(Mount(inside="/in", own="/tmp/out"),)).here("read a < /in/pipe")
         'read a < /tmp/out/pipe'
@@ -59,7 +59,7 @@ class Command:
         return inside
 
     def text(self, path: str) -> bytes | None:
-        """Return the content of the file at *path* in the container; ``None`` if there is no such file."""
+        """Return the content of the file at *path* in the container, or ``None`` if there is no such file."""
         made = dict(self.files).get(path)
         if made is not None:
             return made.encode()
@@ -69,7 +69,7 @@ class Command:
         return None
 
     def names(self, path: str) -> Collection[str] | None:
-        """Return the names in the folder at *path* in the container; ``None`` if there is no such folder."""
+        """Return the names in the directory at *path* in the container, or ``None`` if there is no such directory."""
         with suppress(OSError, ValueError):
             if (own := self._mounted(path)) and own.is_dir():
                 return [each.name for each in own.iterdir()]
@@ -78,7 +78,7 @@ class Command:
     def prepare(self) -> None:
         """Begin the log.
 
-        Raises :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
+        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
         """
         for each in self.mounts:
             if each.own and not Path(each.own).exists():
@@ -86,7 +86,7 @@ class Command:
         self.begin_log()
 
     def begin_log(self) -> None:
-        """Create the log file if it does not exist; raises :class:`~fsm.runtimes.reference.driven.WorldError`."""
+        """Create the log file if necessary. Raise :class:`~fsm.runtimes.reference.driven.WorldError` on failure."""
         try:
             if self.log:
                 with Path(self.log).open("ab"):
@@ -95,7 +95,7 @@ class Command:
             raise WorldError(f"failed to open log file {self.log!r}: {reason(error)}") from error
 
     def write(self, data: bytes, *, error: bool) -> None:
-        """Write lines to the log, if possible; a last line without an end counts as complete."""
+        """Write lines to the log, if possible. An unterminated last line counts as complete."""
         if not self.log:
             return
         stamp = f"{datetime.now(UTC).isoformat(timespec='microseconds')[:-6]}Z {'stderr' if error else 'stdout'} "

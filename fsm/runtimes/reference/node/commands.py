@@ -1,6 +1,6 @@
 """The behaviour of simulated containers: how long a command runs, what it writes, and how it ends.
 
-A few commands are known, by themselves or in a shell command line; all others do not exist.
+A few commands are known, on their own or in a shell command line. All others do not exist.
 """
 
 import re
@@ -15,11 +15,11 @@ from typing import Final, Protocol, TypeAlias
 from fsm.runtimes.reference.driven import WorldError
 
 TERMINATED: Final = 143
-"""The exit code of a process that SIGTERM has ended."""
+"""Exit code of a process that SIGTERM has ended."""
 NOT_FOUND: Final = 127
-"""The exit code of a shell for a command that does not exist."""
+"""Exit code of a shell for a command that does not exist."""
 SHORTEST_ROUND: Final = 0.1
-"""Minimum seconds that one round of a loop takes."""
+"""Minimum number of seconds that one iteration of a loop takes."""
 
 FOLDERS: Final = frozenset(map(PurePosixPath, ("/", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
@@ -36,7 +36,7 @@ SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
 
 VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
-"""A redirection of the errors of a command, which is left out."""
+"""Matches a redirection of standard error, which is left out."""
 
 Step: TypeAlias = tuple[str, list[str], str, str]
 """The operator before a command, its words, the file it reads, and the file it writes (``&2`` for standard error)."""
@@ -49,10 +49,10 @@ class Surroundings(Protocol):
     def variables(self) -> Mapping[str, str]: ...
 
     def text(self, path: str) -> bytes | None:
-        """Return the content of the file at *path*; ``None`` if there is no such file."""
+        """Return the content of the file at *path*, or ``None`` if there is no such file."""
 
     def names(self, path: str) -> Collection[str] | None:
-        """Return the names in the folder at *path*; ``None`` if there is no such folder."""
+        """Return the names in the directory at *path*, or ``None`` if there is no such directory."""
 
 
 class Nothing(Surroundings):
@@ -71,7 +71,7 @@ class Nothing(Surroundings):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """Data that a command writes ``at`` seconds after its start, to standard output, or standard error if ``error``."""
+    """Data that a command writes ``at`` seconds after its start, to standard output or to standard error."""
 
     data: bytes
     at: float = 0.0
@@ -80,12 +80,12 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Script:
-    """A command runs for ``seconds``, writes what is ``said`` and ends with ``code``.
+    """A command that runs for ``seconds``, writes what is ``said``, and exits with ``code``.
 
-    If ``reads`` is not empty, it first reads a line of that file; if ``as_read``, the number in it is its exit code.
-    ``on_term`` is its exit code after SIGTERM, ``None`` if it ignores SIGTERM. ``kills`` is the signal that it sends to
-    the first process of its container, 0 for none. From ``loop_at`` on it repeats ``loop`` forever. ``listens`` says
-    how it reads its standard input, if it has one: like a shell, or like ``cat``.
+    If ``reads`` is not empty, it first reads a line of that file. If ``as_read``, the number in that line is its exit
+    code. ``on_term`` is its exit code after SIGTERM, or ``None`` if it ignores SIGTERM. ``kills`` is the signal that it
+    sends to the first process of its container, or 0 for none. From ``loop_at`` on, it repeats ``loop`` forever.
+    ``listens`` says how it reads its standard input, if it has one: like a shell, or like ``cat``.
     """
 
     seconds: float = 0.0
@@ -100,7 +100,7 @@ class Script:
     listens: str = ""
 
     def speech(self) -> Iterator[Said]:
-        """Yield everything that it writes, in order; endless if it has a loop that writes.
+        """Yield everything that it writes, in order. Endless if it has a loop that writes.
 
         >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
         >>> [(each.at, each.data) for each, _ in zip(spoken, range(3))]
@@ -114,9 +114,9 @@ class Script:
 
 
 def script(command: Sequence[str], inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
-    """Return what *command* does *inside* its container; if empty, it is the image's and runs until it is stopped.
+    """Return what *command* does *inside* its container. If it is empty, the image's command runs until stopped.
 
-    Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
 
     >>> script(["sleep", "5"]).seconds, script(["/bin/sh", "-c", "sleep 1 && exit 3"]).code
     (5.0, 3)
@@ -176,7 +176,7 @@ TELLS: Final[Mapping[str, Callable[[Surroundings], str]]] = {
     "uname": lambda _: "Linux",
     "whoami": lambda _: "root",
 }
-"""The commands whose output depends only on their surroundings."""
+"""Commands whose output depends only on their environment."""
 
 
 def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
@@ -232,7 +232,7 @@ def _signal(options: Sequence[str]) -> int:
 
 
 def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
-    """Return what a shell does with *text*: commands in sequence, with ``&&``, ``||``, ``exec``, ``trap`` and loops.
+    """Return what a shell does with *text*: commands in sequence, ``&&``, ``||``, ``exec``, ``trap`` and loops.
 
     If it reads a line, it ignores SIGTERM, like the first process of a container.
 
@@ -269,7 +269,7 @@ def _done(commands: Iterator[Step], inside: Surroundings) -> Script:
 
 
 def _loop(words: Sequence[str]) -> Sequence[Step] | None:
-    """Return the first steps of each round if *words* begin an endless loop; ``None`` if they do not."""
+    """Return the first steps of each iteration if *words* begin an endless loop, or ``None`` if they do not."""
     match words:
         case ["while", "true" | ":"] | ["until", "false"]:
             return ()
@@ -300,7 +300,7 @@ def _after(done: Script, words: Sequence[str], inside: Surroundings, target: str
 
 
 def _commands(text: str) -> Iterator[Step]:
-    """Yield each command of a line; output that is redirected to a file is lost."""
+    """Yield each command of a line. Output that is redirected to a file is lost."""
     lexer = shlex.shlex(ERRORS.sub(" ", text.replace("\n", ";")), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
     try:

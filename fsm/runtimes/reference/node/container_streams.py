@@ -1,4 +1,4 @@
-"""The standard streams of processes in containers, for clients that are connected to them."""
+"""Standard streams of processes in containers, for the clients that are connected to them."""
 
 import asyncio
 from dataclasses import replace
@@ -13,9 +13,9 @@ BUFFER: Final = 1 << 16
 async def run_in(
     containers: NodeContainers, identity: str, words: tuple[str, ...], write: Write, given: asyncio.StreamReader | None
 ) -> int:
-    """Run a command in the container *identity*, with its standard streams; return its exit code.
+    """Run a command in the container *identity* with its standard streams. Return its exit code.
 
-    Raises :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, and
+    Raise :class:`~fsm.runtimes.reference.driven.CallError` if the container is not running, or
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
     found = containers.find(identity, "exec")
@@ -26,10 +26,10 @@ async def run_in(
 
 
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
-    """Connect the standard streams of the first process of the container *identity* until it ends; return 0.
+    """Connect the standard streams of the first process of the container *identity* until it exits. Return 0.
 
-    The end of the client's input ends the process's input only if that was made for a single client. Raises as
-    :func:`run_in`.
+    The end of the client's input ends the process's input only if that was made for a single client. Raise the same
+    errors as :func:`run_in`.
     """
     found = containers.find(identity, "attach")
     workload = found.world.workload

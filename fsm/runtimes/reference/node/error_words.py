@@ -1,4 +1,4 @@
-"""The texts of containerd's errors for refused calls, which ``recordings/error_texts`` recognises in recordings."""
+"""containerd's error messages for refused calls, which ``recordings/error_texts`` recognises in recordings."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -17,7 +17,7 @@ ABSENT_CONTAINER: Final[Mapping[str, str]] = {
     "stats": "failed to find container: not found",
     "checkpoint": "failed to find container {id!r}: not found",
 }
-"""Texts by the call on a container that does not exist; :data:`NO_CONTAINER` for other calls."""
+"""Maps calls on a container that does not exist to messages. Other calls get :data:`NO_CONTAINER`."""
 
 REFUSED: Final[Mapping[str, str]] = {
     "start": "failed to set starting state for container {id!r}: container is in {shows} state",
@@ -30,7 +30,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "stats": "unexpected metrics response: []",
     "checkpoint": "container {id!r} is in {shows} state. only CONTAINER_RUNNING containers can be checkpointed",
 }
-"""Texts by the call on a container whose state does not allow it."""
+"""Maps calls on a container whose state does not allow them to messages."""
 
 BUSY: Final[Mapping[tuple[str, str], str]] = {
     ("start", "starting"): "failed to set starting state for container {id!r}: container is already in starting state",
@@ -40,7 +40,7 @@ BUSY: Final[Mapping[tuple[str, str], str]] = {
     ): "failed to set starting state for container {id!r}: container is in removing state, can't be started",
     ("remove", "removing"): "failed to set removing state for container {id!r}: container is already in removing state",
 }
-"""Texts by the call and by what is in progress."""
+"""Maps a call and what is in progress to a message."""
 
 ABSENT_POD: Final[Mapping[str, str]] = {
     "status": "an error occurred when try to find sandbox: not found",
@@ -55,7 +55,7 @@ POD_REFUSED: Final[Mapping[str, str]] = {
 
 
 def of_container(event: str, identity: str, state: str, shows: str) -> str:
-    """Return why *event* is refused by a container in *state*, which clients see as *shows*; *identity* is as given.
+    """Return why *event* is refused by a container in *state*, which clients see as *shows*.
 
     >>> of_container("start", "c1", "exited", "CONTAINER_EXITED")
     'failed to set starting state for container "c1": container is in CONTAINER_EXITED state'

@@ -1,4 +1,4 @@
-"""A store of images that have names but no content: every image can be pulled."""
+"""A store of images that have names but no content. Every image can be pulled."""
 
 import time
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from typing import Final
 from fsm.runtimes.reference.node.records import Records
 
 PRESENT: Final = ("docker.io/library/busybox:latest", "registry.k8s.io/pause:3.10")
-"""The images that exist from the start."""
+"""Images that exist from the start."""
 
 KEPT: Final = "names"
 SIZE: Final = 1 << 20
@@ -17,7 +17,7 @@ SIZE: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredImage:
-    """An image by its full ``name``; ``id`` identifies its configuration, ``digest`` its content."""
+    """An image by its full ``name``. ``id`` identifies its configuration, and ``digest`` its content."""
 
     name: str
     id: str
@@ -26,12 +26,12 @@ class StoredImage:
 
     @property
     def tag(self) -> str:
-        """The name if it has a tag, else the empty string."""
+        """The name if it has a tag, and otherwise an empty string."""
         return "" if "@" in self.name else self.name
 
 
 def full_name(name: str) -> str:
-    """Complete *name* with registry and tag, like clients of Docker.
+    """Complete *name* with registry and tag, as Docker clients do.
 
     >>> full_name("busybox"), full_name("localhost:5000/a/b@sha256:12")
     ('docker.io/library/busybox:latest', 'localhost:5000/a/b@sha256:12')
@@ -67,7 +67,7 @@ class Images:
         return tuple(self._images.values())
 
     def find(self, reference: str) -> StoredImage | None:
-        """Return the image with the name, digest or id *reference*; an id may be shortened."""
+        """Return the image with the name, digest or id *reference*. An id may be shortened."""
         name = full_name(reference)
         digits = reference.removeprefix("sha256:")
         for each in self._images.values():
@@ -90,7 +90,7 @@ class Images:
         return self._images[full]
 
     def remove(self, reference: str) -> None:
-        """Remove an image; has no effect if there is no such image."""
+        """Remove an image. Has no effect if there is no such image."""
         if found := self.find(reference):
             del self._images[found.name]
             self._save()

@@ -1,4 +1,4 @@
-"""The containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.container.Container`."""
+"""Containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.container.Container`."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping
@@ -33,9 +33,9 @@ LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
 class NodeContainer:
-    """A container of the pod ``pod``: one in the store, or an absent one.
+    """A container of the pod ``pod``, whether or not it is in the store.
 
-    ``reserved`` is its full name; ``watch`` waits for the end of its workload.
+    ``reserved`` is its full name. ``watch`` is the task that waits for its workload to exit.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class NodeContainer:
         return self.reference.shows
 
     def status(self) -> Status:
-        """Return its record, which must not be changed; an empty one if it has none."""
+        """Return its record, which must not be changed, or an empty record if it has none."""
         return self.reference.peek() or Status()
 
     def created_at(self) -> int:
-        """Return its creation time; without a checkpoint, the time at which its own record was made."""
+        """Return its creation time or, without a checkpoint, the time at which its own record was made."""
         return self.status().created_at or self.world.made_at
 
     def limits(self) -> dict[str, int | str]:
@@ -66,7 +66,7 @@ class NodeContainer:
         return limits_of(self.status())
 
     def told(self) -> messages.Container:
-        """Return the container in the form that plugins receive."""
+        """Return the container as plugins receive it."""
         try:
             state = messages.ContainerState(self.shows)
         except ValueError:
@@ -84,10 +84,10 @@ class NodeContainers(Containers):
     """All containers of a node, with their checkpoints in *root*, under *profile* if one is named.
 
     A call continues if its caller gives up, except a stop in its grace period. *launch* starts the workload of a
-    container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)*: is the pod ready? *notice* is
-    called with a container and ``created``, ``started``, ``stopped`` or ``deleted``. *deviates()*: refuse a call that
-    the profile allows to refuse? After a restart, containers are recovered from *kept*, and *resume* returns workloads
-    that are still running.
+    container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)* says whether the pod is ready.
+    *notice* is called with a container and ``created``, ``started``, ``stopped`` or ``deleted``. *deviates()* says
+    whether to refuse a call that the profile allows refusing. After a restart, containers are recovered from *kept*,
+    and *resume* returns workloads that are still running.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class NodeContainers(Containers):
         self._deviates = deviates
 
     async def close(self) -> None:
-        """End all workloads; their ends are no longer recorded."""
+        """Kill all workloads. Their exits are no longer recorded."""
         workloads = [each.world.workload for each in self.store.values() if each.world.workload]
         await self.tasks.cancel()
         for each in workloads:
@@ -124,7 +124,7 @@ class NodeContainers(Containers):
         await asyncio.gather(*(each.ended() for each in workloads))
 
     def find(self, given: str, event: str) -> NodeContainer:
-        """Return the container that *given* stands for, or an absent one; *event* is the call."""
+        """Return the container that *given* stands for, or an absent one. *event* is the call."""
         try:
             identity = full_id(given, self.store)
         except AmbiguousIdError as error:
@@ -140,7 +140,7 @@ class NodeContainers(Containers):
         yield from [each for each in self.store.values() if each.pod.id == pod]
 
     async def make(self, pod: messages.Pod, plan: ContainerPlan, reserved: str) -> str:
-        """Create a container in *pod* with the full name *reserved*; return its id."""
+        """Create a container in *pod* with the full name *reserved*. Return its id."""
         holder = self.names.get(reserved)
         if holder:
             raise WorldError(
@@ -180,15 +180,15 @@ class NodeContainers(Containers):
             await self._whole(self._stop(found, given))
 
     async def discard(self, given: str) -> None:
-        """Remove a container; kill it first if it is running."""
+        """Remove a container, killing it first if it is running."""
         await self._whole(self._remove(given))
 
     async def update(self, given: str, limits: Limits) -> None:
-        """Change the limits of a container; plugins may replace them."""
+        """Change the limits of a container. Plugins may replace them."""
         await self._whole(self._update(given, limits))
 
     def change(self, identity: str, limits: Mapping[str, object]) -> None:
-        """Change the limits of the container *identity* as a plugin requests; callable from any thread."""
+        """Change the limits of the container *identity* as a plugin requests. Can be called from any thread."""
         given = {name: value for name, value in limits.items() if isinstance(value, int | str)}
         found = self.store[identity]
         found.reference.call("update-resources", _resources({**found.limits(), **given}))
@@ -198,7 +198,7 @@ class NodeContainers(Containers):
         return found, self._do(found, "status", given, found.reference.status)
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
-        """Let the call *event*, which changes nothing, happen to a container; it fails if there is a *refusal*."""
+        """Make the call *event*, which changes nothing, on a container. The call fails if there is a *refusal*."""
         found = self.find(given, event)
         found.world.refusal = refusal
         try:
@@ -218,7 +218,7 @@ class NodeContainers(Containers):
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
-        """Run a command in a container and wait for it, at most *limit* seconds; 0 means no limit."""
+        """Run a command in a container and wait for it, at most *limit* seconds. 0 means no limit."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         found = self.find(given, "exec-sync")
@@ -284,8 +284,8 @@ class NodeContainers(Containers):
         known = found.shows != ABSENT
         self._do(found, "stop", given, lambda: found.reference.call("stop"))
         await self._watched(found)
-        # A plugin must see no start after a stop, so the stop of a created container, which may yet start, is not
-        # relayed, except under a profile: containerd relays it.
+        # A plugin must never see a start after a stop, and a created container may yet start. So its stop is relayed
+        # only under a profile, as containerd does.
         if known and (self._relays.release or found.shows != CREATED):
             await self._relays.mention("stop-container", found.pod, found.told())
 
@@ -365,7 +365,7 @@ class NodeContainers(Containers):
         return ContainerWorld(self._root / identity, lambda: self._launch(plan().command), changed)
 
     def recover(self, told: Callable[[str], messages.Pod]) -> None:
-        """Restore the kept containers; *told(id)* returns their pods. Folders without a record are removed."""
+        """Restore the kept containers. *told(id)* returns their pods. Remove directories without a record."""
         kept = self._kept.load()
         for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
             record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))

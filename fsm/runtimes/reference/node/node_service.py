@@ -43,14 +43,14 @@ T = TypeVar("T")
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
 HANDLERS: Final = frozenset({"", "runc"})
-"""The runtime handlers that a pod may ask for; they do not differ."""
+"""Runtime handlers that a pod may request. They do not differ."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeEvent:
     """A container or pod was ``created``, ``started``, ``stopped`` or ``deleted``.
 
-    ``pod`` is its pod at that time, ``None`` if the pod did not exist or had no status; ``containers`` are the pod's
+    ``pod`` is its pod at that time, or ``None`` if the pod did not exist or had no status. ``containers`` are the pod's
     containers.
     """
 
@@ -62,11 +62,12 @@ class NodeEvent:
 
 
 class ServedNode(PodObserver):
-    """A node with its state in *folder*, under *profile* if one is named; its containers are simulated, or *processes*.
+    """A node with its state in *folder*, under *profile* if one is named.
 
-    If the profile allows to refuse a call, *deviates()* decides whether the call is refused. If *kept*, the node
-    restores the pods and containers that an earlier one left in the folder, and leaves its own there; simulated
-    containers have kept running in between, processes have ended. It belongs to one event loop.
+    Its containers are simulated unless *processes* is true. If the profile allows refusing a call, *deviates()* decides
+    whether the call is refused. If *kept*, the node restores the pods and containers that an earlier node left in the
+    directory, and leaves its own there. Simulated containers have kept running in between, but processes have ended. It
+    belongs to one event loop.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.node.command import Command
@@ -150,7 +151,7 @@ class ServedNode(PodObserver):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End everything that runs; the kept records do not show that."""
+        """End everything that runs. The kept records do not show that."""
         self.events.shutdown()
         await self.containers.close()
         for pod in () if self.kept else self.pods():
@@ -161,7 +162,7 @@ class ServedNode(PodObserver):
         await self.relays.close()
 
     def _remember(self) -> None:
-        """Restore the relays' states, so that plugins are told when pods and containers end; containerd forgets to."""
+        """Restore the relays' states, so that plugins learn when pods and containers end, unlike in containerd."""
         for pod, shows in self.pods().items():
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
             if shows != READY:
@@ -169,11 +170,11 @@ class ServedNode(PodObserver):
         self.relays.synchronise(each.told() for each in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
-        """Return the state that each pod shows, by id."""
+        """Map the id of each pod to the state that it shows."""
         return self._pods.list()
 
     def find_pod(self, given: str, event: str) -> str:
-        """Return the id of the pod that *given* stands for, or *given* if there is no such pod; *event* is the call."""
+        """Return the id of the pod that *given* stands for, or *given* if there is none. *event* is the call."""
         try:
             return full_id(given, self.pods())
         except AmbiguousIdError as error:
@@ -227,7 +228,7 @@ class ServedNode(PodObserver):
         self._checked("update-resources", given, lambda: self._pods.update_resources(pod, numbers))
 
     async def create_container(self, given: str, plan: ContainerPlan) -> str:
-        """Create a container in the pod *given*; return its id."""
+        """Create a container in the pod *given*. Return its id."""
         pod = self.find_pod(given, "create-container")
         around, made = self.plans.get(pod, PodPlan(name="")), list[str]()
         log = f"{around.log_folder}/{plan.log_path}" if around.log_folder and plan.log_path else ""
@@ -267,11 +268,11 @@ class ServedNode(PodObserver):
             self._kept_pods.delete(_pod)
 
     def told_pods(self) -> Sequence[messages.Pod]:
-        """Return the pods, in the form that joining plugins receive."""
+        """Return the pods as joining plugins receive them."""
         return [self._told(each) for each in [*self.pods()]]
 
     def told_containers(self) -> Sequence[messages.Container]:
-        """Return the containers that are created or running, in the form that joining plugins receive."""
+        """Return the containers that are created or running, as joining plugins receive them."""
         live = {"CONTAINER_CREATED", "CONTAINER_RUNNING"}
         return [each.told() for each in [*self.containers.store.values()] if each.shows in live]
 

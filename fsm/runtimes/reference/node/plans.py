@@ -8,15 +8,15 @@ from fsm.runtimes.reference.node.command import Command
 from fsm.runtimes.reference.nri.messages import Fields
 
 Limits: TypeAlias = Mapping[str, int | str]
-"""Limits that are set, by their field names in CRI."""
+"""Maps the CRI field names of limits that are set to their values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodPlan:
-    """A client's request for a pod; ``annotations`` and ``labels`` are returned unchanged.
+    """A client's request for a pod. ``annotations`` and ``labels`` are returned unchanged.
 
-    ``namespaces`` say whose network, processes and shared memory it sees, as numbered in CRI; ``files`` are the
-    contents of files in its containers, by path.
+    ``namespaces`` says whose network, processes and shared memory the pod sees, as numbered in CRI. ``files`` maps
+    paths in its containers to file contents.
     """
 
     name: str
@@ -37,7 +37,7 @@ class PodPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerPlan:
-    """A client's request for a container; ``annotations`` and ``labels`` are returned unchanged."""
+    """A client's request for a container. ``annotations`` and ``labels`` are returned unchanged."""
 
     name: str
     attempt: int = 0
@@ -54,10 +54,10 @@ class ContainerPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainerRecord:
-    """A container of the pod ``pod``; its full name is ``reserved``.
+    """A container of the pod ``pod``, with the full name ``reserved``.
 
-    ``made_at`` is when it was made; ``pid`` is the number of its first process, 0 if it has none, and ``started_at``
-    when that was started.
+    ``made_at`` is its creation time. ``pid`` is the id of its first process, or 0 if it has none, and ``started_at`` is
+    the time at which that process was started.
     """
 
     pod: str

@@ -20,7 +20,7 @@ SUFFIX: Final = ".json"
 
 
 class Records(Generic[T]):
-    """Records of one *kind* in the folder *root*, by id; nothing is kept if *root* is ``None``.
+    """Records of one *kind* in the directory *root*, by id. Nothing is kept if *root* is ``None``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -40,7 +40,7 @@ class Records(Generic[T]):
             root.mkdir(parents=True, exist_ok=True)
 
     def save(self, identity: str, record: T) -> None:
-        """Keep *record*; raises :class:`OSError`."""
+        """Keep *record*. Raise :class:`OSError` if that fails."""
         if self._root:
             durable_files.write(self._path(self._root, identity), msgspec.json.encode(record))
 
@@ -49,7 +49,7 @@ class Records(Generic[T]):
             durable_files.remove(self._path(self._root, identity))
 
     def load(self) -> dict[str, T]:
-        """Return all records; raises :class:`~fsm.errors.InputError` if one cannot be read."""
+        """Return all records by id. Raise :class:`~fsm.errors.InputError` if one cannot be read."""
         found = sorted(self._root.glob(f"*{SUFFIX}")) if self._root else []
         return {each.name.removesuffix(SUFFIX): self._read(each) for each in found}
 
@@ -67,7 +67,7 @@ class Records(Generic[T]):
 
 @contextmanager
 def state_folder(path: Path) -> Iterator[Path]:
-    """Lock the folder *path*, created if necessary, for this process only; raises :class:`~fsm.errors.InputError`."""
+    """Create *path* if necessary and lock it for this process. Raise :class:`~fsm.errors.InputError` on failure."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY)

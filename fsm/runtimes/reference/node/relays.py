@@ -1,4 +1,7 @@
-"""Relays of a node's events to plugins: ``nri-pod`` and ``nri-container`` decide what is relayed, a sender sends it."""
+"""Relays of a node's events to plugins.
+
+The machines ``nri-pod`` and ``nri-container`` decide what is relayed, and a sender sends it.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -18,14 +21,14 @@ class PluginSender(Protocol):
     """The owner of the connections to plugins."""
 
     async def send(self, request: Request) -> Relayed:
-        """Send *request* to its subscribers, up to the first error; return the merged answers."""
+        """Send *request* to its subscribers, up to the first error. Return the merged answers."""
 
 
 class Relays:
-    """Tells the plugins of *sender*, if there is one, what happens; belongs to one event loop.
+    """Tells the plugins of *sender*, if there is one, what happens. Belongs to one event loop.
 
-    *release* is the profile of the machines, empty for the newest release. ``pods`` and ``containers`` are the states
-    that it remembers.
+    *release* is the profile of the machines, or empty for the newest release. ``pods`` and ``containers`` are the
+    states that it remembers.
     """
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
@@ -41,7 +44,7 @@ class Relays:
 
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
-        """Keep plugins from joining in the context; first wait for a plugin that is joining."""
+        """Keep plugins from joining in the context, after waiting for a plugin that is joining."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._joining)
             self._blocks += 1
@@ -66,10 +69,10 @@ class Relays:
     async def tell(
         self, event: str, pod: Pod, container: Container | None = None, fields: Fields | None = None
     ) -> Fields:
-        """Let *event* of one of the machines happen, and relay it to plugins.
+        """Make *event* of one of the machines happen, and relay it to plugins.
 
-        Returns what plugins want for the container: the adjustment of a new one, or resources in place of *fields*.
-        Raises :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
+        Return what plugins want for the container: the adjustment of a new one, or resources in place of *fields*.
+        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
         if self.sender is None:
             return {}
@@ -77,7 +80,7 @@ class Relays:
         request = Request(event=event, pod=pod, container=container, resources=fields or {})
         async with self._one_at_a_time:
             ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # the other ways stop when a plugin is lost
+            outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
             relayed = [await self.sender.send(replace(request, event=name)) for name in outputs]
             way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
@@ -89,14 +92,14 @@ class Relays:
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
     async def mention(self, event: str, pod: Pod, container: Container | None = None) -> None:
-        """Let *event* happen, and relay it; a plugin's refusal has no effect."""
+        """Make *event* happen, and relay it. A plugin's refusal has no effect."""
         try:
             await self.tell(event, pod, container)
         except WorldError:
             return
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Relay that the process of *container* has ended, in a separate task, not ordered with other calls."""
+        """Relay that the process of *container* has ended, in a separate task that is not ordered with other calls."""
         self._exits.start(self.mention("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:

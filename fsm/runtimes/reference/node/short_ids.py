@@ -1,16 +1,16 @@
-"""Ids as callers give them: complete, or a prefix that only one entity has."""
+"""Ids as callers give them: complete, or a unique prefix."""
 
 from collections.abc import Collection
 
 
 class AmbiguousIdError(Exception):
-    """An id is empty, or the prefix of several."""
+    """An id is empty, or the prefix of several ids."""
 
 
 def full_id(given: str, known: Collection[str]) -> str:
-    """Return the one of the *known* ids that *given* stands for; *given* itself if there is no such id.
+    """Return the id in *known* that *given* stands for, or *given* itself if there is none.
 
-    Raises :class:`AmbiguousIdError`, in containerd's words.
+    Raise :class:`AmbiguousIdError`, with containerd's message, if *given* is empty or ambiguous.
 
     >>> full_id("ab", ["abc", "b"]), full_id("x", ["abc"])
     ('abc', 'x')

@@ -1,4 +1,4 @@
-"""Processes of simulated containers: they do what their commands would do, timed by a clock."""
+"""Processes of simulated containers. They do what their commands would do, timed by a clock."""
 
 import asyncio
 import os
@@ -20,13 +20,13 @@ from fsm.runtimes.reference.sandbox.processes import SIGNALLED
 
 SECOND: Final = 10**9
 OPEN_INPUT: Final = 1 << 20
-"""Maximum bytes of standard input that wait for a command."""
+"""Maximum number of bytes of standard input that wait for a command."""
 
 
 class SimulatedProcess:
     """A process that does what *command* would do, timed by *clock*.
 
-    A process that continues after a restart has *started_at*, in nanoseconds since 1970. Raises
+    For a process that continues after a restart, *started_at* is its start time in nanoseconds since the epoch. Raise
     :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
 
@@ -86,7 +86,7 @@ class SimulatedProcess:
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
     ) -> int:
-        """Do what *plan* says from second *now* on; return the exit code."""
+        """Do what *plan* says from second *now* on. Return the exit code."""
         code, passed = plan.code, now
         if plan.reads:
             said = await _line_of(command.here(plan.reads))
@@ -126,7 +126,7 @@ class SimulatedProcess:
 
 
 def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], SimulatedProcess]:
-    """Return a function that starts simulated processes, with process numbers from *pids*."""
+    """Return a function that starts simulated processes, with process ids from *pids*."""
 
     def launch(command: Command) -> SimulatedProcess:
         try:
@@ -150,7 +150,7 @@ async def _copy(given: asyncio.StreamReader, write: Write) -> int:
 
 
 async def _line(given: asyncio.StreamReader) -> bytes:
-    """Return the next line; empty at the end of input, or if the line is too long."""
+    """Return the next line, or no bytes at the end of input or if the line is too long."""
     try:
         return await given.readline()
     except ValueError:
@@ -158,7 +158,7 @@ async def _line(given: asyncio.StreamReader) -> bytes:
 
 
 async def _line_of(path: str) -> bytes:
-    """Return the first line of a file or pipe; ``-`` if it cannot be opened."""
+    """Return the first line of a file or pipe, or ``-`` if it cannot be opened."""
     loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

@@ -1,4 +1,4 @@
-"""The workloads of a node's containers, simulated commands or processes of this machine, and the world around them."""
+"""Workloads of a node's containers, either simulated commands or processes of this machine, and their world."""
 
 import asyncio
 import os
@@ -16,15 +16,15 @@ from fsm.runtimes.reference.node.command import Command
 from fsm.runtimes.reference.sandbox.processes import Processes
 
 Write: TypeAlias = Callable[[bytes, bool], object]
-"""``write(data, error)``: receives the output of a command; *error* is true for standard error."""
+"""``write(data, error)`` receives the output of a command. *error* is true for standard error."""
 
 KEPT: Final = 16 << 20
-"""Maximum bytes of a command's output that are kept, as in containerd."""
+"""Maximum number of bytes of command output to keep. Same as containerd."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
-    """The exit code and the output of a command that was run in a container."""
+    """Exit code and output of a command that was run in a container."""
 
     code: int
     output: bytes = b""
@@ -32,26 +32,26 @@ class Executed:
 
 
 class Workload(Protocol):
-    """The running first process of a container; ``readers`` receive its output."""
+    """The running first process of a container. ``readers`` receive its output."""
 
     pid: int
     exit: Exit | None
-    """How it ended; ``None`` while it is running."""
+    """How it ended, or ``None`` while it is running."""
     readers: set[Write]
 
     def signal(self, number: int) -> None:
-        """Send a signal; it has no effect on a process that has ended."""
+        """Send a signal. Has no effect on a process that has ended."""
 
     async def ended(self) -> Exit:
-        """Wait until it has ended; return how."""
+        """Wait until it has ended. Return how it ended."""
 
     def feed(self, data: bytes) -> None:
-        """Write *data* to its standard input, if it has one; empty data close it."""
+        """Write *data* to its standard input, if it has one. Empty data closes it."""
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        """Run another command in the same container, with *given* as its standard input; return its exit code.
+        """Run another command in the same container with *given* as its standard input. Return its exit code.
 
-        Raises :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
+        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
         """
 
 
@@ -72,8 +72,8 @@ class Heard:
 class ContainerWorld(SimulatedWorld):
     """The world of a container of a node.
 
-    *launch* starts its workload; *changed* is called when its record must be saved or deleted. ``refusal`` is the
-    reason for which the next operations fail; if it is empty, they do not.
+    *launch* starts its workload. *changed* is called when its record must be saved or deleted. ``refusal`` is the
+    reason for which the next operations fail. If it is empty, they do not fail.
     """
 
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:
@@ -104,7 +104,7 @@ class ContainerWorld(SimulatedWorld):
         return self.workload.pid
 
     def resume(self, workload: Workload, started_at: int) -> None:
-        """Continue with *workload* after a restart of the server; it is still running, or has ended in the meantime."""
+        """Continue with *workload*, which is running or has ended, after a restart of the server."""
         self.workload, self.started_at = workload, started_at
         self.process = Task(workload.pid, exit=workload.exit)
 
@@ -125,7 +125,7 @@ class ContainerWorld(SimulatedWorld):
 
 
 class SimulatedPause(Processes):
-    """The world of a pod with a simulated pause process; a file records whether that exists, and how it ended."""
+    """The world of a pod with a simulated pause process. A file records whether it exists, and how it ended."""
 
     def __init__(self, root: Path) -> None:
         super().__init__(root)

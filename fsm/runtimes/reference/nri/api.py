@@ -1,6 +1,6 @@
 """The NRI layer of a runtime: it remembers pods and containers, and relays their events to plugins.
 
-``nri-api`` decides which calls it accepts, ``nri-container`` and ``nri-pod`` decide which requests are relayed; the
+``nri-api`` decides which calls it accepts. ``nri-container`` and ``nri-pod`` decide which requests are relayed, and the
 plugins' answers choose among the outcomes. A pod and a container with the same id have separate states.
 """
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 
 
 class NRI:
-    """The interface that a runtime calls; thread-safe.
+    """The interface that a runtime calls. Thread-safe.
 
     One lock is held during each call, including the plugins' answers, so calls are serialised. After a stop, calls that
     could relay or start anything raise :class:`NRIStoppedError`, and others do nothing. Every call raises
@@ -60,10 +60,10 @@ class NRI:
         listen: Callable[[str], Callable[[], object]] = lambda _: bool,
         sync: SyncLock | None = None,
     ) -> None:
-        """*plugins* are the installed ones, which join at the start; *sync* keeps plugins from joining.
+        """Create the interface. *plugins* are the installed ones, which join at the start.
 
-        *listen* opens the socket at a path, for other plugins to connect, and returns a function that closes it; it may
-        raise :class:`OSError`.
+        *listen* opens the socket at a path, for other plugins to connect, and returns a function that closes it. It may
+        raise :class:`OSError`. *sync* keeps plugins from joining.
         """
         self.config = config or default_config()
         release = self.config.release
@@ -100,8 +100,8 @@ class NRI:
     def start(self) -> None:
         """Let the installed plugins join, and take the containers' states from the domains.
 
-        Waits like :meth:`register`. Raises :class:`RegistrationError` if a plugin cannot join, and :class:`NRIError` if
-        the socket cannot be opened; it can be called again after that.
+        Like :meth:`register`, this waits while synchronisation is blocked. Raise :class:`RegistrationError` if a plugin
+        cannot join, or :class:`NRIError` if the socket cannot be opened. After an error, it can be called again.
         """
         if self._life.accepts("start"):
             self._join("start", self._installed)
@@ -114,7 +114,7 @@ class NRI:
                 self._close_socket()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
-        """Change the timeouts of plugins, in seconds, 0 for the default; raises :class:`ValueError` if negative."""
+        """Change the timeouts of plugins in seconds (0: default). Raise :class:`ValueError` if one is negative."""
         with self._life.call("configure-timeouts") as acts:
             if acts:
                 self.config = replace(
@@ -125,7 +125,7 @@ class NRI:
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it receives the existing objects, and from then on requests.
 
-        Raises :class:`BlockedError` if synchronisation stays blocked for the registration timeout, and
+        Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
         :class:`RegistrationError` if the plugin fails or must not join.
         """
         if not self._life.accepts("join"):
@@ -141,7 +141,7 @@ class NRI:
                 self._plugins.lose(plugin)
 
     def block_plugin_sync(self) -> PluginSyncBlock:
-        """Keep plugins from joining until the returned block is released; waits for a plugin that is joining."""
+        """Keep plugins from joining until the returned block is released. First wait for a plugin that is joining."""
         if not self._life.accepts("block"):
             return PluginSyncBlock()
         block = self._sync.block()
@@ -156,7 +156,7 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*, requested by *plugin* if one is given; raises :class:`ChangesFailedError`."""
+        """Make *updates*, which *plugin* requests if it is given. Raise :class:`ChangesFailedError` if some fail."""
         with self._life.call("update-containers") as acts:
             if acts:
                 self._plugins.request_updates(plugin, lambda: self.domains.update_containers(updates))
@@ -164,12 +164,12 @@ class NRI:
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
     ) -> MergedAnswers | None:
-        """Let *event* of ``nri-container`` happen, or without a *container* one of ``nri-pod``.
+        """Let *event* of ``nri-container`` happen or, without a *container*, *event* of ``nri-pod``.
 
-        *resources* are those of an update. Returns the answers to the last request, or ``None`` if nothing was relayed:
-        ``adjust`` is for a container about to be created, ``own`` are the resources that plugins want instead of
-        *resources*. Other containers are evicted and updated as plugins request; failures of this are logged. Raises
-        the error that the machine replies.
+        *resources* are those of an update. Return the answers to the last request, or ``None`` if nothing was relayed.
+        In them, ``adjust`` is for a container about to be created, and ``own`` holds the resources that plugins want
+        instead of *resources*. Other containers are evicted and updated as plugins request, and failures of this are
+        logged. Raise the error that the machine replies.
         """
         entities, entity = (self._containers, container.id) if container else (self._pods, pod.id)
         request = Request(event=event, pod=pod, container=container, resources=resources)
@@ -177,7 +177,7 @@ class NRI:
             if not acts:
                 return None
             ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # the other ways stop when a plugin is lost
+            outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
             relayed = [self._relay(replace(request, event=name)) for name in outputs]
             way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:

@@ -1,4 +1,4 @@
-"""containerd's NRI interface under test: created, started and stopped, with a plugin that receives what is relayed."""
+"""containerd's NRI interface under test, with a plugin that receives what is relayed."""
 
 import socket
 from collections.abc import Callable, Mapping
@@ -21,18 +21,18 @@ from fsm.runtimes.reference.nri.sut import CALLS, POD, FakePlugin, happen, relea
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 TIMEOUT: Final = 10.0
-"""Seconds that a plugin has to answer; it answers immediately."""
+"""Number of seconds that a plugin has to answer. It answers immediately."""
 
 OTHER: Final = "other"
 
 UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
 NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
 NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
-"""The outcomes, by event, that do not occur in containerd 1.7 (``NEVER``) and in newer releases (``NEVER_NEW``)."""
+"""Events and outcomes that do not occur in containerd 1.7 (``NEVER``) or in newer releases (``NEVER_NEW``)."""
 
 
 class NriApiSUT(ReferenceSUT[NRI]):
-    """The interface of the release in the profile; even under ``upstream``, only intended outcomes are arranged."""
+    """The interface of the release in the profile. Even under ``upstream``, only intended outcomes are arranged."""
 
     machine = "nri-api"
     kinds = (NRI,)
@@ -64,7 +64,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
-        # The reference never does what containerd does unintentionally, such as panicking after a stop.
+        # The reference doesn't reproduce containerd's bugs, such as panicking after a stop.
         meant = {way.name for way in driver(self.machine).offered(event, self.shows())}
         never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
         return outcome in meant and (event, outcome) not in never
@@ -97,7 +97,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        """The interface that was created first, which others must not affect; a disabled one if there is none."""
+        """The interface that was created first, which others must not affect, or a disabled one if there is none."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self, outcome: str) -> None:

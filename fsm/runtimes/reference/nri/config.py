@@ -1,24 +1,24 @@
-"""The configuration of the NRI layer, and the differences between releases."""
+"""Configuration of the NRI layer, and the differences between releases."""
 
 from dataclasses import dataclass
 from typing import Final
 
 REGISTRATION: Final = 5.0
 REQUEST: Final = 2.0
-"""Seconds that a plugin has to register, and to answer a request."""
+"""Number of seconds that a plugin has to register, and to answer a request."""
 
-# containerd-1.7 describes 1.7.2; 1.7.26 can block synchronisation.
+# The profile containerd-1.7 describes containerd 1.7.2. Synchronisation can be blocked in 1.7.26.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""Whether NRI is disabled by default, by release: a profile of the machines, empty for the newest release."""
+"""Maps each release to whether NRI is disabled by default. A release is a profile, or empty for the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
     """Whether NRI is enabled, where plugins are found, and how much time they have.
 
-    Timeouts are in seconds, 0 for the default; each interface has its own. If ``disable_connections``, only plugins
-    passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in one message to a
-    joining plugin; 0 means no limit. Raises :class:`ValueError` for a negative number.
+    Timeouts are in seconds, or 0 for the default, and each interface has its own. If ``disable_connections``, only
+    plugins passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in one message
+    to a joining plugin. 0 means no limit. Raise :class:`ValueError` for a negative number.
 
     >>> config = Config(plugin_request_timeout=0.5)
     >>> config.disable, config.registration_timeout, config.request_timeout
@@ -53,7 +53,7 @@ class Config:
 
 
 def default_config(release: str = "") -> Config:
-    """Return the default configuration of *release*, by default the newest; raises :class:`ValueError` if unknown.
+    """Return the default configuration of *release* (default: newest). Raise :class:`ValueError` if it is unknown.
 
     >>> default_config().disable, default_config("containerd-1.7").disable
     (False, True)

@@ -25,14 +25,14 @@ MACHINE: Final = "nri-plugin"
 
 
 class Plugin(Protocol):
-    """The base class of plugins; a plugin's members are used on a thread of its own, one after the other.
+    """Base class of plugins. A plugin's members are used on a thread of its own, one after the other.
 
-    An exception is an error answer; :class:`PluginLostError` means that the plugin has disconnected.
+    An exception is an error answer. :class:`PluginLostError` means that the plugin has disconnected.
     """
 
     @property
     def index(self) -> str:
-        """Two digits; plugins are called in ascending order."""
+        """Two digits. Plugins are called in ascending order."""
 
     @property
     def name(self) -> str:
@@ -40,25 +40,25 @@ class Plugin(Protocol):
 
     @property
     def events(self) -> Collection[str] | int:
-        """The names of the requests to which it subscribes, or the mask of their bits; all if empty."""
+        """Names of the requests to which it subscribes, or the mask of their bits. Empty means all."""
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Receive the existing objects, or the last part of them; return the updates that it requests."""
+        """Receive the existing objects, or the last part of them. Return the updates that it requests."""
 
     def handle(self, request: Request) -> Answer:
         """Answer *request*."""
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Receive a part of the existing objects; return whether it waits for more."""
+        """Receive a part of the existing objects. Return whether it waits for more."""
         del pods, containers
         return False
 
     def launch(self) -> None:
-        """Start its process, if it has one; raises any exception if that fails."""
+        """Start its process, if it has one. May raise any exception."""
         return
 
     def close(self) -> None:
-        """Handle that the runtime has closed the connection; must return immediately."""
+        """Called when the runtime has closed the connection. Must return immediately."""
         return
 
 
@@ -69,7 +69,7 @@ class PluginLocal(threading.local):
 
 
 class PluginThread:
-    """A thread that runs a plugin's calls one after the other, with timeouts by *clock*; it marks itself in *local*.
+    """A thread that runs a plugin's calls one after the other, with timeouts by *clock*. Marks itself in *local*.
 
     >>> thread = PluginThread(Clock(), PluginLocal())
     >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)
@@ -93,9 +93,9 @@ class PluginThread:
         self._thread.name = name
 
     def call(self, function: Callable[[], T], *, until: float) -> T:
-        """Run *function* on the thread; return its result or raise its exception.
+        """Run *function* on the thread. Return its result or raise its exception.
 
-        Raises :class:`PluginLateError` after *until*, and :class:`PluginLostError` if the thread was ended.
+        Raise :class:`PluginLateError` after *until*, or :class:`PluginLostError` if the thread was ended.
         """
         if self._ended:
             raise PluginLostError("it is closed")
@@ -134,7 +134,7 @@ class PluginThread:
 
 @dataclass(slots=True, kw_only=True)
 class Terms:
-    """The settings of connections, changeable at any time; ``known`` are all events, ``local`` marks plugin threads."""
+    """Settings of connections, changeable at any time. ``known`` lists all events, ``local`` marks plugin threads."""
 
     config: Config = field(default_factory=Config)
     known: Collection[str] = EVENTS
@@ -183,9 +183,9 @@ class Connection(Driven):
         self._take("connect")
 
     def launch(self, *, built_in: bool = False) -> None:
-        """Start an installed plugin; if *built_in*, it is no process and need not register.
+        """Start an installed plugin. If *built_in*, it has no process and need not register.
 
-        Raises :class:`RegistrationError` if it cannot be launched.
+        Raise :class:`RegistrationError` if it cannot be launched.
         """
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         if built_in:
@@ -199,7 +199,7 @@ class Connection(Driven):
         self._take("launch", "built-in" if built_in else "launched")
 
     def handshake(self, *, launched: bool = False) -> None:
-        """Connect (or launch), register and configure the plugin; raises :class:`RegistrationError` if that fails."""
+        """Connect or launch, register and configure the plugin. Raise :class:`RegistrationError` if that fails."""
         if launched:
             self.launch()
         else:
@@ -208,7 +208,7 @@ class Connection(Driven):
         self.configure()
 
     def await_registration(self) -> None:
-        """Let the plugin register; raises :class:`RegistrationError` if it does not, or is late."""
+        """Let the plugin register. Raise :class:`RegistrationError` if it does not, or is late."""
         try:
             name, index = self._thread.call(lambda: (self.plugin.name, self.plugin.index), until=self._deadline)
         except PluginLateError as error:
@@ -222,7 +222,7 @@ class Connection(Driven):
     def register(self, name: str, index: str) -> None:
         """Register the plugin as *name* with *index*.
 
-        Raises :class:`RegistrationError` if one of them is invalid, and :class:`NRIError` if it must not register now.
+        Raise :class:`RegistrationError` if one of them is invalid, or :class:`NRIError` if it must not register now.
         """
         self._require("register")
         mistake = self._mistake(name, index)
@@ -235,7 +235,7 @@ class Connection(Driven):
         self._rename(name, index)
 
     def configure(self) -> None:
-        """Ask the plugin for its events; raises :class:`RegistrationError` if it fails, or an event does not exist."""
+        """Ask the plugin for its events. Raise :class:`RegistrationError` if it fails or names an unknown event."""
         requested = self._call(lambda: self.plugin.events, "configure")
         try:
             self.events = subscribed(requested, self._terms.known)
@@ -245,9 +245,9 @@ class Connection(Driven):
         self._take("configure", "ok")
 
     def synchronise(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Send the existing objects, in as many messages as necessary; return the updates that the plugin requests.
+        """Send the existing objects, in as many messages as necessary. Return the updates that the plugin requests.
 
-        Raises :class:`RegistrationError` if that fails, or takes longer than one request may.
+        Raise :class:`RegistrationError` if that fails, or takes longer than one request may.
         """
         most = self._terms.config.sync_objects or len(pods) + len(containers)
         while len(pods) + len(containers) > most:
@@ -257,7 +257,7 @@ class Connection(Driven):
         return self.synchronise_last(pods, containers)
 
     def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        """Send a part of the existing objects; raises as :meth:`synchronise`, also if the plugin waits for no more."""
+        """Send a part of the existing objects. Raise :class:`RegistrationError` if the plugin waits for no more."""
         if not self._call(lambda: self.plugin.synchronize_part(pods, containers), "synchronise"):
             self._take("synchronise", "not-split")
             message = f"plugin {self.name} does not handle synchronisation in parts"
@@ -265,20 +265,20 @@ class Connection(Driven):
         self._take("synchronise", "part")
 
     def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Send the last part of the existing objects; raises as :meth:`synchronise`."""
+        """Send the last part of the existing objects. Raise the same errors as :meth:`synchronise`."""
         updates = self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
         self._take("synchronise", "ok")
         return updates
 
     def skip_synchronisation(self) -> Sequence[Update]:
-        """Let the plugin join without synchronisation, as in old releases; return no updates."""
+        """Let the plugin join without synchronisation, as in old releases. Return no updates."""
         self._take("synchronise", "unsynchronised")
         return ()
 
     def relay(self, request: Request) -> Answer | None:
-        """Return the plugin's answer; ``None`` if it has not subscribed, or is lost.
+        """Return the plugin's answer, or ``None`` if it has not subscribed or is lost.
 
-        Raises :class:`NRIError` if it answers with an error.
+        Raise :class:`NRIError` if it answers with an error.
         """
         if not self.listed:
             self.drop()
@@ -301,13 +301,13 @@ class Connection(Driven):
         return answer
 
     def drop(self) -> None:
-        """Close the connection if the plugin has hung up; a request has ended without it."""
+        """Close the connection if the plugin has hung up and a request has ended without it."""
         self._take("relay")
 
     def request_updates(self, make: Callable[[], None]) -> None:
         """Let the plugin request updates, which *make* makes.
 
-        Raises the error of *make*, or :class:`NRIError` if the plugin must not request updates now.
+        Raise the error of *make*, or :class:`NRIError` if the plugin must not request updates now.
         """
         self._require("update-containers")
         try:
@@ -318,7 +318,7 @@ class Connection(Driven):
         self._take("update-containers", "updated")
 
     def hang_up(self) -> None:
-        """Handle the disconnection of the plugin; has no effect without a connection."""
+        """Handle the disconnection of the plugin. Has no effect without a connection."""
         if self._driver.offered("hang-up", self.state):
             self._take("hang-up")
 
@@ -348,7 +348,7 @@ class Connection(Driven):
         self._thread.rename(f"plugin {self.name}")
 
     def _call(self, function: Callable[[], T], event: str) -> T:
-        """Return *function*'s result, within the timeout of a request; all messages of a synchronisation share one."""
+        """Return *function*'s result within the request timeout, which all messages of a synchronisation share."""
         if not self._synchronising:
             self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
         self._synchronising = event == "synchronise"

@@ -16,9 +16,9 @@ _Change = TypeVar("_Change", "Update", "Eviction")
 
 @dataclass(kw_only=True)
 class Domain:
-    """The pods and containers of one namespace; it must not call the layer, which is locked while it calls a domain.
+    """Pods and containers of one namespace. A domain must not call the layer, which is locked while it calls one.
 
-    Updates and evictions are kept in ``done``; for ``stubborn`` containers they fail.
+    Updates and evictions are kept in ``done``. They fail for ``stubborn`` containers.
     """
 
     name: str = "k8s.io"
@@ -37,7 +37,7 @@ class Domain:
         return next((each for each in self.containers if each.id == container_id), None)
 
     def update_container(self, update: Update | Eviction) -> None:
-        """Make *update*; raises any exception if that fails."""
+        """Make *update*. May raise any exception."""
         if update.container_id in self.stubborn:
             raise OSError(f"container {update.container_id} cannot be changed")
         self.done.append(update)
@@ -48,7 +48,7 @@ class Domain:
 
 
 class Domains:
-    """The table of domains; thread-safe.
+    """The table of domains. Thread-safe.
 
     >>> domains = Domains()
     >>> domains.pods(), domains.containers()
@@ -62,7 +62,7 @@ class Domains:
             self.register(domain)
 
     def register(self, domain: Domain) -> None:
-        """Add *domain*; raises :class:`NRIError` if its name is registered already."""
+        """Add *domain*. Raise :class:`NRIError` if its name is already registered."""
         with self._lock:
             if domain.name in self._domains:
                 message = f"failed to register namespace {domain.name!r} with NRI: there is one already"
@@ -76,9 +76,9 @@ class Domains:
         return tuple(container for domain in self._all() for container in domain.list_containers())
 
     def update_containers(self, updates: Iterable[Update]) -> None:
-        """Make *updates*, each in the domain that has the container; unknown containers are skipped.
+        """Make *updates*, each in the domain that has the container. Unknown containers are skipped.
 
-        After all were tried, raises :class:`ChangesFailedError` with those that failed without ``ignore_failure``.
+        After all were tried, raise :class:`ChangesFailedError` with those that failed without ``ignore_failure``.
         """
         self._change(updates, lambda domain, update: domain.update_container(update))
 

@@ -1,4 +1,4 @@
-"""The calls that the NRI interface accepts, driven by ``nri-api``, and the states of pods and containers it keeps."""
+"""The calls that the NRI interface accepts, driven by ``nri-api``, and the pod and container states it keeps."""
 
 import threading
 from collections.abc import Iterable, Iterator
@@ -18,10 +18,10 @@ RELAYS: Final = {
     **dict.fromkeys(("stop-pod-sandbox", "remove-pod-sandbox", "stop-container", "remove-container"), "relay-end"),
     "notify-exit": "notify-exit",
 }
-"""The event of ``nri-api`` for each event of a pod or container; for all others it is ``relay``."""
+"""Maps events of a pod or container to events of ``nri-api``. For all others, the event is ``relay``."""
 
 IDLE: Final = frozenset({"ignored", "nothing"})
-"""The outcomes that need no action."""
+"""Outcomes that need no action."""
 
 
 class Lifecycle(Driven):
@@ -38,7 +38,7 @@ class Lifecycle(Driven):
         self._holder = 0
 
     def outcomes(self, event: str) -> tuple[Outcome, ...]:
-        """Return the outcomes that *event* may have now; none if that is unspecified."""
+        """Return the outcomes that *event* may have now, or none if that is unspecified."""
         return self._driver.offered(event, self.state)
 
     def take(self, event: str, outcome: str) -> None:
@@ -46,7 +46,7 @@ class Lifecycle(Driven):
             self.position.take(event, outcome)
 
     def accepts(self, event: str) -> bool:
-        """Check whether *event* needs any action; raises the reply of the machine, or :class:`ReentrantError`."""
+        """Check whether *event* needs any action. Raise the reply of the machine, or :class:`ReentrantError`."""
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
             message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
             raise ReentrantError(message)
@@ -54,7 +54,7 @@ class Lifecycle(Driven):
 
     @contextmanager
     def call(self, event: str) -> Iterator[bool]:
-        """Serialise the call *event* with all others; yield whether it needs any action."""
+        """Serialise the call *event* with all others. Yield whether it needs any action."""
         if not self.accepts(event):
             yield False
             return
@@ -66,7 +66,7 @@ class Lifecycle(Driven):
                 self._holder = 0
 
     def block(self) -> bool:
-        """Count another block of plugin synchronisation; return false if there is no longer anything to block."""
+        """Block plugin synchronisation once more (blocks nest). Return False if there is nothing left to block."""
         with self._moving:
             if not self._acts("block"):
                 return False
@@ -127,6 +127,6 @@ class EntityStates:
                 self._positions[entity] = position
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the states of *containers* to those in which they are listed; unlisted containers keep theirs."""
+        """Set the states of *containers* to those in which they are listed. Unlisted containers keep theirs."""
         for container in containers:
             self.take(container.id, container.state.event)

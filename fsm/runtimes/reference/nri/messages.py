@@ -1,6 +1,6 @@
 """The messages between a runtime, the NRI layer and its plugins.
 
-Resources and adjustments are flat: each field has one value, and a name such as ``memory.limit`` or
+Resources and adjustments are flat. Each field has one value, and a name such as ``memory.limit`` or
 ``annotation.owner``. The layer passes fields on without interpreting them.
 """
 
@@ -12,7 +12,7 @@ from typing import Final, TypeAlias
 from fsm.recordings import nri_events
 
 Fields: TypeAlias = Mapping[str, object]
-"""Values by field name."""
+"""Maps field names to values."""
 
 NOTHING: Final[Fields] = {}
 
@@ -46,7 +46,7 @@ class Pod:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Container:
-    """A container as plugins see it; ``state`` is the one in its domain."""
+    """A container as plugins see it. ``state`` is its state in the domain."""
 
     id: str
     pod_id: str = ""
@@ -56,7 +56,7 @@ class Container:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """A change of a container's resources that a plugin requests; if ``ignore_failure``, its failure is no error."""
+    """A resource change that a plugin requests. If ``ignore_failure``, its failure is not an error."""
 
     container_id: str
     resources: Fields = field(default_factory=dict)
@@ -73,9 +73,9 @@ class Eviction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """An event that is sent to a plugin; ``resources`` are those of an update.
+    """An event that is sent to a plugin. ``resources`` are those of an update.
 
-    ``adjusted`` are the adjustments that earlier plugins made to the container that is being created.
+    ``adjusted`` holds the adjustments that earlier plugins made to the container that is being created.
     """
 
     event: str
@@ -87,7 +87,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """A plugin's answer: ``adjust`` is for the container being created, the rest for existing ones.
+    """A plugin's answer. ``adjust`` is for the container being created, and the rest for existing containers.
 
     Parts that the event does not allow are ignored.
     """
@@ -98,14 +98,14 @@ class Answer:
 
 
 def known(relayed: Collection[str]) -> frozenset[str]:
-    """Return the events that a plugin may subscribe to: *relayed*, and in the newest release the validation."""
+    """Return the events that plugins may subscribe to: *relayed* and, in the newest release, the validation."""
     return frozenset(relayed) | (set(EVENTS[-1:]) if set(EVENTS[:-1]) <= set(relayed) else set())
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
-    """Return the events that *requested* names, or whose bits it has; all *existing* events if it is empty or 0.
+    """Return the events that *requested* names or has bits of, or all *existing* events if it is empty or 0.
 
-    Raises :class:`ValueError` for an event that does not exist.
+    Raise :class:`ValueError` for an event that does not exist.
 
     >>> sorted(subscribed(0b1001, EVENTS)), subscribed((), EVENTS) == subscribed(0, EVENTS) == frozenset(EVENTS)
     (['CreateContainer', 'RunPodSandbox'], True)

@@ -1,4 +1,4 @@
-"""Errors of the NRI layer, each with the code that replies have."""
+"""Errors of the NRI layer, each with the code of its reply."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -15,7 +15,7 @@ class NRIError(ReplyError):
     """
 
     def __init__(self, message: str, *, code: str = "") -> None:
-        """If *code* is empty, the error has the code of its class."""
+        """Create the error. If *code* is empty, it has the code of its class."""
         super().__init__(message)
         if code:
             self.code = code
@@ -28,25 +28,25 @@ class NRIStoppedError(NRIError):
 
 
 class ReentrantError(NRIError):
-    """A plugin or domain has called the layer while the layer was waiting for it."""
+    """A plugin or domain called the layer while the layer was waiting for it."""
 
     code = "FAILED_PRECONDITION"
 
 
 class BlockedError(NRIError):
-    """A plugin cannot be synchronised, because that was blocked for longer than a registration may take."""
+    """A plugin cannot be synchronised, because this was blocked for longer than the registration timeout."""
 
     code = "DEADLINE_EXCEEDED"
 
 
 class RegistrationError(NRIError):
-    """A plugin cannot be registered: its name, index or events are wrong, or it failed."""
+    """A plugin cannot be registered. Its name, index or events are wrong, or it failed."""
 
     code = "INVALID_ARGUMENT"
 
 
 class PluginLostError(Exception):
-    """A plugin has disconnected, or did not answer in time."""
+    """A plugin disconnected, or did not answer in time."""
 
     code = "UNAVAILABLE"
 
@@ -64,7 +64,7 @@ class ConflictError(NRIError):
 
 
 class ChangesFailedError(NRIError):
-    """Some updates or evictions of containers, in ``failed``, failed; all others were made."""
+    """Some container updates or evictions failed and are in ``failed``. All others were made."""
 
     def __init__(self, failed: Sequence[Update] | Sequence[Eviction]) -> None:
         self.failed: Final = tuple(failed)

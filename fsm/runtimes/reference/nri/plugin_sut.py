@@ -16,13 +16,13 @@ from fsm.runtimes.reference.nri.plugins import Plugins
 from fsm.runtimes.reference.nri.upstream import UpstreamConnection
 
 PATIENCE: Final = 0.5
-"""Maximum real time, in seconds, that a late plugin waits; the turned clock ends its call immediately."""
+"""Maximum real time in seconds that a late plugin waits. Turning the clock ends its call immediately."""
 
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
 
 SUBSCRIBED: Final = EVENTS[:-1]
-"""The events that the plugin subscribes to."""
+"""Events that the plugin subscribes to."""
 
 NAMES: Final = ("player", "logger_2.0+x-y", "P")
 WRONG_NAMES: Final = ("", "a b", "a/b")
@@ -33,16 +33,16 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("register", "active"): ("relabelled", "hangs"),
     ("stop", "active"): ("left", "stopped"),
 }
-"""The outcomes of NRI's own connection, by event and state.
+"""Maps an event and a state to the outcomes of NRI's own connection.
 
 In the state ``active``, the second outcome occurs if the plugin was launched as a process (``stop``) or has already
-registered again (``register``), else the first.
+registered again (``register``). Otherwise, the first one occurs.
 """
 
 
 @dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that adds what it receives to ``outputs``, and answers as ``script`` says; *late* makes it late."""
+    """A plugin that adds what it receives to ``outputs``, and answers as ``script`` says. *late* makes it late."""
 
     outputs: list[str]
     late: Callable[[], None]
@@ -122,7 +122,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         return self.connection.state
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Set the script; return false if this connection does not have the outcome."""
+        """Set the script. Return False if this connection does not have the outcome."""
         self._outcome = outcome
         state = self.connection.state
         if not issubclass(self._kind, UpstreamConnection):

@@ -1,4 +1,4 @@
-"""The plugins that have joined, called one after the other in the order of their index, and their combined answers."""
+"""The plugins that have joined, called one after the other in the order of their index, and their merged answers."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -14,11 +14,11 @@ ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "UpdateContainer": frozenset({"updates", "evictions"}),
     "StopContainer": frozenset({"updates"}),
 }
-"""The parts of an answer that are used, by event; none for other events."""
+"""Maps events to the parts of an answer that are used. For other events, no parts are used."""
 
 
 class MergedAnswers:
-    """The combined answers to *request*; each field of a container belongs to one plugin.
+    """The merged answers to *request*. Each field of a container belongs to one plugin.
 
     >>> from fsm.runtimes.reference.nri.messages import Container, Pod
     >>> merged = MergedAnswers(Request(event="CreateContainer", pod=Pod(id="p1"), container=Container(id="c1")))
@@ -41,9 +41,9 @@ class MergedAnswers:
         self._owners: dict[tuple[str, str], str] = {}
 
     def add(self, plugin: str, answer: Answer) -> None:
-        """Add the *answer* of *plugin*; a conflicting update with ``ignore_failure`` is dropped as a whole.
+        """Add the *answer* of *plugin*. A conflicting update with ``ignore_failure`` is dropped as a whole.
 
-        Raises :class:`ConflictError` for a field that belongs to another plugin, and :class:`NRIError` for an update of
+        Raise :class:`ConflictError` for a field that belongs to another plugin, or :class:`NRIError` for an update of
         the container that is being created.
         """
         if "adjust" in self._allowed:
@@ -57,12 +57,12 @@ class MergedAnswers:
 
     @property
     def others(self) -> tuple[Update, ...]:
-        """The updates of other containers, in the order in which plugins first requested them."""
+        """Updates of other containers, in the order in which plugins first requested them."""
         return tuple(each for each in self._requested.values() if each.container_id != self._subject)
 
     @property
     def own(self) -> Fields | None:
-        """The resources for the container of the request; ``None`` if no plugin changes them."""
+        """Resources for the container of the request, or ``None`` if no plugin changes them."""
         requested = self._requested.get(self._subject)
         return {**self._base, **requested.resources} if requested else None
 
@@ -93,7 +93,7 @@ class MergedAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
-    """A relayed request: all plugins answered, one answered with an error, which ended the relay, or one was lost."""
+    """A relayed request. All plugins answered, or one lost its connection, or an error ended the relay."""
 
     result: Literal["ok", "error", "lost"]
     merged: MergedAnswers
@@ -119,7 +119,7 @@ class Plugins:
         self._connections = tuple(sorted((*self._connections, connection), key=lambda each: each.index))
 
     def request_updates(self, plugin: Plugin | None, make: Callable[[], None]) -> None:
-        """Make updates with *make*, requested by *plugin* if one is given; raises :class:`NRIError` if it must not."""
+        """Make updates with *make*, for *plugin* if it is given. Raise :class:`NRIError` if it must not request any."""
         if plugin is None:
             make()
         elif connections := self._of(plugin):
@@ -128,7 +128,7 @@ class Plugins:
             raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
 
     def lose(self, plugin: Plugin) -> None:
-        """Handle the disconnection of *plugin*; has no effect if it has not joined."""
+        """Handle the disconnection of *plugin*. Has no effect if it has not joined."""
         for connection in self._of(plugin):
             connection.hang_up()
 
@@ -145,7 +145,7 @@ class Plugins:
         return [each for each in self._connections if each.plugin is plugin]
 
     def relay(self, request: Request) -> Relayed:
-        """Send *request* to each plugin that subscribed to it, up to the first error; remove lost plugins."""
+        """Send *request* to each plugin that subscribed to it, up to the first error. Remove lost plugins."""
         merged = MergedAnswers(request)
         lost = False
         try:

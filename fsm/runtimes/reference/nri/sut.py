@@ -1,6 +1,6 @@
-"""A pod and a container in the reference NRI layer under test; the outputs are the requests to a first plugin.
+"""A pod and a container in the reference NRI layer under test. The outputs are the requests to a first plugin.
 
-A second plugin must receive each request after the first plugin, unless that answered with an error.
+A second plugin must receive each request after the first plugin, unless the first plugin answered with an error.
 """
 
 import threading
@@ -25,7 +25,7 @@ from fsm.sut import BrokenError
 
 FIRST: Final = "10"
 SECOND: Final = "20"
-"""The indices of the plugin whose requests are the outputs, and of the plugin that checks their order."""
+"""Indices of the plugin whose requests are the outputs, and of the plugin that checks their order."""
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
@@ -33,9 +33,9 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(Plugin):
-    """A plugin that keeps what it receives, and answers an event with the function in ``answers``, if there is one.
+    """A plugin that keeps what it receives. It answers an event with the function in ``answers``, if there is one.
 
-    ``heard`` has the index and the event of each request; several plugins may share it.
+    ``heard`` has the index and the event of each request. Several plugins may share it.
     """
 
     index: str = "10"
@@ -67,7 +67,7 @@ class _Heard(NamedTuple):
 
 
 def release(profile: str) -> str:
-    """Return the release that *profile* names, which may combine several profiles; empty for the newest."""
+    """Return the release in *profile*, which may combine profiles, or an empty string for the newest release."""
     return next((each for each in profile.split("+") if each in RELEASES), "")
 
 
@@ -78,7 +78,7 @@ CALLS: Final = tuple(
 
 
 def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
-    """Let *event* happen to *container*, or to the pod if it is an event of pods."""
+    """Make *event* happen to *container*, or to the pod if it is a pod event."""
     if event == "notify-exit":
         nri.notify_container_exit(POD, container)
         nri.wait_for_exits()
@@ -87,7 +87,7 @@ def happen(nri: NRI, event: str, container: Container = CONTAINER) -> None:
 
 
 LISTED_AS: Final = {state.event: state for state in ContainerState}
-"""The state in which a container is listed, by the event for it."""
+"""Maps each listing event to the state in which the container is then listed."""
 
 
 class _NriSUT(ReferenceSUT[NRI]):
@@ -112,7 +112,7 @@ class _NriSUT(ReferenceSUT[NRI]):
             self.nri.stop()
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Let the first plugin fail or be lost at the last request of *outcome*; return false if there is none."""
+        """Make the first plugin fail or be lost at the last request of *outcome*. Return False if there is none."""
         cells = driver(self.machine).machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
@@ -132,7 +132,7 @@ class _NriSUT(ReferenceSUT[NRI]):
                     self._plugins[index] = self._joined(index)
 
     def outputs(self) -> Sequence[str]:
-        """Return the requests to the first plugin, after checking the second's; ``sent`` has the requests to each."""
+        """Return the requests to the first plugin after checking the second's, and store both in ``sent``."""
         heard = list(self._heard)
         self._heard.clear()
         self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}
@@ -183,7 +183,7 @@ class NriContainerSUT(_NriSUT):
         return self.nri.container_state(CONTAINER.id)
 
     def _happen(self, event: str) -> None:
-        """Call the layer, or replace the second plugin by one that joins while the container is listed in a state."""
+        """Call the layer, or replace the second plugin with one that joins while the container is listed in a state."""
         if event not in LISTED_AS:
             super()._happen(event)
             return

@@ -1,7 +1,7 @@
-"""The lock between calls that block plugin synchronisation, of which there may be any number, and one joining plugin.
+"""A lock between any number of calls that block plugin synchronisation, and one joining plugin.
 
-A caller that blocks never waits for a plugin that is itself waiting. If it did while it blocks already (removing a pod
-removes its containers), there would be a deadlock. The price is that a plugin waits as long as anything blocks.
+A caller that blocks never waits for a plugin that is itself waiting. Otherwise, a nested block would deadlock, such as
+when removing a pod removes its containers. The price is that a plugin waits as long as anything blocks.
 """
 
 import threading
@@ -14,11 +14,11 @@ from fsm.runtimes.reference.nri.nri_errors import BlockedError
 
 CALL: Final = "call"
 PLUGIN: Final = "plugin"
-"""A call that blocks, as in the machine ``sync-reader``; a plugin that joins, as in ``sync-writer``."""
+"""Process names: a call that blocks, as in the machine ``sync-reader``, and a joining plugin, as in ``sync-writer``."""
 
 
 class PluginSyncBlock:
-    """Keeps plugins from joining until it is released by :meth:`unblock`; also a context manager.
+    """Keeps plugins from joining until it is released by :meth:`unblock`. Also a context manager.
 
     >>> block = SyncLock().block()
     >>> with block:
@@ -57,7 +57,7 @@ class SyncLock:
     """
 
     def __init__(self, clock: Clock | None = None, observe: Callable[[str, str], None] | None = None) -> None:
-        """Timeouts are by *clock*; *observe(process, step)* is called for each step, named as in the machines."""
+        """Use *clock* for timeouts. Call *observe(process, step)* for each step, named as in the machines."""
         self._clock: Final = clock or Clock()
         self._observe: Final = observe or (lambda _process, _step: None)
         self._changed = threading.Condition()
@@ -66,7 +66,7 @@ class SyncLock:
         self._waiting = 0
 
     def block(self) -> PluginSyncBlock:
-        """Keep plugins from joining; waits for a plugin that is joining."""
+        """Keep plugins from joining, after waiting for a plugin that is joining."""
         with self._changed:
             self._acquire(CALL, self._may_block)
             self._blocks += 1
@@ -74,7 +74,7 @@ class SyncLock:
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
-        """Join once nothing blocks; raises :class:`BlockedError` after *timeout* seconds."""
+        """Join once nothing blocks. Raise :class:`BlockedError` after *timeout* seconds."""
         with self._changed:
             self._waiting += 1
             try:

@@ -1,4 +1,4 @@
-"""The lock of the reference NRI layer under test: two calls that block, and a plugin that joins, each on a thread.
+"""The lock of the reference NRI layer under test, with two blocking calls and a joining plugin on threads.
 
 A waiting thread continues only after an event for it, so that each step can be observed.
 """
@@ -28,11 +28,11 @@ ORDERS: Final = {
     **dict.fromkeys(("goes-on", "is-synchronised"), "go"),
     **dict.fromkeys(("ends", "has-joined"), "leave"),
 }
-"""The order that each joint event gives to its process."""
+"""Maps each joint event to the order that it gives to its process."""
 
 
 class _Process(threading.Thread):
-    """A call or a plugin; puts each step into ``steps``. If ``gated``, it acquires the lock only when it ``may_go``."""
+    """A call or a plugin. Puts each step into ``steps``. If ``gated``, it takes the lock only when it ``may_go``."""
 
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
@@ -129,7 +129,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
 
 
 def _may_go(free: Callable[[], bool]) -> bool:
-    """Check whether the lock is *free* for this thread and the thread may go; report one that may go but cannot."""
+    """Check whether the lock is *free* for this thread and the thread may go. Report a thread that cannot go yet."""
     process = threading.current_thread()
     if not isinstance(process, _Process):
         return free()

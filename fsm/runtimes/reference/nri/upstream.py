@@ -1,4 +1,4 @@
-"""A plugin's connection as in NRI v0.8 to v0.12, and containerd's lock; both differ from what the machines intend."""
+"""A plugin connection as in NRI v0.8 to v0.12, and containerd's lock, which differ from what the machines intend."""
 
 import threading
 from dataclasses import replace
@@ -11,7 +11,7 @@ from fsm.runtimes.reference.nri.sync_lock import SyncLock
 
 
 class UpstreamConnection(Connection):
-    """A connection that can be registered a second time, and sometimes stays open when it should be closed."""
+    """A connection that can be registered twice, and sometimes stays open when it should be closed."""
 
     def __init__(self, plugin: Plugin, terms: Terms) -> None:
         super().__init__(plugin, replace(terms, config=replace(terms.config, release="upstream")))
@@ -24,7 +24,7 @@ class UpstreamConnection(Connection):
         self._process = not built_in
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin; a wrong name does not close the connection, and a listed plugin is renamed.
+        """Register the plugin. A wrong name does not close the connection, and a listed plugin is renamed.
 
         Renaming sends to a channel that is never read again, so the next registration hangs until the plugin's own
         timeout.
@@ -46,7 +46,7 @@ class UpstreamConnection(Connection):
             raise NRIError(f"plugin {self.name}: its registration was not answered", code="DEADLINE_EXCEEDED")
 
     def stop(self) -> None:
-        """Close connections of processes, and of plugins that are not listed; leave others open."""
+        """Close connections of processes, and of plugins that are not listed. Leave others open."""
         if self.listed and not self._process:
             self._take("stop", "left")
         else:
@@ -54,7 +54,7 @@ class UpstreamConnection(Connection):
 
 
 class UpstreamSyncLock(SyncLock):
-    """A lock in which a waiting plugin precedes all later blocks, even of a caller that blocks already."""
+    """A lock in which a waiting plugin goes before all later blocks, even those of a caller that already blocks."""
 
     def _may_block(self) -> bool:
         return super()._may_block() and not self._waiting

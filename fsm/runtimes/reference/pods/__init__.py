@@ -1,4 +1,4 @@
-"""Pods of the CRI service, driven by the machine ``pod-sandbox``; ``service`` has the calls.
+"""Pods of the CRI service, driven by the machine ``pod-sandbox``. ``service`` has the calls.
 
 A pod has a unique name, ``metadata`` in a file, an address from ``network``, a pause process of
 :mod:`~fsm.runtimes.reference.sandbox.controller`, and ``containers``. ``stages`` makes in order what a run needs, and

@@ -1,4 +1,4 @@
-"""Pods, and the metadata from which a restart recovers them: for each pod, one file in its folder."""
+"""Pods, and the metadata from which a restart recovers them, with one file for each pod in its directory."""
 
 import asyncio
 import json
@@ -21,12 +21,12 @@ MAKING: Final = "making"
 
 
 class MetadataError(Exception):
-    """A file of metadata cannot be read."""
+    """A metadata file cannot be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metadata:
-    """The metadata of a pod with its last known ``state``; times are nanoseconds since 1970, or 0."""
+    """A pod's metadata and its last known ``state``. Times are in nanoseconds since the epoch, or 0 if unset."""
 
     id: str
     name: str
@@ -38,14 +38,14 @@ class Metadata:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PodStatus(Metadata):
-    """The status of a pod as clients see it; ``state`` is the one that the machine shows."""
+    """The status of a pod as clients see it. ``state`` is the state that the machine shows."""
 
     pid: int = 0
     addresses: tuple[str, ...] = ()
 
 
 class Pod:
-    """A pod in the store, or an absent one; ``watch`` is the task that waits for its exit."""
+    """A pod, whether or not it is in the store. ``watch`` is the task that waits for its exit."""
 
     def __init__(self, metadata: Metadata, position: Position) -> None:
         self.id, self.name, self.limits = metadata.id, metadata.name, metadata.limits
@@ -61,7 +61,7 @@ class Pod:
 
 
 class MetadataStore:
-    """The metadata of all pods, in folders below *root*; every method raises :class:`OSError`.
+    """The metadata of all pods, in directories below *root*. Every method may raise :class:`OSError`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -85,7 +85,7 @@ class MetadataStore:
         durable_files.write(self.path(metadata.id), json.dumps(asdict(metadata), sort_keys=True).encode())
 
     def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
-        """Return the metadata of the pod *id*; raises :class:`MetadataError` if they are not valid."""
+        """Return the metadata of the pod *id*. Raise :class:`MetadataError` if it is not valid."""
         try:
             found = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
         except (OSError, ValueError) as error:
@@ -95,7 +95,7 @@ class MetadataStore:
         return found
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Delete the metadata of the pod *id*; must come last, because a restart can no longer find the pod."""
+        """Delete the metadata of the pod *id*. Must come last, because a restart can then no longer find the pod."""
         durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()

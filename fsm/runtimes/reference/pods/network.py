@@ -1,4 +1,4 @@
-"""The network of pods: an address for each, leased in a file, as CNI's host-local plugin does."""
+"""The pod network: an address for each pod, leased in a file, as CNI's host-local plugin does."""
 
 from contextlib import suppress
 from ipaddress import IPv4Network
@@ -35,9 +35,9 @@ class Leases:
         self._known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
-        """Lease the first free address; :meth:`teardown` releases what a failure leaves behind."""
+        """Lease the first free address. After a failure, :meth:`teardown` releases what was leased."""
         self.root.mkdir(parents=True, exist_ok=True)
-        # The file of an address appears with its content, or not at all.
+        # Link the finished draft, so that the file of an address appears with its content or not at all.
         draft = self.root / f".{pod}"
         draft.write_text(pod, encoding="utf-8")
         leased = self._leased()

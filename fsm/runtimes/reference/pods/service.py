@@ -1,4 +1,4 @@
-"""The calls on pods, driven by the machine ``pod-sandbox``; a pod has files, a network and a pause process."""
+"""The calls on pods, driven by the machine ``pod-sandbox``. A pod has files, a network and a pause process."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,14 +46,14 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""The outcomes of a stop and of a removal, by how far it got; the first that the machine offers is taken."""
+"""Maps how far a stop or removal got to its possible outcomes. The first that the machine offers is taken."""
 
 
 class Pods:
     """All pods, with their metadata in *root*, under *profile* if one is named.
 
-    *clock* times the retries of failed writes; *observer* is notified of what happens. ``names`` maps each reserved
-    name to the id of its pod. Belongs to one event loop; calls on one pod are serialised.
+    *clock* times the retries of failed writes. *observer* is notified of what happens. ``names`` maps each reserved
+    name to the id of its pod. Belongs to one event loop. Calls on one pod are serialised.
 
     >>> import tempfile
     >>> from fsm.runtimes.reference.sandbox.processes import Processes
@@ -96,20 +96,20 @@ class Pods:
         self._tasks = Tasks()
 
     async def close(self) -> None:
-        """Stop waiting for exits; processes keep running."""
+        """Stop waiting for exits. Processes keep running."""
         self.retries.stop()
         await self._tasks.cancel()
 
     def list(self) -> dict[str, str]:
-        """Return the state that each pod shows, by id."""
+        """Map the id of each pod to the state that it shows."""
         return {id_: pod.position.shows for id_, pod in self._store.items()}
 
     def listed(self) -> tuple[Metadata, ...]:
-        """Return what is known of each pod without querying its world; ``state`` is the one that the machine shows."""
+        """Return what is known of each pod without querying its world. ``state`` is what the machine shows."""
         return tuple(pod.metadata(pod.position.shows) for pod in self._store.values())
 
     def position(self, id: str) -> Position:  # noqa: A002  (the field's name)
-        """Return the position of a pod; the initial one if the pod is absent."""
+        """Return the position of a pod, or the initial position if the pod is absent."""
         return self._get(id).position
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
@@ -121,10 +121,10 @@ class Pods:
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002  (the field's name)
-        """Create a container in a pod, with *create* if that is given.
+        """Create a container in a pod, with *create* if it is given.
 
-        The contract leaves open whether a pod that is not ready accepts containers: without a profile it refuses them,
-        under a profile it does what containerd does.
+        The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
+        Under a profile, it does what containerd does.
         """
         pod = self._get(id)
         async with pod.lock:
@@ -151,7 +151,7 @@ class Pods:
             raise
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Create a pod and start its pause process; return the pod's id."""
+        """Create a pod and start its pause process. Return the pod's id."""
         if known := self._store.get(self.names.get(name, "")):
             self._take(known, "run", why=f'there is a pod of the name "{name}"')
         pod = Pod(Metadata(id=token_hex(32), name=name, limits=dict(limits or {})), self._position())
@@ -172,7 +172,7 @@ class Pods:
         await self._end(id, "remove", REMOVED, self._delete)
 
     def exited(self, pod: Pod, ended: Exit) -> None:
-        """Record that the pause process of *pod* has *ended*; after an :class:`OSError` it must be reported again."""
+        """Record that the pause process of *pod* has *ended*. After an :class:`OSError`, it must be reported again."""
         (way,) = pod.position.outcomes("exit")
         if way.to != pod.position.state:
             before, pod.exit = pod.exit, pod.exit or ended
@@ -223,7 +223,7 @@ class Pods:
                 await self._clear(id_)
 
     async def _clear(self, id_: str) -> None:
-        """Delete everything of a pod whose metadata cannot be read; if that fails, the next restart tries again."""
+        """Delete everything of a pod whose metadata cannot be read. If that fails, the next restart tries again."""
         self.controller.recover(id_)
         stages = self._stages(self._get(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
@@ -244,7 +244,7 @@ class Pods:
             await self._start_watch(pod)
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return what a run of *pod* makes; the metadata come before everything that a restart must find."""
+        """Return what a run of *pod* makes. The metadata comes before everything that a restart must find."""
         return (
             Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
             Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
@@ -285,7 +285,7 @@ class Pods:
         outcomes: Mapping[str, tuple[str, ...]],
         then: Callable[[Pod], Awaitable[tuple[str, str]]],
     ) -> None:
-        """Let *event* stop a pod, then do *then*; *outcomes* are the outcomes of *event* by how far this got."""
+        """Stop a pod because of *event*, then do *then*. *outcomes* maps how far this got to outcomes of *event*."""
         pod = self._get(id_)
         async with pod.lock:
             if is_noop(pod.position, event):
@@ -302,7 +302,7 @@ class Pods:
             self._take(pod, event, outcome, why)
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
-        """Stop *pod*; return how far that got, and why no further."""
+        """Stop *pod*. Return how far that got, and why no further."""
         reached = "held"
         try:
             await perform(lambda: self.containers.stop(pod.id))

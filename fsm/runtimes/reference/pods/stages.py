@@ -26,9 +26,9 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages; if one fails, unmake it and those before it, up to the first that cannot be unmade.
+    """Make all stages. If one fails, unmake it and those before it, up to the first that cannot be unmade.
 
-    Raises :class:`MakeError`.
+    Raise :class:`MakeError` if a stage fails.
 
     >>> import asyncio
     >>> def fail() -> None:
@@ -51,7 +51,7 @@ async def make(stages: Iterable[Stage]) -> None:
 
 
 async def unmake(stages: Sequence[Stage]) -> int:
-    """Unmake *stages*, the last first, until one fails; return the number of stages that are left."""
+    """Unmake *stages* in reverse order until one fails. Return the number of stages that are left."""
     for left in range(len(stages), 0, -1):
         try:
             await perform(stages[left - 1].unmake)

@@ -1,12 +1,12 @@
-"""The surroundings of pods: their containers, and an observer of what happens to them. The defaults do nothing."""
+"""The environment of pods: their containers, and an observer of what happens to them. The defaults do nothing."""
 
 from fsm.runtimes.reference.fault_injection import Faults
 
 
 class Containers:
-    """The containers of all pods; this class keeps none.
+    """The containers of all pods. This class keeps none.
 
-    Every method may be a coroutine function and raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a
+    Every method may be a coroutine function, may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a
     point in *faults*.
     """
 
@@ -21,7 +21,7 @@ class Containers:
         return self._passes("stop containers")
 
     def remove(self, _pod: str) -> object:
-        """Remove all containers of a pod, in any state; can be repeated."""
+        """Remove all containers of a pod, in any state. Can be repeated."""
         return self._passes("remove containers")
 
     def _passes(self, point: str) -> bool:
@@ -30,16 +30,16 @@ class Containers:
 
 
 class PodObserver:
-    """Is notified of what happens to pods; each method may be a coroutine function."""
+    """Is notified of what happens to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
-        """The pause process of a pod is running, and the pod is not ready yet.
+        """Note that the pause process of a pod is running, and that the pod is not ready yet.
 
         May raise :class:`~fsm.runtimes.reference.driven.WorldError`.
         """
 
     def stopped(self, _pod: str) -> object:
-        """The pause process of a pod was stopped."""
+        """Note that the pause process of a pod was stopped."""
 
     def removed(self, _pod: str) -> object:
-        """A pod was removed, or its run was undone."""
+        """Note that a pod was removed, or that its run was undone."""

@@ -41,7 +41,7 @@ FAULTS: Final[Mapping[tuple[str, str], Sequence[tuple[str, ...]]]] = {
     ("restart", "unknown"): [("task",)],
     ("restart", "skipped"): [("damage",)],
 }
-"""The faults that make an event end in an outcome; if there are several sets, they are used in turn."""
+"""Maps an event and its outcome to the sets of faults that cause it. Several sets are used in turn."""
 
 METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
     *DAMAGE,
@@ -52,7 +52,7 @@ METADATA_DAMAGE: Final[tuple[Damage, ...]] = (
 
 
 class PodsSUT(LoopSUT[Pods]):
-    """:class:`~fsm.runtimes.reference.pods.service.Pods` under test; they conform under every profile.
+    """:class:`~fsm.runtimes.reference.pods.service.Pods` under test. They conform under every profile.
 
     >>> sut = PodsSUT()
     >>> sut.do("run"), sut.shows(), len(sut.record()["addresses"])
@@ -95,7 +95,7 @@ class PodsSUT(LoopSUT[Pods]):
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
-        """Return the pod's data, without its exit, and addresses only while it is ready: both depend on the outcome."""
+        """Return the pod's data without its exit, which depends on the outcome. Only a ready pod has its addresses."""
         pod = self._pod
         if pod.position.state == ABSENT:
             return {}
@@ -104,7 +104,7 @@ class PodsSUT(LoopSUT[Pods]):
         return {**record, "addresses": list(self.pods.network.addresses(pod.id)) if ready else []}
 
     def _wrong(self) -> str:
-        """Return what the pod has but should not have, or should have but does not; empty if all is right."""
+        """Return what the pod wrongly has or wrongly lacks, or an empty string if all is right."""
         pod = self._pod
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.position.state == "ready" and not watched:
@@ -192,7 +192,7 @@ class PodsSUT(LoopSUT[Pods]):
         return {"cpu_shares": self._limits}
 
     async def _exit(self) -> None:
-        """End the pause process, and wait until the watch has seen it; without a watch, report the exit."""
+        """End the pause process, and wait until the watch has seen it. Without a watch, report the exit."""
         pod, world, watch = self._pod, self.worlds.get(self._last), None
         with suppress(CallError):
             watch = pod.watch if self._controller.status(self._last).state == READY else None

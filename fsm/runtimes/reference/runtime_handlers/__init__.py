@@ -1,1 +1,1 @@
-"""The features of runtimes that the CRI service lists, driven by the machine ``runtime-handlers``."""
+"""The runtime features that the CRI service lists, driven by the machine ``runtime-handlers``."""

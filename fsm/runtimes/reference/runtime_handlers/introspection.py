@@ -1,6 +1,6 @@
-"""The features of runtimes, as containerd's CRI plugin determines them at its start, for the answer to Status.
+"""Runtime features for the answer to Status, as containerd's CRI plugin determines them at its start.
 
-The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list; one of them reads
+The machine ``runtime-handlers`` drives the stages from a configured runtime to its entry in the list. One stage reads
 the features document of its OCI runtime.
 """
 
@@ -31,19 +31,19 @@ class PanicError(Exception):
 
 
 class Document(BaseModel):
-    """A part of a features document; absent and null parts are ``None``, unknown ones are ignored."""
+    """A part of a features document. Absent and null parts are ``None``, and unknown parts are ignored."""
 
     model_config = ConfigDict(extra="ignore", alias_generator=to_camel, populate_by_name=True)
 
 
 class IDMap(Document):
-    """Support for mounts with mapped ids."""
+    """Support for idmapped mounts."""
 
     enabled: bool | None = None
 
 
 class MountExtensions(Document):
-    """Features of mounts beyond their options."""
+    """Mount features beyond mount options."""
 
     idmap: IDMap | None = None
 
@@ -67,7 +67,7 @@ class Features(Document):
 
 
 class Options(BaseModel):
-    """Options of a runtime of any type; unknown ones are passed on."""
+    """Options of a runtime of any type. Unknown options are passed on."""
 
     model_config = ConfigDict(extra="allow", strict=True, alias_generator=to_pascal, populate_by_name=True)
 
@@ -115,14 +115,14 @@ class RuntimeHandlerFeatures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RuntimeHandler:
-    """A handler in the list; the default one has no name, and ``features`` may be unknown."""
+    """A handler in the list. The default handler has no name, and ``features`` may be unknown."""
 
     name: str
     features: RuntimeHandlerFeatures | None = None
 
 
 def cri_userns(features: Features) -> str:
-    """Return whether pods can have user namespaces, as an outcome; they also need mounts with mapped ids.
+    """Return the outcome that says whether pods can use user namespaces, which also require idmapped mounts.
 
     >>> cri_userns(Features())
     'no-linux'
@@ -140,10 +140,10 @@ def cri_userns(features: Features) -> str:
 class Introspection(Driven):
     """The introspection of one runtime, up to its entry in ``handlers``, under *profile*, such as ``upstream``.
 
-    ``plugin_info`` asks the runtime at a path, with options, and returns the ``Extra`` field of the answer, if there is
+    ``plugin_info`` asks the runtime at a path, with options. It returns the ``Extra`` field of the answer, if there is
     one, or raises :class:`IntrospectionError`. ``kernel_has_rro`` says whether the kernel has recursive read-only
-    mounts, as Linux has since 5.12. ``failures`` are the reasons why nothing is known of a runtime, as containerd logs
-    them.
+    mounts, as Linux has since 5.12. ``failures`` lists the reasons why nothing is known of a runtime, as containerd
+    logs them.
 
     >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda path, options: None, kernel_has_rro=True)
     >>> found.run()
@@ -180,7 +180,7 @@ class Introspection(Driven):
         }
 
     def run(self) -> None:
-        """Do all remaining stages; raises :class:`PanicError` if containerd crashes."""
+        """Do all remaining stages. Raise :class:`PanicError` if containerd crashes."""
         for stage in self._stages:
             if self._driver.offered(stage, self.state):
                 self.stage(stage)
@@ -188,7 +188,7 @@ class Introspection(Driven):
                     raise PanicError(f"the introspection of runtime {self.name!r} crashes containerd: {self._why}")
 
     def stage(self, event: str) -> str:
-        """Do one stage, named as in the machine; return its outcome."""
+        """Do one stage, named as in the machine. Return its outcome."""
         self._names = {way.name for way in self.position.outcomes(event)}
         before = self.position.state
         way = self.position.take(event, self._stages[event]())
@@ -274,7 +274,7 @@ _SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
     "userns": RuntimeHandlerFeatures(user_namespaces=True),
     "both": RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True),
 }
-"""The features of a handler by the state in which it is listed."""
+"""Maps a handler's listed state to its features."""
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:

@@ -1,4 +1,4 @@
-"""The introspection of one runtime under test; what a stage finds is set just before that stage."""
+"""The introspection of one runtime under test. What a stage finds is set just before that stage."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -33,7 +33,7 @@ EXTRAS: Final[Mapping[str, Packed | None]] = {
     "no-features": _packed(None),
     "other-features": _packed(Packed(type_url=FEATURES, value='["rro"]')),
 }
-"""The answer of the runtime, by the outcome of decoding it."""
+"""Maps the outcome of decoding the runtime's answer to the answer."""
 
 
 def _linux(namespace: str = introspection.USER, *, idmap: bool = True) -> Linux:
@@ -41,7 +41,7 @@ def _linux(namespace: str = introspection.USER, *, idmap: bool = True) -> Linux:
 
 
 LINUX: Final = {"supported": _linux(), "no-namespace": _linux("network"), "no-idmap": _linux(idmap=False)}
-"""The Linux part of the features document, by the outcome for user namespaces; other outcomes need none."""
+"""Maps the outcome for user namespaces to the Linux part of the features document. Other outcomes need none."""
 
 NOT_UPSTREAM: Final = frozenset(
     {("runtime-type", "other"), ("request", "by-type"), ("request", "by-path"), ("user-namespaces", "no-linux")}
@@ -56,7 +56,7 @@ def _shown(features: introspection.RuntimeHandlerFeatures | None) -> str:
 
 
 class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
-    """The introspection of one runtime under test; the runtime's answers have no features until a stage sets them."""
+    """The introspection of one runtime under test. The runtime's answers have no features until a stage sets them."""
 
     machine = "runtime-handlers"
     kinds = (introspection.Introspection,)

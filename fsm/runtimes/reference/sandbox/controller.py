@@ -19,7 +19,7 @@ MACHINE: Final = "sandbox-controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxRecord:
-    """The record of a sandbox; times are nanoseconds since 1970, or 0."""
+    """A sandbox's record. Times are in nanoseconds since the epoch, or 0 if unset."""
 
     pid: int = 0
     created_at: int = 0
@@ -33,9 +33,9 @@ class SandboxRecord:
 
 
 class Sandbox:
-    """A sandbox in the controller's store, or one that is not in the store.
+    """A sandbox, whether or not it is in the controller's store.
 
-    ``exited`` is set to its exit once that is recorded; ``noticed`` says whether the machine knows of the exit.
+    ``exited`` is set to its exit once that is recorded. ``noticed`` says whether the machine knows of the exit.
     """
 
     def __init__(self, name: str, world: Processes, position: Position) -> None:
@@ -48,12 +48,12 @@ class Sandbox:
         self.noticed = False
 
     def last_exit(self) -> Exit:
-        """Return how its process ended; with code 255 if that is not known."""
+        """Return how its process ended, with code 255 if that is not known."""
         return self.world.ended() or Exit(LOST_CODE, self.world.now())
 
 
 class Controller:
-    """All sandboxes, each in a world that *worlds* creates for its id; *clock* times the retries of failures.
+    """All sandboxes, each in a world that *worlds* creates for its id. *clock* times the retries of failures.
 
     *on_exit* is called with the id when an exit is recorded. Belongs to one event loop.
 
@@ -95,7 +95,7 @@ class Controller:
         await self.close()
 
     async def close(self) -> None:
-        """Stop watching and retrying; processes keep running."""
+        """Stop watching and retrying. Processes keep running."""
         self.retries.stop()
         await self._tasks.cancel()
 
@@ -114,7 +114,7 @@ class Controller:
         self._take(self._get(name), "update")
 
     async def wait(self, name: str) -> Exit:
-        """Wait for the exit of a sandbox and return it; the caller may be cancelled."""
+        """Wait for the exit of a sandbox and return it. The caller may be cancelled."""
         sandbox = self._get(name)
         self._take(sandbox, "wait")
         return await asyncio.shield(sandbox.exited)
@@ -187,7 +187,7 @@ class Controller:
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> SandboxRecord:
-        """Add a sandbox to the store in the state that a restart finds, and watch its process; return its record."""
+        """Add a sandbox to the store in the state that a restart finds, and watch its process. Return its record."""
         sandbox = Sandbox(name, self._worlds(name), driver(MACHINE).position(_found(self._worlds(name))))
         self._store[name] = sandbox
         if sandbox.position.state == "ready":
@@ -216,7 +216,7 @@ class Controller:
             raise HandlerError
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Handle the end of the process of *sandbox*; return false if its task could not be deleted, so retry."""
+        """Handle the end of the process of *sandbox*. Return False if its task could not be deleted, so retry."""
         self._notice_exit(sandbox)
         outcome = ""
         if not is_noop(sandbox.position, "handle"):
@@ -225,7 +225,7 @@ class Controller:
         return outcome != "kept"
 
     def _notice_exit(self, sandbox: Sandbox) -> None:
-        """Tell the machine if the process has ended; the watch may not have seen it yet."""
+        """Tell the machine if the process has ended. The watch may not have seen it yet."""
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
@@ -243,7 +243,7 @@ class Controller:
         self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
     async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
-        """Kill the process of *sandbox* and delete its task; return the outcome, the exit, and why it failed."""
+        """Kill the process of *sandbox* and delete its task. Return the outcome, the exit, and why it failed."""
         world = sandbox.world
         try:
             if not world.task():
@@ -292,7 +292,7 @@ class Controller:
 
 
 def _found(world: Processes) -> str:
-    """Return the state in which a restart finds the sandbox of *world*; delete the remains of an ended task."""
+    """Return the state in which a restart finds the sandbox of *world*. Delete the remains of an ended task."""
     try:
         if world.task():
             if world.ended() is None:

@@ -1,4 +1,4 @@
-"""The world of a sandbox: its pause process (the task), which is a real process of this machine, and its files."""
+"""The world of a sandbox: its files, and its pause process (the task), a real process of this machine."""
 
 import asyncio
 import os
@@ -15,13 +15,13 @@ from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.fault_injection import Faults
 
 PAUSE: Final = ("cat",)
-"""A command that does nothing, like a pause process: its input stays empty, and closes when its parent ends."""
+"""A command that does nothing, like a pause process. Its input stays empty, and closes when its parent exits."""
 
 POD: Final = "FSM_POD"
-"""The environment variable that tells to which pod a pause process belongs."""
+"""Environment variable that says which pod a pause process belongs to."""
 
 SIGNALLED: Final = 128
-"""The exit code of a process that a signal ended is this plus the signal's number."""
+"""Offset added to the signal number in the exit code of a process that a signal ended."""
 
 
 class WatchError(WorldError):
@@ -29,7 +29,7 @@ class WatchError(WorldError):
 
 
 async def process_end(process: subprocess.Popen[bytes]) -> int:
-    """Wait for the end of *process*; return its return code, which is negative after a signal."""
+    """Wait for *process* to exit. Return its return code, which is negative after a signal."""
     while (code := process.poll()) is None:
         loop = asyncio.get_running_loop()
         seen = asyncio.Event()
@@ -44,11 +44,11 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 
 
 class Processes:
-    """The world of one sandbox with the directory *root*, on Linux; *now* is its clock.
+    """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
 
-    *hook* is called when its task was deleted, as plugins of NRI 0.1 are notified. Every method may raise
-    :class:`~fsm.runtimes.reference.driven.WorldError`; *faults* has a point for each step, by name. Exits are reported
-    while the ``gate`` is open; if ``breaks``, the next report fails.
+    *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Every method may raise
+    :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by name. Exits are reported
+    while the ``gate`` is open. If ``breaks``, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -87,7 +87,7 @@ class Processes:
         self.faults.point(step, effect=False)
 
     def run(self) -> int:
-        """Create the directory with a file, and start the process; return its id."""
+        """Create the directory with a file, and start the process. Return its id."""
         self.faults.point("begin")
         try:
             self.root.mkdir()
@@ -110,20 +110,20 @@ class Processes:
         return self._running().pid
 
     def task(self) -> bool:
-        """Check whether there is a task: a process or its remains; the fault ``no task`` deletes them."""
+        """Check whether there is a task: a process or its remains. The fault ``no task`` deletes them."""
         self.faults.point("task", effect=False)
         if "no task" in self.faults and self._process is not None:
             self.delete()
         return self._process is not None
 
     def ended(self) -> Exit | None:
-        """Return how the process ended, if that is known; ``None`` while it is running."""
+        """Return how the process ended, if that is known, or ``None`` while it is running."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
             self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
         return self._exit
 
     async def exited(self) -> Exit:
-        """Wait until the process has ended; may also raise :class:`WatchError`."""
+        """Wait until the process has ended. May also raise :class:`WatchError`."""
         await self.gate.wait()
         if self.breaks:
             self.breaks = False
@@ -137,7 +137,7 @@ class Processes:
         return ended
 
     def kill(self) -> None:
-        """Start killing the process; :meth:`dead` waits for its end."""
+        """Start killing the process. :meth:`dead` waits for its end."""
         self.faults.point("kill")
         if self._process is not None:
             self._process.kill()
@@ -145,7 +145,7 @@ class Processes:
     async def dead(self) -> Exit:
         """Wait for the end of a killed process.
 
-        Raises :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long.
+        Raise :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long.
         """
         ended = await self._wait()
         if "late" in self.faults:
@@ -155,7 +155,7 @@ class Processes:
     def delete(self) -> None:
         """Delete the task, after killing its process if it is still running.
 
-        Raises :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
+        Raise :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
         """
         self.faults.point("delete")
         with self._running() as process:  # closes its input, and waits for its end
@@ -164,7 +164,7 @@ class Processes:
         self._process = None
 
     def clean(self) -> None:
-        """Clean up the files of a stopped sandbox; can be repeated."""
+        """Clean up the files of a stopped sandbox. Can be repeated."""
         self.faults.point("clean", effect=False)
         (self.root / "hosts").unlink(missing_ok=True)
 

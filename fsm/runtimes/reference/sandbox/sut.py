@@ -35,7 +35,7 @@ FAULTS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
     ("shutdown", "half"): ("forget",),
     ("shutdown", "failed"): ("clear",),
 }
-"""The faults that make an event end in an outcome."""
+"""Maps an event and its outcome to the faults that cause it."""
 
 NOT_UPSTREAM: Final = frozenset({"undone", "left-over", "kept", "kept-uncleaned", "gone", "gone-uncleaned"})
 """Outcomes that containerd does not have."""

@@ -1,4 +1,4 @@
-"""The sandbox controller of containerd 2.2, as far as it differs from what the machine intends."""
+"""The sandbox controller of containerd 2.2, where it differs from what the machine intends."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -16,7 +16,7 @@ class UpstreamController(Controller):
     """Whether the exit being recorded is not reported, so that waiting callers are forgotten."""
 
     async def wait(self, name: str) -> Exit:
-        """Wait for the exit; the error for an absent sandbox has no specific code."""
+        """Wait for the exit. The error for an absent sandbox has no specific code."""
         if name not in self._store:
             raise CallError("wait", UNKNOWN, f'failed to get exit channel. "{name}"')
         return await super().wait(name)
@@ -45,7 +45,7 @@ class UpstreamController(Controller):
         raise CallError("start", UNKNOWN, why)
 
     async def stop(self, name: str) -> None:
-        """Stop a sandbox; one that is ready but has no task stays ready."""
+        """Stop a sandbox. One that is ready but has no task stays ready."""
         known = self._store.get(name)
         if known and known.record.pid:
             self._notice_exit(known)
@@ -54,7 +54,7 @@ class UpstreamController(Controller):
         await super().stop(name)
 
     def _delete_task(self, sandbox: Sandbox, success: str) -> tuple[str, str]:
-        """Delete the task; the hook also runs after each failed attempt."""
+        """Delete the task. The hook also runs after each failed attempt."""
         outcome, why = super()._delete_task(sandbox, success)
         if outcome != "kept":
             return outcome, why
@@ -67,7 +67,7 @@ class UpstreamController(Controller):
             await super()._retry(event)
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Record the exit when the task is deleted, overwriting a recorded one."""
+        """Record the exit when the task is deleted, overwriting a recorded exit."""
         self._notice_exit(sandbox)
         if sandbox.record.exit is not None and self._store.get(sandbox.id) is sandbox:
             self._record_exit(sandbox, ended)
@@ -100,7 +100,7 @@ class UpstreamController(Controller):
         super()._take(sandbox, event, outcome, ended, why)
 
     def _record_exit(self, sandbox: Sandbox, ended: Exit) -> None:
-        """Overwrite a recorded exit; forget callers that wait for a sandbox that is shut down."""
+        """Overwrite a recorded exit. Forget callers that wait for a sandbox that is shut down."""
         if self._silent:
             return
         if sandbox.exited.done():
