@@ -10,6 +10,8 @@ import sys
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from judged import content, every_violation, judged, violations
 
 from fsm.machine.findings import Illegal
@@ -152,6 +154,23 @@ def test_standard_input_is_a_recording(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(recording))))
 
     assert violations(judged(recording, tmp_path)) == violations(judge("-"))
+
+
+def quoted(text: str) -> str:
+    """A string as Go's ``strconv.Quote`` writes it."""
+    short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\x07": "\\x07", "\u2028": "\\u2028"}
+    return f'"{"".join(short.get(each, each) for each in text)}"'
+
+
+@given(
+    message=st.text('ab \\"\n\t\x07\u2028={}[]é', max_size=12),
+    error=st.text('ab \\"\n=', min_size=1, max_size=8),
+)
+def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
+    """Every escape in a message and in a field, whatever is beside it."""
+    line = f'time="T" level=info msg={quoted(message)} error={quoted(error)} version=v2.1.9'
+
+    assert entry(line.encode()) == (message, "T", error, "v2.1.9")
 
 
 @pytest.mark.parametrize(
