@@ -116,7 +116,7 @@ def _beside(name: str, page: str) -> str:
 
 
 def _names() -> str:
-    """Every public name, with the docstring of each of its members, in the order of the page that shows them at work."""
+    """Every public name, with the docstring of each of its members, in the order of the page that shows them in use."""
     table = (ROOT / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
     rows = "".join(re.findall(r"^\| (`.*?) \|", table, re.MULTILINE))
     lines = []

@@ -125,7 +125,8 @@ def is_compiled(text: bytes) -> bool:
 @cache
 def _folder(package: Path) -> str:
     """Return the cache folder for the machine code of *package*, or an empty string if it is not writable."""
-    kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
+    usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
+    kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual
     texts = (path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
     text = b"".join(each for each in texts if is_compiled(each))
     folder = Path(kept) / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]

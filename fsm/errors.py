@@ -157,8 +157,8 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 def a_system(name: str) -> InputError:
     """Return the error for using the system *name* where a machine is required."""
-    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and in Python for fsm.load_system"
-    return refused(name, "FSM001", "is a system, not a machine", hint)
+    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show'"
+    return refused(name, "FSM001", "is a system, not a machine", f"{hint}, and in Python for fsm.load_system")
 
 
 def require_machine(given: object) -> None:

@@ -143,7 +143,7 @@ class Limited(Protocol):
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Check whether tests can do without *outcome* of *event*.  It is still checked if it occurs.
+        """Return whether tests need not produce *outcome* of *event*.  If the outcome occurs anyway, it is judged.
 
         *outcome* is empty if the event has only one.
         """

@@ -77,7 +77,7 @@ class _Deciding:
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
-        """Decide *of* for *many* copies from *found*, the result for any number, or failing that from a run of two."""
+        """Decide property *of* for *many* copies from *found*, the result for any number, or else from a run of two."""
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict

@@ -41,7 +41,7 @@ MOST: Final = 10_000
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """Return the instants *asked* distinguishes, or ``None`` if too many or if the steps are packed or shared."""
+    """Return the instants that *asked* tells apart.  ``None`` if there are too many, or steps are packed or shared."""
     if stepping.like is not None or stepping.packed is not None:
         return None
     told = codes([asked])

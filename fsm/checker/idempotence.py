@@ -25,7 +25,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that repeating a successful call at once, with no call in progress, succeeds and changes nothing."""
+    """Check that immediately repeating a successful call, with no call in progress, succeeds and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)

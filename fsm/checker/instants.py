@@ -149,7 +149,7 @@ class StepCache:
         return StepCache(self.table.beyond(), like=self.like.beyond if self.like else None, but=self.but)
 
     def folded(self, asked: Iterable[Condition] = ()) -> StepCache | None:
-        """Return steps between representatives of states *asked* cannot tell apart, or ``None`` if not worthwhile."""
+        """Return the steps with interchangeable copies folded as far as *asked* allows, or ``None`` if none can be."""
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
 

@@ -172,7 +172,7 @@ def retaken(
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
     """Return a test for :func:`retaken` of whether two steps lead to states that *of* does not distinguish.
 
-    The first step is one of *of*, and the second one of *stepping*.
+    The first step is from the cache *of*, and the second from *stepping*.
     """
     seen_as, table = system_table(of.table), system_table(stepping.table)
     numbers = defaultdict[str, set[int]](set)

@@ -144,7 +144,7 @@ output_option = click.option(
 def name_option(
     option: str, letter: str, about: str, complete: completion.Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
-    """Return *option*, which takes a name and passes it as the parameter *to*. *several* makes it repeatable."""
+    """Return *option*, whose value is a name passed as the parameter *to*. If *several*, the option is repeatable."""
     flags = (f"--{option}", f"-{letter}", to or option)
     return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 

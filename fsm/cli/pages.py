@@ -36,7 +36,7 @@ def drawing() -> Iterator[None]:
 
 @contextmanager
 def read_again(names: Collection[str]) -> Iterator[Callable[[], None]]:
-    """Yield a function that rewinds standard input if that is among *names*, and otherwise does nothing."""
+    """Yield a function that rewinds standard input if *names* includes it. If not, the function has no effect."""
     before = sys.stdin
     if STDIN not in names or before is None:
         yield lambda: None

@@ -34,7 +34,7 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""Maps the shortest run of events to each state to the events that can change the state or emit an output there."""
+"""By the shortest run of events to a state, the events that can change that state or emit an output there."""
 
 TRIES: Final = 5
 """Factor by which pairs of events and candidates for shrinking are run more often than other programmes."""

@@ -123,7 +123,7 @@ class FrugalTour:
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
-        """Map each point to the most untested edges on any path of cheap steps from it, and that path's first edge."""
+        """For each point, return the most untested edges on a path of cheap steps, and that path's first edge."""
         worth: dict[Point, tuple[int, Edge | None]] = {}
         for point in self._last_first(starts):
             best, onward, loops = 0, None, 0
@@ -182,7 +182,7 @@ class FrugalTour:
         return (*before.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
     def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
-        """Map each point to the first point in *best_first* that costly steps reach from it, if there is one."""
+        """For each point, return the first point in *best_first* that costly steps reach from it, if there is one."""
         into: dict[Point, list[Point]] = {}
         for point in self._points:
             for each in self._dear[point]:

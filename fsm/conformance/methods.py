@@ -35,7 +35,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Map public methods of *sut* that no protocol defines to the missing methods with similar names.
+    """Return the public methods of *sut* that no protocol defines, each with the missing method of a similar name.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))

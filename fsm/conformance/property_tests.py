@@ -27,11 +27,11 @@ from fsm.sut import SUT, Overlapping, Stimulus
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """The ``failure`` of a property, if there is one, or the reason why its tests prove nothing.
+    """The result of testing a property: its ``failure``, if any, or the reason why the tests prove nothing.
 
     ``untested`` is the reason why the property was not exercised. ``unwatchable`` is true if no test can exercise it.
-    ``unmet`` lists what should be reachable but was not reached by any test. ``unseen`` is the method, ``outputs`` or
-    ``fields``, without which the property stays undecided. ``cover`` is the coverage of the tests.
+    ``unmet`` lists what should be reachable but was not reached by any test. If the property needs a SUT method
+    that is missing or returned nothing, ``unseen`` is its name: ``outputs`` or ``fields``. ``cover`` is the coverage.
     """
 
     of: Property

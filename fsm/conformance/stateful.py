@@ -85,7 +85,7 @@ def walker(
         @precondition(lambda _: bool(aims))
         @rule(first=any_aim)
         def aim(self, first: int) -> None:
-            """Aim at the next edge, starting from number *first*, that this test has not aimed at yet."""
+            """Aim at the next edge, from number *first* on, that this test has not yet aimed at."""
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
             number = next((number for number in numbers if number not in self.met), first)
             self.met.add(number)

@@ -1,7 +1,7 @@
 """The work of one cluster task: turn rows, grouped by recording, into one result per recording.
 
-This module uses only Arrow and nothing of the cluster.  The rows of a recording are contiguous and in line order, so
-they are judged as they arrive and need not fit into memory.
+This module uses Arrow, but nothing from the cluster framework.  The rows of a recording are contiguous and in line
+order, so they are judged as they arrive and need not fit into memory.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """Drafts: an intermediate form between machines and the formats of other libraries.
 
 A draft has flat states and transitions between them, in the order in which they are tried.  The reader of each format
-creates one.  Because a machine's table is total, cells without a transition are filled with what the library does.  In
+creates one.  Because a machine's table is total, cells without a transition get the library's default behaviour.  In
 the other direction, a machine is written with one transition per outcome.
 """
 
@@ -61,7 +61,7 @@ class Draft:
 
 
 _Row: TypeAlias = dict[str, dict[str, list[DraftTransition]]]
-"""Maps outcomes to source states to the transitions of an event.  Outcome ``""`` is the event itself."""
+"""The transitions of an event, by outcome and then by source state.  Outcome ``""`` is the event itself."""
 
 
 def machine_of(draft: Draft, *, file: str, outcomes: bool) -> Machine:
@@ -161,7 +161,7 @@ def _ways(
 
 
 def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return the transitions that may be the first whose conditions hold, and ``None`` if possibly none hold."""
+    """Return each transition that can be the first to have its conditions met, and ``None`` if there may be none."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)

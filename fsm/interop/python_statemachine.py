@@ -1,8 +1,8 @@
 """Read and write definitions of the library `python-statemachine`, version 3.
 
-They are read from the library's JSON, or from YAML with the same keys, and written as JSON.
-``statemachine.io.load(path)`` turns it into a class that ignores events without a transition.  Outputs are sent to the
-parent, as in SCXML.
+Definitions are read from the library's JSON, or from YAML with the same keys, and written as JSON.
+``statemachine.io.load(path)`` turns a file into a class that ignores events without a transition.  Outputs are sent to
+the parent, as in SCXML.
 """
 
 from typing import Any, Final

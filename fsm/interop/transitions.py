@@ -1,9 +1,9 @@
 """Read and write configurations of the library `transitions`.
 
-A configuration is a dictionary in the library's markup form or of constructor arguments.  A trigger becomes a call.  It
-replies ``ok`` if the library returns and ``error`` if it raises, which it does in states without a transition for the
-trigger unless invalid triggers are ignored.  Machines are written without outputs in the markup form, as JSON.
-``MarkupMachine(markup=json.load(file))`` runs it and raises if an event has no transition.
+A configuration is a dictionary, either in the library's markup form or of constructor arguments.  A trigger becomes a
+call that replies ``ok`` if the library returns and ``error`` if it raises.  The library raises in states that have no
+transition for the trigger, unless invalid triggers are ignored.  Machines are written in the markup form, as JSON and
+without outputs; ``MarkupMachine(markup=json.load(file))`` makes a machine that raises for events without a transition.
 """
 
 from collections.abc import Iterable, Iterator

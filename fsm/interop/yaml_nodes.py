@@ -65,7 +65,7 @@ class YamlNode:
             case None:
                 return "null"
             case _:
-                return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line's worth)
+                return repr(self.text) if len(self.text) <= 60 else f"{self.text[:57]!r}..."  # noqa: PLR2004  (a line)
 
     def check_keys(self, known: Collection[str], *, of: str) -> None:
         """Add a problem for each key that is not *known*."""

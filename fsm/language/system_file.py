@@ -48,7 +48,8 @@ class WrittenStep(Form):
 
     do: str | None = Field(
         None,
-        description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]]; 'reset [every] PART' takes it back to its beginning.",
+        description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]]; "
+        "'reset [every] PART' takes it back to its beginning.",
     )
     each: Name | None = Field(None, description="The part for each copy of which, in turn, the steps are taken.")
     steps: list[Step] = Field(default=[], description="With each: the steps.")

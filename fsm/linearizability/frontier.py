@@ -5,8 +5,8 @@ progress may have taken effect by then.  Operations that may take effect later w
 linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows with the number of simultaneous
 operations and not with the length of the history.
 
-A situation is dropped if another one differs from it only in allowing more of the operations that never returned to
-take effect, or in relying on fewer deviations.
+A situation is dropped if another one differs from it only in that more of the operations that never returned may still
+take effect, or in that it relies on fewer deviations.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

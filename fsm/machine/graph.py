@@ -32,8 +32,8 @@ N = TypeVar("N", bound=Hashable)
 class Graph(Generic[T]):
     """Everything that is reachable from the initial state, in breadth-first order.
 
-    ``depth`` maps every reachable state to its distance.  ``shortest`` returns a shortest path to a state.  States and
-    transitions are included if they can be reached with any calls in progress.
+    ``depth`` maps every reachable state to its distance.  ``shortest`` returns a shortest path to a state.  A state or
+    transition is included if it can be reached with or without calls in progress.
     """
 
     table: T

@@ -3,8 +3,8 @@
 Its states are *configurations*: a state of the machine together with the calls that have begun.  Once a call that takes
 time has begun, it may end in any state to which other events move the entity, until it is interrupted.  At most
 *overlap* calls of one event may be in progress at a time; any further begin is blocked.  If the model has no ``ends``
-for a state, a call may end there in an *unwritten* way: the reply is arbitrary, nothing is emitted, and the state does
-not change.  A search either includes unwritten ends or leaves them out.
+for a state, a call may have an *unspecified end* there: the reply is arbitrary, nothing is emitted, and the state does
+not change.  A search either includes unspecified ends or leaves them out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InProgress(Table):
         return self._found(state, row)[0]
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible but left out: begins beyond *overlap*, and excluded unwritten ends."""
+        """Return the ways that are possible but left out: begins beyond *overlap*, and excluded unspecified ends."""
         return self._found(state, row)[1]
 
     def bare(self, state: int) -> int:
@@ -60,7 +60,7 @@ class InProgress(Table):
         return not self.calls(state)
 
     def beyond(self) -> InProgress:
-        """Return a copy that includes unwritten ends."""
+        """Return a copy that includes unspecified ends."""
         return replace(self, unwritten=True, known={})
 
     def _found(self, state: int, row: int) -> tuple[tuple[Way, ...] | None, tuple[Way, ...]]:

@@ -76,7 +76,7 @@ def _interleaved(table: Table, seed: int, length: int, entities: int, overlap: i
 
 
 def _active(table: Table) -> set[int]:
-    """Return the states in which a call or a signal can happen, either at once or after hidden events."""
+    """Return the states in which a call or a signal can happen, either immediately or after hidden events."""
     hidden = [row.index for row in table.rows if row.event.kind == "hidden"]
     seen = [row.index for row in table.rows if row.event.kind != "hidden" and not row.ends]
 

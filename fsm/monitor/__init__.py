@@ -121,7 +121,7 @@ class Monitor:
         self._feed(observations, lines)
 
     def met(self, seen: Observation, line: int | Line) -> Mapping[str, frozenset[tuple[int, int]]]:
-        """Process one observation.  Map each entity concerned to the (row, state) cells that it certainly exercised."""
+        """Process one observation.  Return the (row, state) cells that it certainly exercised, by entity."""
         self._give_back()
         self.observations += 1
         with self._steps.told() as met:
@@ -179,8 +179,8 @@ class Monitor:
             life = alive.get(seen.entity)
             if life is not None and life.assumed == assumable:
                 # A plain tuple is equal to a Key and cheaper to create.  This line runs for every observation.
-                step = life.belief.next.get(
-                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)  # type: ignore[call-overload]
+                step = life.belief.next.get(  # type: ignore[call-overload]
+                    (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
                 )
                 if (
                     step is not None

@@ -37,7 +37,7 @@ class Assumptions:
         return [each.observation for each in (shed | kept).values()]
 
     def shed(self, most: int) -> None:
-        """Drop old events, but keep the last event of each kind and at least the last *most* events."""
+        """If there are more than twice *most* events, drop all but the latest *most* and the last of each kind."""
         if len(self._possible) > 2 * most:
             self._first += len(self._possible) - most
             del self._possible[:-most]

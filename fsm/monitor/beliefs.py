@@ -189,7 +189,7 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
 
 
 def limit(belief: Belief, dynamics: Dynamics) -> int | None:
-    """Return the shortest time limit that runs from the first start, in seconds, or ``None`` if there is none."""
+    """Return the shortest time limit, in seconds, that began at start 0 (the oldest), or ``None`` if none did."""
     ways = dynamics.table.ways
     found = (ways[each.due.way].within for each in belief.configurations if each.due and not each.due.start)
     return min(found, default=None)

@@ -126,6 +126,6 @@ class FieldClauses:
 
 
 def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
-    """Return a checker that holds the statuses of *machine* to *requirements* instead of the machine's own clauses."""
+    """Return a checker of the statuses of *machine* against *requirements* instead of the machine's own clauses."""
     requires = {each.clause.name: each for each in requirements}
     return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

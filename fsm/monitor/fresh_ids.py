@@ -83,7 +83,7 @@ def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) 
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """Map each call that can leave the initial state by succeeding to a clause that refuses the call."""
+    """For each call that can leave the initial state by succeeding, return a clause that refuses the call."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():

@@ -1,4 +1,4 @@
-"""Group violations by cause.  The first few of each cause are kept whole, and the others are counted."""
+"""Group violations by cause.  The first few of each cause are kept in full, and the others are counted."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from fsm.monitor.diagnosis import Explained
 from fsm.trace import Line, Observation, key
 
 WHOLE: Final = 3
-"""Maximum number of violations to keep whole per cause."""
+"""Maximum number of violations to keep in full per cause."""
 
 CAUSES: Final = 1_000
 """Maximum number of causes to keep separately.  Violations of further causes are counted by level."""

@@ -169,7 +169,7 @@ class _Reading:
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, clauses)
 
     def acts(self, event: Event) -> str:
-        """Return the condition that *event* happens or that a call to it ends."""
+        """Return the condition for *event* to happen or, if it is a call that takes time, to end."""
         if event.ends:
             return f"{self.happens(event.name)} or {event.name} replies ok or {event.name} replies {ANY_ERROR}"
         return self.happens(event.name)

@@ -1,9 +1,9 @@
 """Measure the judge's power: how many illegal edits of a recording it detects, and how many false alarms it raises.
 
-An edit is *illegal without doubt* in four cases. An entity that it touches contradicts its contract in the strict
-reading (:mod:`fsm.mutation.strict_reading`), but did not do so before the edit. A container is started in a pod that
-has been stopped. Two statuses show different times or exit codes. A plugin is no longer told of a call before the
-reply. ``docs/reference/power.md`` gives the reasons.
+An edit is *illegal without doubt* if any of these is true only after the edit: an entity that it touches contradicts
+its contract in the strict reading (:mod:`fsm.mutation.strict_reading`); a container is started in a pod that has been
+stopped; two statuses show different times or exit codes; or a plugin is told of a call only after the reply, or never.
+``docs/reference/power.md`` gives the reasons.
 """
 
 import random
@@ -99,7 +99,7 @@ def power_over(
     """
     reading = _StrictReading(name, calls, profile, assume)
     every = list(reading.edits())
-    chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (not for secrets)
+    chosen = every if not 0 < limit < len(every) else random.Random(seed).sample(every, limit)  # noqa: S311  (a sample)
     planted: list[Planted] = []
     with ScratchFolder() as folder:
         file = Path(folder) / "edited"

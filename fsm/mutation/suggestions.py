@@ -94,7 +94,7 @@ def suggested(
 
 
 def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int] | None:
-    """Map profiles under which the property fails to counterexample lengths. Return ``None`` if one is undecided."""
+    """Return the profiles under which the property fails, with counterexample lengths; ``None`` if one is undecided."""
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
         verdict = (
@@ -137,7 +137,7 @@ def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping
 
 
 def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
-    """Map names not in *taken* to the candidates that are proved of *machine*, each with its property."""
+    """Return the candidates proved of *machine*, each with its property, under names that are not in *taken*."""
     named: dict[str, Candidate] = {}
     used = Counter(taken)
     for each in candidates(machine):

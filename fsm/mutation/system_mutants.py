@@ -1,8 +1,8 @@
 """Systems that differ from an original in one detail of a joint event.
 
-A mutant is made from the system as it was written, so a change applies to every copy. A step is dropped, repeated, or
-swapped with the one before it. A condition is dropped or negated. A way is dropped, or its reply is changed. A step
-whose failure ends the joint event no longer ends it, or vice versa. A step loses or gains an outcome.
+A mutant is made from the system as it was written, so a change applies to every copy. It is one of these: a step is
+dropped, repeated, or swapped with the one before it; a condition is dropped or negated; a way is dropped, or its reply
+changed; a step whose failure ends the joint event no longer ends it, or vice versa; a step loses or gains an outcome.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -183,7 +183,7 @@ class _Making:
                 yield f"{called}: with {outcome}", (step.model_copy(update={"do": f"{head}/{more}"}),)
 
     def _outcomes(self, do: str) -> dict[str, bool]:
-        """Map each outcome that the event of the step *do* may have to whether it may be an error."""
+        """Return the possible outcomes of the event in the step *do*, each mapped to whether it can be an error."""
         name, event, *ends = do.partition("/")[0].split()[-1].split(".")
         part = self.system.parts[name]
         found: dict[str, bool] = {}

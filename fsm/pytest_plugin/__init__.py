@@ -38,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]SUT",
-        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS or model:MODEL; for one model, or for all. "
-        "Modules and paths are looked for from the rootdir.",
+        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS "
+        "or model:MODEL; for one model, or for all. Modules and paths are looked for from the rootdir.",
     )
 
 
@@ -89,8 +89,8 @@ def _against(config: pytest.Config) -> dict[str, str] | None:
     stated = table.get("against", {})
     found = {ALL: stated} if isinstance(stated, str) else stated
     if not isinstance(found, dict) or not all(isinstance(sut, str) for sut in found.values()):
-        message = f"[tool.fsm] against = {stated!r}: it is a text SUT, or a table with MODEL = SUT, '{ALL}' for all other models"
-        raise pytest.UsageError(message)
+        meant = f"a text SUT, or a table with MODEL = SUT, '{ALL}' for all other models"
+        raise pytest.UsageError(f"[tool.fsm] against = {stated!r}: it is {meant}")
     found = dict(found)
     config.stash[BY_OPTION] = set()
     for given in config.getoption("fsm_against"):

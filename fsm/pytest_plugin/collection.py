@@ -58,7 +58,7 @@ class ItemAnswer(NamedTuple):
 class SpecificationItem(pytest.Item):
     """A test item that calls ``answer``. ``says`` is the claim that does not hold if the item fails."""
 
-    def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401  (pytest's own)
+    def __init__(self, *, answer: Callable[[], ItemAnswer], says: str = "", **others: Any) -> None:  # noqa: ANN401
         super().__init__(**others)
         self.answer = answer
         self.says = says
@@ -73,7 +73,7 @@ class SpecificationItem(pytest.Item):
         if report:
             self.add_report_section("call", UNREACHED, report)
 
-    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest's own)
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], *others: Any) -> Any:  # noqa: ANN401  (pytest)
         """Return the report. Shorten pytest's summary, which in CI would repeat the whole report, to one line."""
         shown: Any = super().repr_failure(excinfo, *others)
         if shown.reprcrash is not None:

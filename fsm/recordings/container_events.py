@@ -55,7 +55,7 @@ _EXIT: Final = 10 * 1_000_000_000
 """Maximum time in nanoseconds to handle an exit that a call waited for."""
 
 _MOST: Final = 8_192
-"""Maximum number of pods and containers to remember, an eighth of it for removed ones. The oldest are forgotten."""
+"""Maximum number of pods and containers to remember, at most one eighth of them removed. The oldest are forgotten."""
 
 _LEAST: Final = 1_000_000_000
 """Assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer."""

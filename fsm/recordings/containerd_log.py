@@ -35,7 +35,8 @@ _RAN: Final = re.compile(r' returns sandbox id "([^"]*)"$')
 _CREATE: Final = re.compile(r'^CreateContainer within sandbox "([^"]*)" for ')
 _CREATED: Final = re.compile(r' returns container id "([^"]*)"$')
 _EXIT: Final = re.compile(
-    r"(?:received (?P<what>(?:sandbox |container |sandbox container )?)exit event|TaskExit event(?P<pod> in podsandbox handler)?)[ {:]*"
+    r"(?:received (?P<what>(?:sandbox |container |sandbox container )?)exit event|"
+    r"TaskExit event(?P<pod> in podsandbox handler)?)[ {:]*"
     r"(?:&TaskExit\{)?(?:container_id|sandbox_id|ContainerID):\"?(?P<entity>[0-9a-f]{64})\"?"
     r"(?:,?\s*(?:id|ID):\"?(?P<process>[^\",\s]*)\"?)?"
 )
@@ -124,7 +125,7 @@ class Log:
         return ()
 
     def gap(self) -> Sequence[tuple[int, Observation]]:
-        """Return a gap, because lines are missing, and forget the calls in progress."""
+        """Return a gap, which reports that lines are missing, and forget the calls in progress."""
         self.asked.clear()
         self.joiner = Joiner(beginning=Beginning())
         return [(0, Observation(phase="gap"))]

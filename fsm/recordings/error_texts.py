@@ -72,7 +72,7 @@ def met(text: str, *, pod: bool) -> str:
 def unresolved(text: str) -> bool:
     """Check whether *text* means that the call reached no container or pod.
 
-    Its id was ambiguous or empty, the call came too early, or it was not sent. The error texts of gRPC
+    This is so if the id was ambiguous or empty, or if the call came too early or was not sent. The error texts of gRPC
     clients in C++ and Go begin like this if the client cannot connect.
 
     >>> unresolved("an error occurred when try to find container: Prefix can't be empty")

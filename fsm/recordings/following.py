@@ -1,11 +1,10 @@
 """Follow the lines of a growing file through rotation, truncation and absence, or those of a pipe.
 
 The file is polled. Change notification (inotify) was rejected because it does not work on every file system, needs a
-library, and leaves the same questions at rotation. Polling five times a second costs next to nothing.
+library, and does not make rotation simpler. Polling five times a second costs next to nothing.
 
-A renamed file is read to its end before the new file is, for as long as the old one is written to. If the file was
-copied and truncated, the rest is read from the copy. If no copy matches, lines are missing, and the next piece has
-``gap`` set.
+A renamed file is read until it no longer grows; only then is the new file read. If the file was copied and truncated,
+the rest is read from the copy. If no copy matches, lines are missing, and the next piece has ``gap`` set.
 """
 
 import os

@@ -46,7 +46,7 @@ _DECODER: Final = msgspec.json.Decoder(_Json)
 def entry(line: bytes) -> Entry | None:
     r"""Return the containerd log message in *line*, or ``None`` if there is none.
 
-    >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=late').message
+    >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=x').message
     'StopContainer for "c1"'
     """
     return _opened(line.decode("utf-8", errors="replace"), _FRAMES)

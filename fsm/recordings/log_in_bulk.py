@@ -48,7 +48,7 @@ class _Saying(NamedTuple):
 
 
 class _Doubted(NamedTuple):
-    """The variants for a line about a removed container while unrecorded calls may be open, and its calls after it."""
+    """A line about a removed container, if unrecorded calls may be open: its ``variants``, and ``calls`` after it."""
 
     variants: tuple[int, ...]
     calls: OpenCalls
@@ -175,7 +175,7 @@ class Bulk:
         late = np.flatnonzero(timed[start:]) + start
         return late if joiner.began is not None else late[:1]
 
-    def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (it runs for every line)
+    def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (run for every line)
         """Read the lines from row *start* on. Return the row from which to continue with a new state of the joiner."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
         beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)

@@ -32,7 +32,7 @@ SUCCEEDS: Final = {
     (CONTAINER, "StopContainer"): "stop-succeeds",
     (CONTAINER, "RemoveContainer"): "removal-succeeds",
 }
-"""Maps an entity kind and a call to the signal that the call succeeded, which a plugin cannot observe."""
+"""Maps an entity kind and a call to the signal for the call's success, which a plugin cannot observe."""
 
 SHOWN: Final = frozenset(
     {CONNECTS, UNASKED, UNRELAYED, *SUCCEEDS.values(), "listed", "listed-running"}

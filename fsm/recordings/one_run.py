@@ -1,8 +1,8 @@
 """Check whether the events that a plugin received and the recorded calls come from one run.
 
-They do not if the calls created pods or containers, the events name some, and no id appears in both. They do not either
-if more than :data:`APART` lies between the two recordings. A recording that creates or names nothing fits any run at
-its time, and a recording without times fits any time.
+They do not if the calls created pods or containers, the events name some, and no id appears in both, or if more than
+:data:`APART` lies between the two recordings. A recording that creates or names nothing fits any run at its time, and a
+recording without times fits any time.
 """
 
 from collections import defaultdict

@@ -188,7 +188,8 @@ class Joiner:
         # If several starts are in progress or were given up, the reply may belong to any, so all must have been late.
         late = seen.reply == "ok" and all(starts)
         starts.remove(max(starts))
-        what = f"StartContainer succeeded after the pod had been {'stopped' if pod in self.stopped else 'shown as not ready'}"
+        how = "stopped" if pod in self.stopped else "shown as not ready"
+        what = f"StartContainer succeeded after the pod had been {how}"
         return [Observation(entity=pod, of=POD, event="started-once-stopped", at=seen.at, detail=what)] if late else []
 
     def _closed(self, pod: str) -> bool:

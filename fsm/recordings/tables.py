@@ -47,7 +47,7 @@ LATER: Final = {
     "file": pa.types.is_string,
     "line": pa.types.is_int64,
 }
-"""Maps each column that judging does not need to a type check. If it passes, the column may be read later."""
+"""The columns that judging does not need, each with a type check. If it passes, the column may be read later."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
 """Magic bytes of the Arrow streaming format, which files with an Arrow suffix may contain."""
@@ -117,7 +117,7 @@ def recording(
 
 
 def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
-    """Write *found*, which was read with *restarts*, to *sink* as Parquet. Return the number of observations."""
+    """Write *found* to *sink* as Parquet. Return the number of observations. *found* was read with *restarts*."""
     known = found.kind.value
     if found.kind is RecordingKind.TRACE:
         machine, *_ = (*found.machines, "")

@@ -63,7 +63,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """Return the worst answer on one recording.  Ignore machines it does not concern, unless it concerns none."""
+        """Return the worst answer on one recording.  Machines not concerned by it count only if it concerns none."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(each) for each in concerned or judged.judgements])
 

@@ -89,8 +89,7 @@ def _examined(
     for event, state, leads in each.washed_out:
         what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
         yield from _more(layout, what)
-    left_out = 0
-    overlap = 0
+    left_out = overlap = 0
     for checked in each.checked:
         conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap(checked))
         if alike.get(checked.of.name) == conclusion and not runs:
@@ -100,8 +99,8 @@ def _examined(
         overlap = max(overlap, _overlap(checked))
         yield from lines(checked, layout, runs=runs)
         if fair := _fair(each.machine, checked):
-            why = "a run may stop at any time, unless something is fair: it is not postponed for ever while it is possible"
-            yield from _more(layout, f"{why}. If that is meant, add: fair = [{', '.join(fair)}]")
+            why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
+            yield from _more(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
         calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
         yield from layout.wrapped(f"{calls}; a further one was cut off (--overlap)", "    ", "    ")
@@ -113,8 +112,7 @@ def _examined(
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
     """Yield the conclusion on one property and its evidence.  *runs* adds the runs that are as expected."""
-    word = status(checked)
-    stated = checked.of
+    word, stated = status(checked), checked.of
     within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:

@@ -19,8 +19,10 @@ table { border-collapse: collapse; margin: .6rem 0 }
 th, td { border: 1px solid #8886; padding: .15rem .5rem; text-align: left }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
 .wide { overflow-x: auto }
-.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } .beyond { background: #8884 }
-.first { outline: 3px solid #2468c8; outline-offset: -3px } .second { outline: 3px dashed #b03a8c; outline-offset: -3px }
+.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } \
+.beyond { background: #8884 }
+.first { outline: 3px solid #2468c8; outline-offset: -3px } \
+.second { outline: 3px dashed #b03a8c; outline-offset: -3px }
 .key span { padding: .1rem .5rem; margin-right: .5rem }
 pre { background: #8882; padding: .6rem; overflow-x: auto }
 summary { cursor: pointer }"""
@@ -30,11 +32,7 @@ _CLASSES: Final[Mapping[Standing, str]] = {
     Standing.OPEN: "open",
     Standing.BEYOND: "beyond",
 }
-_MARKS: Final[Mapping[Standing, str]] = {
-    Standing.CALLS: "calls",
-    Standing.OPEN: "open",
-    Standing.BEYOND: "·",
-}
+_MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
 """Text in a cell that is not covered."""
 
 

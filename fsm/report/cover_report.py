@@ -1,8 +1,8 @@
 """Coverage of the specification by recordings, cell by cell, and how to cover the rest, as data and as JSON.
 
 A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly exercised it.  Every other cell
-belongs to one of three groups.  A client can cover it by *calls* alone, or calls alone exercise it but a recording
-leaves it *open* whether it was this cell, or it is *beyond* calls for a stated reason.
+belongs to one of three groups: *calls* if a client can cover it by calls alone, *open* if calls alone exercise it but a
+recording does not prove that it was this cell, and *beyond* if calls are not enough, for a stated reason.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ class CoverRow:
     """One cell: its counts by recording in both sets, and how a client exercises it.
 
     ``lines`` are the shell lines for ``path``.  They are empty if the cell cannot be exercised, or if the machine's
-    calls are not CRI calls.  ``unseen`` means that recordings of these kinds do not show its event.  Unless ``evident``
-    is true, they do not show for certain that it was this cell.
+    calls are not CRI calls.  ``unseen`` means that recordings of the kinds compared never show its event.  Unless
+    ``evident`` is true, they do not show for certain that it was this cell.
     """
 
     cell: CellName

@@ -26,7 +26,8 @@ def text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> st
     """Describe whether the machines called *names* behave alike and, if not, the evidence."""
     first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
     total = answer(found)
-    head = f"{layout.style(first, 'bold')} and {layout.style(second, 'bold')}: {layout.style(_WORDS[total], COLOURS[total])}"
+    word = layout.style(_WORDS[total], COLOURS[total])
+    head = f"{layout.style(first, 'bold')} and {layout.style(second, 'bold')}: {word}"
     lines: Iterable[str]
     match found:
         case Equivalent():
@@ -73,8 +74,8 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"
     for number, each in enumerate(found.rounds, 1):
-        what = "something unobservable" if each.seen is None else _seen(each.seen)
-        yield f"  {number:2} {what}: {names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
+        what = f"  {number:2} {'something unobservable' if each.seen is None else _seen(each.seen)}"
+        yield f"{what}: {names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
     owner, other = names[found.owner.value], names[found.owner.other.value]
     yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
 

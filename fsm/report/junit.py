@@ -25,9 +25,9 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 def junit(report: Report) -> str:
     """Return the report as JUnit XML, ending in a newline.
 
-    Every clause of the machine is a case.  Violations fail it, and surprises and tolerated deviations are in its
-    output.  It is skipped if none of its cells was exercised, or if the machine's verdict is unknown.  Each assumed
-    event is a property of the suite.  A recording that could not be judged at all is an error.
+    Every clause of the machine is a case.  Violations fail it.  Surprises and tolerated deviations are reported
+    in its ``system-out``.  It is skipped if none of its cells was exercised, or if the machine's verdict is unknown.
+    Each assumed event is a property of the suite.  A recording that could not be judged at all is an error.
     """
     document = JUnitXml("fsm judge")
     for judged, judgement in report.each():
@@ -58,7 +58,7 @@ def junit(report: Report) -> str:
 
 
 def junit_cases(cases: Cases) -> str:
-    """Return *cases* as JUnit XML, with a suite for each subject.  Known failures are in the output."""
+    """Return *cases* as JUnit XML, with a suite for each subject.  Known failures are reported in ``system-out``."""
     document = JUnitXml(f"fsm {cases.command}")
     for name, found in groupby(cases.found, lambda each: each.suite):
         suite = TestSuite(clean(name))
@@ -101,7 +101,8 @@ def _case(
         case.result = [Skipped("not exercised: the recording met none of its cells")]
     notes = [f"surprise: {_finding(each, judgement)}" for each in findings if not report.fails(each)]
     notes += [
-        f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: {words.often(each.count)}"
+        f"tolerated deviation {words.tolerated(each.first)} of {each.first.deviation.profile}: "
+        f"{words.often(each.count)}"
         for each in judgement.tolerated
         if each.first.deviation.clause == clause
     ]

@@ -25,8 +25,8 @@ def toml(suggested: Suggested, mutated: Mutated) -> str:
     head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
     if suggested.suggestions:
         head.append(
-            f"{plural(len(suggested.suggestions), 'property')} would kill {survivors - len(suggested.left):,} of them; each is proved of the "
-            "model. Accept one in your own words, or delete it."
+            f"{plural(len(suggested.suggestions), 'property')} would kill {survivors - len(suggested.left):,} of them; "
+            "each is proved of the model. Accept one in your own words, or delete it."
         )
     lines = [*_comment(" ".join(head)), ""]
     if not mutated.specification.path:

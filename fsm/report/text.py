@@ -88,8 +88,8 @@ class _Writer:
 
     def _story(self, story: Story, file: str) -> Iterator[str]:
         named = f", {visible(max(story.names, key=len))}" if story.names else ""
-        head = f"{story.machine.entity} {words.short(visible(story.entity))}{named}"
-        yield f"{self.layout.style(head, 'bold')}: {words.plural(len(story.steps), 'observation')}, by {story.machine.name}"
+        head = self.layout.style(f"{story.machine.entity} {words.short(visible(story.entity))}{named}", "bold")
+        yield f"{head}: {words.plural(len(story.steps), 'observation')}, by {story.machine.name}"
         for step in story.steps:
             place = f"{step.place.file if step.place.file != file else ''}:{step.place.number}"
             moved = f" → {words.either(step.after)}" if step.after != step.before else ""

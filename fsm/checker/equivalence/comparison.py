@@ -24,7 +24,7 @@ class Side(Enum):
 class Observable(NamedTuple):
     """An observation of a machine.
 
-    A call either replies at once, or it ``begins`` and later ``ends``.  Other events just happen.  If ``event`` is
+    A call either replies immediately, or it ``begins`` and later ``ends``.  Other events just happen.  If ``event`` is
     empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the specification leaves the
     event undefined.  The reply ``error`` stands for every error that neither machine mentions.
     """

@@ -41,7 +41,7 @@ class StepsOf:
         """Check whether the outcomes *ways* of *event*, or all of them if *ways* is empty, have the same effects."""
         digits = {*self.table.concerns(event, ways), *other.concerns(event, ways)}
         return all(
-            _effects(self.table, sample, event, ways, named) == _effects(other, sample, event, ways, named)
+            _effects(self.table, sample, event, ways, named=named) == _effects(other, sample, event, ways, named=named)
             for sample in self._sampled(tuple(sorted(digits)))
         )
 
@@ -62,8 +62,8 @@ def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
     return frozenset(name for name in first.keys() | second.keys() if first.get(name) != second.get(name))
 
 
-def _effects(table: SystemTable, sample: Locals, event: str, ways: frozenset[str], named: bool) -> Collection[object]:  # noqa: FBT001  (as the caller has it)
-    effects = table.effects(sample, event, ways)
+def _effects(of: SystemTable, at: Locals, event: str, ways: frozenset[str], *, named: bool) -> Collection[object]:
+    effects = of.effects(at, event, ways)
     return effects if named else {each[1:] for each in effects}
 
 

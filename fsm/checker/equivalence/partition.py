@@ -92,7 +92,7 @@ def _split(
     known: dict[int, Signature],
     dirty: Iterable[int],
 ) -> dict[int, int]:
-    """Map each node that leaves its block to its new block.  Only *dirty* nodes can have a new signature."""
+    """Return the new block of each node that leaves its block.  Only *dirty* nodes can have a new signature."""
     again: defaultdict[int, dict[Signature, set[int]]] = defaultdict(dict)
     for node in sorted(dirty):
         signature = frozenset((label, block[to]) for label, to in weak[node])

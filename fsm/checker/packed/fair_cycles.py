@@ -160,7 +160,7 @@ def link(
 def _components(  # noqa: C901, PLR0912  (one loop instead of recursion)
     links: Links, alive: NDArray[np.bool_], of: Numbers
 ) -> Number:
-    """Write to *of* the strongly connected component of each *alive* node (Tarjan, 1972).  Return their number."""
+    """Write the strongly connected component of each *alive* node (Tarjan, 1972) to *of*.  Return their number."""
     size = links.first.shape[0] - 1
     order, low = np.full(size, -1, np.int64), np.zeros(size, np.int64)
     going, at, open_ = np.zeros(size, np.int64), np.zeros(size, np.int64), np.zeros(size, np.int64)

@@ -124,7 +124,7 @@ def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tu
 
 
 def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
-    """Map each name under which to draw *machine* to the states that it stands for.
+    """Return the names to use in a drawing of *machine*, each with the states that it stands for.
 
     States that show the same value are drawn as one, unless they have different aliases.
 

@@ -106,7 +106,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
-    """Map the name of each of *theirs* to that of its counterpart in *mine*, or to itself if there is none."""
+    """For each name in *theirs*, return the name of its counterpart in *mine*, or that name if there is none."""
     taken = list(mine)
     called = {name: each.name for each in reversed(taken) for name in _names(each)}
     called |= {each.name: each.name for each in taken}

@@ -21,7 +21,7 @@ from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 
 _APART: Final = 12
-"""Number of columns between diagrams side by side: more than the maximum distance between a label and its line."""
+"""Number of columns between side-by-side diagrams: more than the maximum distance between a label and its line."""
 
 _HEAD: Final = 3
 """Number of rows above the boxes, for arrows without a source."""

@@ -97,8 +97,8 @@ class PictureEdge:
 class Picture:
     """The nodes and edges, the events that are left out, and the profiles whose deviations are included.
 
-    ``initial`` is empty if the initial state is not drawn.  ``unreached`` maps each state that is left out because only
-    profiles reach it to these profiles.
+    ``initial`` is empty if the initial state is not drawn.  ``unreached`` has the states that are left out because only
+    profiles reach them, each with these profiles.
     """
 
     name: str
@@ -298,7 +298,7 @@ class _Drawing:
 
 
 def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Map the states in which a call of *event* begun in *state* may end to whether errors lead there."""
+    """Return the states in which a call of *event* begun in *state* may end, each with whether errors lead there."""
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):

@@ -7,7 +7,7 @@ from fsm.machine.traversal import closure
 
 
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Map each state that only profiles reach to these profiles.  Unreachable states are not included.
+    """Return the states that only profiles reach, each with these profiles.  Unreachable states are not included.
 
     >>> from fsm.language.library import load
     >>> only_under(load("container-events"))

@@ -47,7 +47,7 @@ class ChartRow:
 
     ``clock`` is the time of day, and ``place`` the line of the recording.  ``whole`` is the full text, and ``text`` a
     short form of it.  A call in progress has a bar at its target, from the row that ``begins`` it to the row that
-    ``ends`` it.  Both fields hold the number of the call.  No bar extends beyond a row that ``cuts``.
+    ``ends`` it; these two fields hold the number of the call.  No bar extends beyond a row that ``cuts``.
     """
 
     kind: RowKind

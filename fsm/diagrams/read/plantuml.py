@@ -16,10 +16,12 @@ _END: Final = "@enduml"
 _OF_STATES: Final = re.compile(r"^\s*(?:\[\*\]|state\b|.*-->\s*\[\*\])")
 _ARROW: Final = re.compile(r"\s-+(?:\[[^\]]*\]-*)?(?:(?:left|right|up|down|le|ri|do|[lrud])-+)?(?:\[[^\]]*\]-*)?>\s")
 _DRESS: Final = re.compile(
-    r"\s*(?:<<(?!choice|fork|join|start|end|history|entry|exit|input|output|expansion)[^<>]*>>|\[\[[^\]]*\]\]|##?(?:\[[^\]]+\]\w*|[\w;:.\\/|-]+))"
+    r"\s*(?:<<(?!choice|fork|join|start|end|history|entry|exit|input|output|expansion)[^<>]*>>|"
+    r"\[\[[^\]]*\]\]|##?(?:\[[^\]]+\]\w*|[\w;:.\\/|-]+))"
 )
 _PASSED: Final = re.compile(
-    r"^(?:'|!|title\b|hide\b|show\b|skinparam\b|scale\b|header\b|footer\b|caption\b|mainframe\b|left to right\b|top to bottom\b)"
+    r"^(?:'|!|title\b|hide\b|show\b|skinparam\b|scale\b|header\b|footer\b|"
+    r"caption\b|mainframe\b|left to right\b|top to bottom\b)"
 )
 _BLOCK: Final = re.compile(
     r"^(?:(?:skinparam\b.*|<style>.*)(?<!\})|(?:title|header|footer|legend\b.*|note\b[^:]*|/'.*))$"

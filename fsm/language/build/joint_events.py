@@ -157,7 +157,7 @@ class JointEventBuilder:
             return
         event, ends = match["event"] or "", bool(match["ends"])
         outcomes = frozenset(each.strip() for each in (match["outcomes"] or "").split(",") if each.strip())
-        if event and not self._known(part.machine, event, outcomes, ends, *at):
+        if event and not self._known(part.machine, event, outcomes, *at, ends=ends):
             return
         for each in meant:
             yield PartStep(
@@ -169,7 +169,7 @@ class JointEventBuilder:
                 goes_on=written.goes_on,
             )
 
-    def _known(self, machine: Machine, name: str, outcomes: frozenset[str], ends: bool, *at: str | int) -> bool:  # noqa: FBT001  (one of the words of a step)
+    def _known(self, machine: Machine, name: str, outcomes: frozenset[str], *at: str | int, ends: bool) -> bool:
         if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._at(*at)):
             return False
         event = machine.events[name]

@@ -3,11 +3,12 @@
 Configuration A covers configuration B if everything that is legal after B is also legal after A, and B makes no
 deviation or cell certain that A leaves open.  B is then redundant.  A may differ from B only as follows:
 
-- The calls of A may have met more states, or one of them was not interrupted.
+- A call of A may have met more states than the same call of B, or may have been interrupted only in B.
 - A call of A has not taken effect, but has met the state in which the same call of B ended without changing anything.
   The call of A can still give that reply, or do something else.
 - A has more lost calls.
-- A has no time limit, or one that starts later, or depends on fewer deviations.
+- A has no time limit, or its limit starts later.
+- A depends on fewer deviations.
 
 Calls that ended in the same cell with the same replies and outputs are treated as equal.
 """

@@ -103,7 +103,7 @@ class Rules:
         return found
 
     def staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the instants at which an asked call of *row* ends at once without changing *state*."""
+        """Return the instants at which an asked call of *row* ends immediately, without changing *state*."""
         found = self._staying.get((state, row))
         if found is None:
             found = tuple(

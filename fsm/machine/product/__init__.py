@@ -159,7 +159,7 @@ class SystemTable:
         )
 
     def beyond(self) -> SystemTable:
-        """Return a copy of this table that includes unwritten ends of calls."""
+        """Return a copy of this table that includes ends of calls that the model does not specify."""
         tables = {name: each.beyond() if isinstance(each, InProgress) else each for name, each in self._tables.items()}
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=tables)
 
@@ -178,7 +178,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Maps digit and local state to whether a begin is blocked and whether an unwritten end is left out there."""
+        """By digit and local state, whether a begin is blocked and whether an unspecified end is left out there."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:

@@ -60,7 +60,7 @@ class Influence:
                 needed |= self._read(step.when)
         return needed
 
-    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001  (a key)
+    def _stops(self, part: str, event: str, outcomes: frozenset[str], ends: bool) -> tuple[bool, bool]:  # noqa: FBT001
         """Return whether a step is disabled in some state, and whether it may reply with an error in some state."""
         if not event:
             return False, False

@@ -194,9 +194,9 @@ class Examined:
 
     ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size stated
     in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that simulates any
-    number of its copies.  ``copies`` is the number of claims about other copies that were also decided.  If the result
-    differs from that for the first copy, the claim is in ``checked``.  ``washed_out`` lists silent cells that can be
-    reached after only hidden events, as (event, state, what leads there).
+    number of its copies.  ``copies`` counts the claims that were also decided for other copies.  Claims whose result
+    differs from the first copy's are in ``checked``.  ``washed_out`` lists silent cells that can be reached after only
+    hidden events, as (event, state, what leads there).
     """
 
     machine: Machine | System

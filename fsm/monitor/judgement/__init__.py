@@ -79,7 +79,7 @@ class Judging:
             _feed([*(self.tellers or self.monitors), *self.watches], piece)
 
     def tell(self, *found: Callable[[Violation], None]) -> None:
-        """Call each function in *found* with each violation at once, before what follows it is known."""
+        """Call each function in *found* with each violation immediately, before later observations are known."""
 
         def tell(violation: Violation) -> None:
             for each in (*found, *(teller.found for teller in self.tellers)):

@@ -20,10 +20,10 @@ CellName: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """Maps each cell of a machine, in model order, to how often each recording exercised it.  Zeros are omitted.
+    """How often each recording exercised each of a machine's ``cells``, in model order.  Zeros are omitted.
 
-    ``unseen`` are the events that no recording of these kinds shows.  ``seen`` are the signals that happen only if a
-    recording shows them, or ``None`` for all signals.
+    ``unseen`` holds the events that recordings of the kinds counted here never show.  ``seen`` holds the signals that
+    happen only if a recording shows them, or is ``None`` for all signals.
     """
 
     machine: Machine

@@ -19,8 +19,10 @@ _SOURCE: Final = (
 CLAUSES: Final = {
     name: Clause(name=name, says=says, level="SHOULD", source=_SOURCE)
     for name, says in {
-        UNCAUSED: "An event tells of a creation, a start or a removal that succeeds, once, or of the end of what was started.",
-        MISSING: "Each creation, start and removal that succeeds is told, and so is the end of a container before its removal.",
+        UNCAUSED: "An event tells of a creation, a start or a removal that succeeds, once, "
+        "or of the end of what was started.",
+        MISSING: "Each creation, start and removal that succeeds is told, "
+        "and so is the end of a container before its removal.",
         DISORDERED: "What one call sends is told before what a later call sends.",
     }.items()
 }

@@ -34,9 +34,9 @@ KEPT: Final = 20_000
 LIMIT: Final = 400
 """Maximum number of configurations of an entity beyond its places.  With more, its state is forgotten."""
 WINDOW: Final = 24
-"""Maximum number of observations of an entity to search for the instant of a call that no run explains."""
+"""Number of latest observations of an entity to search for the instant at which an unexplained call took effect."""
 WHOLE: Final = 3
-"""Maximum number of violations to keep whole per property."""
+"""Maximum number of violations to keep in full per property."""
 NAMED: Final = 1_000
 """Maximum number of entities that are counted as breaking a property."""
 MATTERING: Final = 6

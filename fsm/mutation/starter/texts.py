@@ -196,13 +196,15 @@ def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | 
 
 
 def _comments(source: Machine) -> list[str]:
+    complete = "Every event says something of every state, so nothing is left open by accident."
+    refuses = "where the source says nothing of it, it 'refuses', so"
     return [
-        "What each event does in each state. Every event says something of every state, so nothing is left open by accident.",
+        f"What each event does in each state. {complete}",
         f"  fsm show models/{source.name}.toml    prints it",
         f"  fsm draw models/{source.name}.toml    draws it",
         "",
         source.about,
-        "Each event is a call: where it 'moves' it acts and replies ok; where the source says nothing of it, it 'refuses', so",
+        f"Each event is a call: where it 'moves' it acts and replies ok; {refuses}",
         "it replies an error and changes nothing. 'ignores' is another answer: it replies ok, and changes nothing.",
     ]
 

@@ -17,6 +17,7 @@ def document(title: str, data: Json) -> str:
     style = room.joinpath("page.css").read_text(encoding="utf-8")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     allowed = f"default-src 'none'; script-src 'sha256-{digest}'; style-src 'unsafe-inline'"
+    unseen = "This page needs JavaScript, which it has in itself; nothing is loaded."
     return "\n".join(
         [
             "<!DOCTYPE html>",
@@ -30,7 +31,7 @@ def document(title: str, data: Json) -> str:
             f"<style>\n{style}</style>",
             "</head>",
             "<body>",
-            '<main id="page"><noscript>This page needs JavaScript, which it has in itself; nothing is loaded.</noscript></main>',
+            f'<main id="page"><noscript>{unseen}</noscript></main>',
             f'<script type="application/json" id="data">{embedded(data)}</script>',
             f"<script>{script}</script>",
             "</body>",

@@ -15,7 +15,7 @@ from fsm.report.page.machine_data import clause_data
 
 
 def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
-    """Return *system* under each of its profiles, and under *profile*."""
+    """Return the page data of *system* without a profile, under each of its profiles, and under *profile*."""
     options: dict[str, int] = {}
     names = [*dict.fromkeys(("", *system.profiles, profile or ""))]
     tables = {name: SystemTable(system.partly_under(name or None)) for name in names}

@@ -80,7 +80,7 @@ class EntitySUT(ABC):
 
     def reset(self) -> None:
         for each in self._made:
-            if not wait(lambda each=each: self._removed(each).reply in {"ok", "NOT_FOUND"}, PATIENCE):  # type: ignore[misc]
+            if not wait(lambda it=each: self._removed(it).reply in {"ok", "NOT_FOUND"}, PATIENCE):  # type: ignore[misc]
                 raise BrokenError(f"{each} cannot be removed")
         self._begin()
 

@@ -57,7 +57,7 @@ def read_rules(path: str | Path) -> FaultRules:
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
         raise InputError(problems)
-    return FaultRules(rules=[_Rule(written=each, chance=Random(each.seed)) for each in file.written.fault])  # noqa: S311
+    return FaultRules(rules=[_Rule(written=one, chance=Random(one.seed)) for one in file.written.fault])  # noqa: S311
 
 
 def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:

@@ -79,7 +79,7 @@ def _vacate(at: Path) -> None:
 
 
 def unusable(address: str, error: Exception) -> InputError:
-    """Return the error that no socket can be made at *address*, given the *error* of the attempt."""
+    """Return the error to report when making a socket at *address* failed with *error*."""
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:

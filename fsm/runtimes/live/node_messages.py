@@ -117,7 +117,7 @@ def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
 
 
 def limits(resources: cri.LinuxContainerResources) -> Limits:
-    """Map the names of the fields set in *resources* to their values."""
+    """Return the fields that are set in *resources*, as a mapping from name to value."""
     return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
 
 

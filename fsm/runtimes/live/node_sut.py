@@ -45,7 +45,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     "update-container": (CONTAINER, "update-resources"),
     "exit-container": (CONTAINER, "exit"),
 }
-"""Maps joint events that the SUT of the pod or container performs to that SUT and the event's name in its machine."""
+"""The joint events that the SUT of the pod or container performs: that SUT, and the event's name in its machine."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -114,7 +114,7 @@ CONTRACT: Final = "nri-plugin-contract"
 """The machine that describes what plugins may rely on.  It judges races."""
 
 LAYER: Final = ("nri-container", "nri-pod")
-"""The machines of relayed events, whoever makes the calls.  They judge without the recorded calls."""
+"""The machines that judge relayed events without the recorded calls, whoever makes the calls."""
 
 
 class RuntimeNodeSUT:

@@ -151,7 +151,7 @@ async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> 
 
 
 def limits(resources: nri.LinuxResources) -> dict[str, int]:
-    """Map the CRI names of the limits that are set to their values.
+    """Return the limits that are set, as a mapping from CRI name to value.
 
     >>> limits(nri.LinuxResources(cpu=nri.LinuxCPU(shares=nri.OptionalUInt64(value=512))))
     {'cpu_shares': 512}

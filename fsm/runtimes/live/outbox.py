@@ -16,7 +16,7 @@ MOST: Final = 65_536
 class Outbox(Generic[T]):
     """Calls *take* with each item in order, on its own thread, and *idle* whenever the queue has become empty.
 
-    Items that arrive while *most* are waiting are dropped, as is everything after *take* has failed.  ``dropped``
+    Items that arrive while *most* items are waiting are dropped, as is everything after *take* has failed.  ``dropped``
     counts them, and ``failure`` is the reason.  *failed* is called with the reason.
     """
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 
 def shims() -> dict[int, str]:
-    """Map the process id of each running shim to the id it was started for.  Empty without ``/proc``."""
+    """Return, by process id, the id for which each running shim was started.  Empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

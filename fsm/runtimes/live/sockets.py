@@ -126,7 +126,7 @@ _REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
 
 
 def unreachable(address: str, error: OSError) -> InputError:
-    """Return the error that *address* cannot be connected to, given the *error* of the attempt."""
+    """Return the error to report when connecting to *address* failed with *error*."""
     known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
     what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
     return refused(address, CODE, what, hint)

@@ -180,14 +180,14 @@ class Client:
             else:
                 waiting.set_result(message.data)
 
-    async def call(self, service: str, method: str, request: Message, answer: type[Answer], timeout: float) -> Answer:  # noqa: ASYNC109  (it is also sent)
+    async def call(self, service: str, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
         """Return the answer to *request*.
 
-        Raise :class:`RpcError` if the call fails or takes more than *timeout* seconds, or :class:`ClosedError` if the
+        Raise :class:`RpcError` if the call fails or takes more than *seconds*, or :class:`ClosedError` if the
         connection ends.  A request that is too long is not sent, and the error has the code :data:`RESOURCE_EXHAUSTED`.
         """
         payload = request.SerializeToString()
-        asked = Request(service=service, method=method, payload=payload, timeout_nano=int(timeout * 1e9))
+        asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))
         data = asked.SerializeToString()
         if len(data) > LONGEST:
             raise RpcError(RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, where {LONGEST:,} are the most")
@@ -197,11 +197,11 @@ class Client:
         waiting: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         self._waiting[stream] = waiting
         try:
-            async with asyncio.timeout(timeout):
+            async with asyncio.timeout(seconds):
                 await self._send(encoded(stream, MessageKind.REQUEST, data))
                 found = await waiting
         except TimeoutError as error:
-            raise RpcError(DEADLINE_EXCEEDED, f"{method} was not answered within {timeout:g} s") from error
+            raise RpcError(DEADLINE_EXCEEDED, f"{method} was not answered within {seconds:g} s") from error
         except ConnectionError as error:
             raise ClosedError(f"{method} was not answered: the connection is closed") from error
         finally:

@@ -37,8 +37,8 @@ def write(path: Path, data: bytes) -> None:
                 else:
                     _replace(path, before)
             except OSError as second:
-                what = f"{path}: not known to be the old or the new content: {error}; the old one was not put back: {second}"
-                raise UnknownContentError(what) from second
+                what = f"{path}: not known to be the old or the new content: {error}"
+                raise UnknownContentError(f"{what}; the old one was not put back: {second}") from second
             raise
 
 

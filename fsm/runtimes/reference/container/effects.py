@@ -28,7 +28,7 @@ OOM_KILLED: Final = "OOMKilled"
 class Effects:
     """Effects on the container with the directory *root*, in its *world*. ``storage`` has its record, if any.
 
-    ``resources`` and ``exit`` are arguments of the current event. ``why`` is the reason if it fails.
+    ``resources`` and ``exit`` are arguments of the current event. ``why`` is the reason if the event fails.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:

@@ -34,7 +34,7 @@ CONTAINER: Final = Container(id="container", pod_id="pod", state=ContainerState.
 
 
 class Gate:
-    """A gate at which Run waits. ``at`` is the phase before which it is waiting."""
+    """A gate at which Run waits. ``at`` is the phase that Run is about to enter."""
 
     def __init__(self) -> None:
         self.at = ""

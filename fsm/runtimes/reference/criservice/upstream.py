@@ -28,7 +28,7 @@ class UpstreamService(CRIService):
     """Chooses which of several ready channels is read."""
 
     async def run(self, ready: Callable[[], None]) -> None:
-        """Run the service. A second call exits the process if anything of the first call is left."""
+        """Run the service. A second call terminates the process if anything remains from the first."""
         has_run = self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
         if self.position.state != "idle" and not has_run:
             await self._run_again()

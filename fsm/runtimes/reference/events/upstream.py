@@ -47,7 +47,7 @@ class UpstreamEventQueue(EventQueue[E]):
         await super()._send(event)
 
     def subscribe(self) -> Subscription[E]:
-        """Subscribe. Retained events that do not fit into the buffer wait, and everything waits for them."""
+        """Subscribe. Retained events that overflow the buffer are queued, and no other event is sent before them."""
         subscription = super().subscribe()
         while len(subscription.unread) > self.capacity:
             subscription.waiting.appendleft(subscription.unread.pop())

@@ -55,7 +55,7 @@ class Command:
         for each in self.mounts:
             if each.inside and each.own:
                 pattern = rf"(?<![\w/.-]){re.escape(each.inside)}(?![\w.-])"
-                inside = re.sub(pattern, lambda _, own=each.own: own, inside)  # type: ignore[misc]  # mypy loses the lambda's default
+                inside = re.sub(pattern, lambda _, own=each.own: own, inside)  # type: ignore[misc]  # mypy loses own
         return inside
 
     def text(self, path: str) -> bytes | None:

@@ -228,7 +228,7 @@ def exit_code(word: str) -> int:
 
 def _signal(options: Sequence[str]) -> int:
     word = options[-1].lstrip("-").removeprefix("SIG") if options else "TERM"
-    return int(word) if word.isdecimal() and len(word) < 3 else SIGNALS.get(word, SIGNALS["TERM"])  # noqa: PLR2004  (64 are the most)
+    return int(word) if word.isdecimal() and len(word) < 3 else SIGNALS.get(word, SIGNALS["TERM"])  # noqa: PLR2004
 
 
 def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)

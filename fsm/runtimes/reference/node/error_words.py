@@ -17,7 +17,7 @@ ABSENT_CONTAINER: Final[Mapping[str, str]] = {
     "stats": "failed to find container: not found",
     "checkpoint": "failed to find container {id!r}: not found",
 }
-"""Maps calls on a container that does not exist to messages. Other calls get :data:`NO_CONTAINER`."""
+"""Messages for calls on a container that does not exist. Other calls get :data:`NO_CONTAINER`."""
 
 REFUSED: Final[Mapping[str, str]] = {
     "start": "failed to set starting state for container {id!r}: container is in {shows} state",
@@ -30,7 +30,7 @@ REFUSED: Final[Mapping[str, str]] = {
     "stats": "unexpected metrics response: []",
     "checkpoint": "container {id!r} is in {shows} state. only CONTAINER_RUNNING containers can be checkpointed",
 }
-"""Maps calls on a container whose state does not allow them to messages."""
+"""Messages for calls that the state of the container does not allow."""
 
 BUSY: Final[Mapping[tuple[str, str], str]] = {
     ("start", "starting"): "failed to set starting state for container {id!r}: container is already in starting state",
@@ -40,7 +40,7 @@ BUSY: Final[Mapping[tuple[str, str], str]] = {
     ): "failed to set starting state for container {id!r}: container is in removing state, can't be started",
     ("remove", "removing"): "failed to set removing state for container {id!r}: container is already in removing state",
 }
-"""Maps a call and what is in progress to a message."""
+"""Messages by call and by the operation in progress that prevents it."""
 
 ABSENT_POD: Final[Mapping[str, str]] = {
     "status": "an error occurred when try to find sandbox: not found",

@@ -247,7 +247,7 @@ class NodeContainers(Containers):
     async def stop(self, _pod: str) -> None:
         for each in self.of(_pod):
             if each.shows in MAY_RUN:
-                self._do(each, "stop", each.id, lambda each=each: each.reference.call("stop"))  # type: ignore[misc]  # mypy loses the lambda's default
+                self._do(each, "stop", each.id, lambda each=each: each.reference.call("stop"))  # type: ignore[misc]
                 await self._watched(each)
 
     async def remove(self, _pod: str) -> None:
@@ -370,7 +370,7 @@ class NodeContainers(Containers):
         for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
             record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))
             pod = told(record.pod)
-            world = self._world(identity, pod, lambda record=record: record.plan, record.reserved)  # type: ignore[misc]  # mypy loses the lambda's default
+            world = self._world(identity, pod, lambda record=record: record.plan, record.reserved)  # type: ignore[misc]
             world.known, world.made_at = identity in kept, record.made_at
             if record.pid and self._resume:
                 world.resume(self._resume(record), record.started_at)

@@ -190,8 +190,8 @@ class ServedNode(PodObserver):
 
         known = self._pods.names.get(plan.full_name)
         if known or plan.full_name in self._running:
-            why = f'failed to reserve sandbox name "{plan.full_name}": name "{plan.full_name}" is reserved for "{known or ""}"'
-            raise CallError("run", UNKNOWN, why)
+            why = f'name "{plan.full_name}" is reserved for "{known or ""}"'
+            raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{plan.full_name}": {why}')
         self._running[plan.full_name] = plan
         try:
             return await self._call("run", "", run())

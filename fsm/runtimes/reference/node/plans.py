@@ -8,7 +8,7 @@ from fsm.runtimes.reference.node.command import Command
 from fsm.runtimes.reference.nri.messages import Fields
 
 Limits: TypeAlias = Mapping[str, int | str]
-"""Maps the CRI field names of limits that are set to their values."""
+"""The limits that are set, as a mapping from CRI field name to value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

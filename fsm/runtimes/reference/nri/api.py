@@ -169,7 +169,7 @@ class NRI:
         *resources* are those of an update. Return the answers to the last request, or ``None`` if nothing was relayed.
         In them, ``adjust`` is for a container about to be created, and ``own`` holds the resources that plugins want
         instead of *resources*. Other containers are evicted and updated as plugins request, and failures of this are
-        logged. Raise the error that the machine replies.
+        logged. Raise the error with which the machine replies.
         """
         entities, entity = (self._containers, container.id) if container else (self._pods, pod.id)
         request = Request(event=event, pod=pod, container=container, resources=resources)

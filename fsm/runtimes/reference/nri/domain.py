@@ -16,7 +16,7 @@ _Change = TypeVar("_Change", "Update", "Eviction")
 
 @dataclass(kw_only=True)
 class Domain:
-    """Pods and containers of one namespace. A domain must not call the layer, which is locked while it calls one.
+    """Pods and containers of one namespace. A domain called by the NRI layer must not call the layer, which is locked.
 
     Updates and evictions are kept in ``done``. They fail for ``stubborn`` containers.
     """

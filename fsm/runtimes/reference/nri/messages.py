@@ -103,7 +103,7 @@ def known(relayed: Collection[str]) -> frozenset[str]:
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
-    """Return the events that *requested* names or has bits of, or all *existing* events if it is empty or 0.
+    """Return the events in *requested*, names or a bit mask. If it is empty or 0, return all *existing* events.
 
     Raise :class:`ValueError` for an event that does not exist.
 

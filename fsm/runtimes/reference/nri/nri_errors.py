@@ -8,7 +8,7 @@ from fsm.runtimes.reference.nri.messages import Eviction, Update
 
 
 class NRIError(ReplyError):
-    """An error of the layer, of a domain or of a plugin.
+    """An error of the NRI layer, of a domain or of a plugin.
 
     >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
     'FAILED_PRECONDITION'
@@ -28,7 +28,7 @@ class NRIStoppedError(NRIError):
 
 
 class ReentrantError(NRIError):
-    """A plugin or domain called the layer while the layer was waiting for it."""
+    """A plugin or domain called the NRI layer while the layer was waiting for it."""
 
     code = "FAILED_PRECONDITION"
 

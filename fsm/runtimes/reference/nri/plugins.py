@@ -93,7 +93,7 @@ class MergedAnswers:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relayed:
-    """A relayed request. All plugins answered, or one lost its connection, or an error ended the relay."""
+    """A relayed request. ``result`` is ``lost`` if a plugin disconnected, and ``error`` if an error ended the relay."""
 
     result: Literal["ok", "error", "lost"]
     merged: MergedAnswers

@@ -132,7 +132,7 @@ class _NriSUT(ReferenceSUT[NRI]):
                     self._plugins[index] = self._joined(index)
 
     def outputs(self) -> Sequence[str]:
-        """Return the requests to the first plugin after checking the second's, and store both in ``sent``."""
+        """Store the requests to both plugins in ``sent``, check their order, and return those to the first plugin."""
         heard = list(self._heard)
         self._heard.clear()
         self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}
@@ -183,7 +183,7 @@ class NriContainerSUT(_NriSUT):
         return self.nri.container_state(CONTAINER.id)
 
     def _happen(self, event: str) -> None:
-        """Call the layer, or replace the second plugin with one that joins while the container is listed in a state."""
+        """Call the NRI layer, or replace the second plugin with one that joins while the container is listed."""
         if event not in LISTED_AS:
             super()._happen(event)
             return

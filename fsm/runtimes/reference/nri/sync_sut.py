@@ -53,7 +53,7 @@ class _Process(threading.Thread):
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
-    """The lock under test: containerd's, or the layer's under the profile ``calls-first``.
+    """The lock under test: containerd's or, under the profile ``calls-first``, that of the reference NRI layer.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]

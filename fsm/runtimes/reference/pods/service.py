@@ -46,7 +46,7 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""Maps how far a stop or removal got to its possible outcomes. The first that the machine offers is taken."""
+"""The outcomes of a stop or removal, by the stage that it reached. The first that the machine offers is taken."""
 
 
 class Pods:
@@ -120,7 +120,7 @@ class Pods:
         kept = asdict(pod.metadata(pod.position.shows))
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
-    async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002  (the field's name)
+    async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
         """Create a container in a pod, with *create* if it is given.
 
         The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
@@ -285,7 +285,7 @@ class Pods:
         outcomes: Mapping[str, tuple[str, ...]],
         then: Callable[[Pod], Awaitable[tuple[str, str]]],
     ) -> None:
-        """Stop a pod because of *event*, then do *then*. *outcomes* maps how far this got to outcomes of *event*."""
+        """Stop a pod for *event*, then call *then*. *outcomes* has the possible outcomes for each stage reached."""
         pod = self._get(id_)
         async with pod.lock:
             if is_noop(pod.position, event):
@@ -302,7 +302,7 @@ class Pods:
             self._take(pod, event, outcome, why)
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
-        """Stop *pod*. Return how far that got, and why no further."""
+        """Stop *pod*. Return the stage that was reached, and why no later one was."""
         reached = "held"
         try:
             await perform(lambda: self.containers.stop(pod.id))

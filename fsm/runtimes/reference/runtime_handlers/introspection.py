@@ -145,7 +145,7 @@ class Introspection(Driven):
     mounts, as Linux has since 5.12. ``failures`` lists the reasons why nothing is known of a runtime, as containerd
     logs them.
 
-    >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda path, options: None, kernel_has_rro=True)
+    >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda *_: None, kernel_has_rro=True)
     >>> found.run()
     >>> found.handlers, found.failures
     ([RuntimeHandler(name='runc', features=None)], ['runc: its answer has no features'])
