@@ -1,0 +1,73 @@
+"""Phrases that read as translated become rarer.
+
+A phrase is a hint that a sentence needs another look, not a rule: a sentence without any of them can still be a riddle.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+AREAS = ("fsm", "docs", "models", "properties", "tests")
+
+PHRASES: Final = {
+    "a docstring that opens with a question word": r'"""(?:What|Which|Who|Whose|How|Where|Why)\b(?! if)',
+    "a docstring without a subject": r'"""(?:Of|Those|That|The ones?|One|By|As|Also|Not) (?!no )[a-z*:`]',
+    "what should be 'no longer'": r"\bany[ ]more\b",
+    "what should be 'returns'": r'(?:; |""")[Gg]ives\b|\bgives[ ](?:what|which|whether|how)\b',
+    "what should be 'continue'": r"\b[Gg]o(?:es|ing)?[ ]on\b|\bwent[ ]on\b",
+    "what should be 'is'": r"\bstands?[ ](?:at|in|behind|below|beside|there|above|under|around|on|together|apart|where|before)\b",
+    "a number that is not named": r"\b(?:of|in|by|to|with|after|for|than) (?:so|as) (?:many|much|few|long|often)\b|\bso many \w+s\b",
+}
+
+MOST: Final = {
+    "a docstring that opens with a question word": (40, 0, 0, 0, 428),
+    "a docstring without a subject": (46, 0, 0, 1, 304),
+    "what should be 'no longer'": (5, 24, 24, 29, 14),
+    "what should be 'returns'": (0, 0, 0, 0, 1),
+    "what should be 'continue'": (10, 29, 21, 17, 59),
+    "what should be 'is'": (1, 2, 2, 0, 32),
+    "a number that is not named": (3, 3, 2, 2, 30),
+}
+"""How often each phrase may occur, in the order of the areas.  Write down a lower number wherever there are fewer."""
+
+
+def _lines(path: Path) -> Iterator[str]:
+    """Yield the prose of a file: the comments and strings of Python, and what is outside the code blocks of a page."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".py":
+        for token in tokenize.generate_tokens(io.StringIO(text).readline):
+            if token.type in {tokenize.COMMENT, tokenize.STRING}:
+                yield from token.string.splitlines()
+        return
+    prose = True
+    for line in text.splitlines():
+        if path.suffix == ".md" and line.lstrip().startswith("```"):
+            prose = not prose
+        elif prose:
+            yield line
+
+
+@cache
+def _prose(area: str) -> tuple[str, ...]:
+    files = (path for path in sorted((ROOT / area).rglob("*")) if path.suffix in {".py", ".md", ".toml"})
+    ours = (path for path in files if not path.name.endswith("_pb2.py") and "_shipped" not in path.parts)
+    return tuple(line for path in ours for line in _lines(path))
+
+
+@pytest.mark.parametrize("phrase", PHRASES)
+def test_a_phrase_becomes_rarer(phrase: str) -> None:
+    """The counts are compared for equality, so that whoever lowers one writes it down."""
+    found = tuple(sum(len(re.findall(PHRASES[phrase], line)) for line in _prose(area)) for area in AREAS)
+
+    assert MOST[phrase] == found, f"{phrase}, in {', '.join(AREAS)}: word the new ones differently, or lower the counts"
