@@ -22,21 +22,24 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     lines: list[str] = []
     for each in found:
         lines += [layout.style(f"{each.of.machine.name}: {each.stated.name} fails", "bold")]
-        says = f"So this fails, a {each.stated.level}: {each.stated.says} [{each.stated.source}]"
-        for paragraph in (f"{each.known.about} {each.known.link}", says, _mended(each)):
+        says = f"Broken property, {each.stated.level}: {each.stated.says} [{each.stated.source}]"
+        for paragraph in (f"{each.known.about} {each.known.link}", says, _fixed(each)):
             lines += layout.kept(paragraph, "  ", "      ")
         if each.run is not None:
             lines += steps(each.run, indent=2)
         lines.append("")
     proved = sum(each.proved for each in found)
-    return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be mended"]) + "\n"
+    return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be fixed"]) + "\n"
 
 
-def _mended(each: KnownDefect) -> str:
-    where = f"under the profile {each.mend}" if each.mend else "without the profile"
+def _fixed(each: KnownDefect) -> str:
+    length, where = (
+        plural(each.known.length, "step"),
+        f"under the profile {each.mend}" if each.mend else "without the profile",
+    )
     if each.proved:
-        return f"{plural(each.known.length, 'step')}; it holds {where}, which is proved."
-    return f"It should fail in {plural(each.known.length, 'step')} and hold {where}: one of them is not so."
+        return f"Shortest run: {length}. Fixed {where} (proved)."
+    return f"Expected: it fails in {length} and is fixed {where}. At least one of these is no longer true."
 
 
 def json(found: Sequence[KnownDefect]) -> str:
@@ -64,8 +67,8 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     models = dict.fromkeys(each.of.machine.name for each in found)
     lines = ["# What the specification has found", ""]
     lines += [
-        "Each is a property that is known to fail, with the shortest run that shows it, and a change to the model with",
-        "which it is proved to hold. `fsm findings` proves all of it again and writes these pages.",
+        "Each property below is known to fail. Its page has the shortest run that shows this, and the change to the",
+        "model that fixes it, which is proved. `fsm findings` proves everything again and writes these pages.",
         "",
         "| model | property | level | steps |",
         "|---|---|---|---|",
@@ -79,7 +82,7 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     pages = {"README.md": "\n".join(lines) + "\n"}
     for model in models:
         these = [each for each in found if each.of.machine.name == model]
-        head = [f"# {these[0].of.machine.title}", "", f"What was found with `{model}`. Written by `fsm findings`."]
+        head = [f"# {these[0].of.machine.title}", "", f"Known failures of `{model}`. Written by `fsm findings`."]
         pages[f"{model}.md"] = "\n".join([*head, *(line for each in these for line in _story(each))]) + "\n"
     return pages
 
@@ -94,8 +97,8 @@ def _story(each: KnownDefect) -> Iterator[str]:
     link = f" See <{each.known.link}>." if each.known.link else ""
     yield from ("", f"## {each.stated.name} fails", "")
     yield from (f"{each.known.about}{link}", "")
-    yield from (f"So this fails, a **{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")
-    yield f"What mends it is {where}, of which it is proved; `fsm check {each.of.machine.name} -P {each.stated.name}`."
+    yield from (f"Broken property, **{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")
+    yield f"Proved to be fixed in {where}: `fsm check {each.of.machine.name} -P {each.stated.name}`."
     if each.run is None:
         return
     if isinstance(each.of.machine, System):

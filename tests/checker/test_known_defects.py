@@ -70,7 +70,7 @@ def test_the_command_lists_them() -> None:
     document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
 
     assert ran.returncode == 0
-    assert "1 finding, 1 proved to fail and to be mended" in ran.stdout
+    assert "1 finding, 1 proved to fail and to be fixed" in ran.stdout
     assert [(each["property"], each["proved"], len(each["run"]["steps"])) for each in document["findings"]] == [
         ("nothing-is-lost", True, 4)
     ]
@@ -93,7 +93,7 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 def test_no_defects_are_reported_as_such() -> None:
     """A model without known defects."""
-    assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be mended\n"
+    assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be fixed\n"
 
 
 def test_a_system_is_shown() -> None:

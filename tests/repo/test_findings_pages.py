@@ -52,7 +52,7 @@ def test_the_head_says_what_fails_and_the_first_sentence_why() -> None:
         for story in stories:
             name, _, why, _, stated, *_ = story.split("\n")
             assert name.endswith(" fails"), path.name
-            assert not why.startswith(("**", "So this fails")), name
-            assert stated.startswith("So this fails, a **"), name
+            assert not why.startswith(("**", "Broken property")), name
+            assert stated.startswith("Broken property, **"), name
 
     assert heads
