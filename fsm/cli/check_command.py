@@ -118,7 +118,7 @@ def command(
     """
     many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
     if many and each_copy:
-        raise click.UsageError(f"--each-copy goes with a few copies only, and not with --parts {many}=any")
+        raise click.UsageError(f"--each-copy goes with up to {FEW} copies of a part; --parts {many} asks for more")
     if many and overlap > 1:
         raise click.UsageError(f"--overlap goes with up to {FEW} copies of a part; --parts {many} asks for more")
     found = [

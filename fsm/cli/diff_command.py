@@ -75,7 +75,7 @@ def command(
     \b
     fsm diff container-status internal/cri/store/container/status.go
     fsm diff container-status --profile containerd-1.6 --profile containerd-2.1
-    fsm diff pod-sandbox docs/states.md:40 -o diff_report.svg
+    fsm diff pod-sandbox docs/states.md:40 -o difference.svg
     fsm diff --behaviour old.toml new.toml
     """
     form = form or _SUFFIXES.get(output.suffix if output else "", "text")

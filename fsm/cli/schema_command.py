@@ -26,7 +26,7 @@ def command(form: str) -> int:
     """Print the JSON Schema of model, system, property or fault files, for editors.
 
     \b
-    fsm schema > fsm.language.schema.json
+    fsm schema > fsm-models.schema.json
     fsm schema --of properties > fsm-properties.schema.json
 
     Then configure the TOML extension of your editor to use the schema for models/*.toml.

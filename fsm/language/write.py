@@ -1,7 +1,7 @@
 """Write a machine as a model file: the shortest equivalent, in the order in which people write.
 
 :mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine from the file.  There is one
-exception.  A machine :func:`~fsm.language.build.under` a profile keeps what the profile allows, but no longer says
+exception.  A machine :meth:`fsm.machine.Machine.under` a profile keeps what the profile allows, but no longer says
 that it deviates.
 """
 

@@ -156,7 +156,8 @@ def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
 def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:
     known = checked.expected
     if known is not None:
-        yield from _more(layout, f"{plural(known.length, 'step')}, as is known: {known.about} {known.link}")
+        shown = "" if runs or checked.unexpected else " (--runs shows them)"
+        yield from _more(layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}")
         if not checked.unexpected and not runs:
             return
     else:

@@ -271,7 +271,7 @@ def done(met: Tolerated) -> str:
 
 _PHRASES: Final = {
     "holds": "{n} hold",
-    "known": "{fails} as is known",
+    "known": "{fails} as documented",
     "FAILS": "{fails}",
     "violated": "{fails}",
     "surprise": "{fails} below the level asked for",
@@ -289,7 +289,7 @@ def tally(found: Sequence[str]) -> list[str]:
     """Return how many properties hold, and how many have each other status in *found*.
 
     >>> tally(["holds", "known"])
-    ['1 hold', '1 fails as is known']
+    ['1 hold', '1 fails as documented']
     """
     return [
         phrase.format(n=count, fails=f"{count} {'fails' if count == 1 else 'fail'}")

@@ -27,7 +27,7 @@ STATED = [
     (
         'never = "open then gone"\nfails = { under = "*", about = "It may go.", length = 3 }',
         1,
-        "3 steps, as is known: It may go.",
+        "known failure, 3 steps: It may go.",
     ),
 ]
 

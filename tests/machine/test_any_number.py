@@ -42,7 +42,7 @@ def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
         (("call=any,call=2",), "counted twice"),
         (("cal=any",), "unknown part 'cal'"),
         (("call=101",), "count from 1 to 100"),
-        (("call=any", "--each-copy"), "--each-copy goes with a few copies only"),
+        (("call=any", "--each-copy"), "--each-copy goes with up to 9 copies of a part"),
     ],
 )
 def test_what_is_no_number(options: tuple[str, ...], said: str) -> None:

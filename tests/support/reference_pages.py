@@ -28,11 +28,11 @@ ROOT: Final = Path(__file__).resolve().parent.parent.parent
 README: Final = ROOT / "README.md"
 REFERENCE: Final = ROOT / "docs" / "reference"
 _EXIT_CODES: Final = (
-    "| 0 | it holds; breaches of what is merely observed are reported as surprises (`--fail-on` draws the line) |",
+    "| 0 | it holds; breaches of clauses weaker than `--fail-on` are reported as surprises |",
     "| 1 | it fails |",
     "| 2 | the input is wrong |",
     "| 3 | it is unknown: a limit was reached, a part of the input is missing, or nothing in it concerns the model |",
-    "| 70 | a mistake in fsm itself: one line, and the traceback with `fsm --debug` |",
+    "| 70 | an internal error of fsm: one line, and the traceback with `fsm --debug` |",
     "| 74 | the output could not be written |",
     "| 130 | interrupted: nothing was printed that could be taken for a verdict |",
 )

@@ -78,7 +78,7 @@ class _Edge(NamedTuple):
     last: int
 
     def sides(self) -> tuple[_Sides, _Sides, _Sides]:
-        """Yield the possible columns of both sides: the ends of the edge, or one beyond if a corner is missing."""
+        """Return the possible columns of both sides: the ends of the edge, or one beyond if a corner is missing."""
         return (self.first, self.last), (self.first - 1, self.last), (self.first, self.last + 1)
 
 
