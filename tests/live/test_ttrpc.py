@@ -137,6 +137,18 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
     assert wire.server.held == 0
 
 
+async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
+    """It could arrive just before the caller's own deadline, and a runtime would keep the plugin that it should drop."""
+    wire = Wire(Configure=configure(hanging))
+    asked = Request(service="Door", method="Configure", timeout_nano=10**7)
+
+    await wire.server.received(encoded(1, MessageKind.REQUEST, asked.SerializeToString()))
+    assert wire.server.held
+    await asyncio.sleep(0.05)
+
+    assert (wire.server.held, wire.responses) == (0, [])
+
+
 async def test_what_is_not_protobuf_is_refused() -> None:
     wire = Wire(Configure=configure(good))
 
