@@ -42,6 +42,9 @@ REPORTING: Final = 10.0
 _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
+text_option = partial(click.option, default="", show_default=False)
+"""An option whose value is text, empty if it is not given; its help says what applies then."""
+
 format_option = click.option(
     "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
 )
@@ -179,9 +182,7 @@ ANY_NUMBER: Final = -1
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
     """Return the option ``--parts``, the number of copies of each part. *any_number* allows one to be ``any``."""
     counts = partial(_counts, any_number=any_number)
-    return click.option(
-        "--parts", callback=counts, metavar="PART=COUNT,...", default="", show_default=False, help=about
-    )
+    return text_option("--parts", callback=counts, metavar="PART=COUNT,...", help=about)
 
 
 def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any_number: bool) -> dict[str, int]:

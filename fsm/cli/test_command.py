@@ -25,6 +25,7 @@ from fsm.cli.options import (
     progress,
     property_option,
     shims_told,
+    text_option,
     told,
     under,
 )
@@ -52,9 +53,6 @@ if TYPE_CHECKING:
 
 _DELAY: Final = 0.05
 """Maximum random delay, in seconds, of a thread before it calls a runtime. Most calls take about as long."""
-
-
-_text_option = partial(click.option, default="", show_default=False)
 
 
 @click.command("test")
@@ -98,34 +96,34 @@ _text_option = partial(click.option, default="", show_default=False)
 @click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
 @property_option("Test this property instead; may be repeated.")
 @parts_option("Copies of the parts of a system, such as pod=1,container=1. Default: those in its file.")
-@_text_option(
+@text_option(
     "--nri",
     metavar="ADDRESS",
     help="Socket where the runtime accepts NRI plugins: connect a plugin, and judge the events that it receives. For "
     "node, tested with one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and "
     "nri-plugin-contract.",
 )
-@_text_option(
+@text_option(
     "--answers",
     metavar="python:MODULE:CLASS",
     help="Class that judges the answers of an NRI plugin; see docs/how-to/nri.md.",
 )
-@_text_option(
+@text_option(
     "--image",
     help="Image for the containers of a runtime; it needs sh. Default: busybox, which fsm makes from the host's static "
     "/bin/busybox if containerd lacks it, and removes afterwards.",
 )
-@_text_option(
+@text_option(
     "--restart-command",
     metavar="COMMAND",
     help="Command that restarts the runtime. Without it or --kill-command, restarts are not tested.",
 )
-@_text_option(
+@text_option(
     "--kill-command",
     metavar="COMMAND",
     help="Command that kills the runtime and starts it again, to cut calls off after 3 ms, 18 ms, 33 ms and so on.",
 )
-@_text_option(
+@text_option(
     "--damage-command",
     metavar="COMMAND",
     help="Command that stops the runtime, damages what it keeps of a container, and starts it again. {container} "

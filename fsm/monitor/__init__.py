@@ -266,7 +266,7 @@ class Monitor:
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
             self._take_of_all(seen, place)
-        for name in sorted((seen.fields or {}).keys() - self.machine.fields):
+        for name in sorted(seen.fields.keys() - self.machine.fields) if seen.fields else ():
             self._not_known("field", name, self.machine.fields, place)
 
     def _not_known(self, what: str, name: str, known: Iterable[str], place: Line) -> None:

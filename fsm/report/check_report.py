@@ -112,7 +112,8 @@ def _examined(
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
     """Yield the conclusion on one property and its evidence.  *runs* adds the runs that are as expected."""
-    word, stated = status(checked), checked.of
+    word = status(checked)
+    stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:

@@ -74,8 +74,9 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     for side, state in zip(names, found.start, strict=True):
         yield f"  {side} starts {state}"
     for number, each in enumerate(found.rounds, 1):
-        what = f"  {number:2} {'something unobservable' if each.seen is None else _seen(each.seen)}"
-        yield f"{what}: {names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
+        what = "something unobservable" if each.seen is None else _seen(each.seen)
+        places = f"{names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
+        yield f"  {number:2} {what}: {places}"
     owner, other = names[found.owner.value], names[found.owner.other.value]
     yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
 

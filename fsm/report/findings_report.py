@@ -33,10 +33,8 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
 
 
 def _fixed(each: KnownDefect) -> str:
-    length, where = (
-        plural(each.known.length, "step"),
-        f"under the profile {each.mend}" if each.mend else "without the profile",
-    )
+    length = plural(each.known.length, "step")
+    where = f"under the profile {each.mend}" if each.mend else "without the profile"
     if each.proved:
         return f"Shortest run: {length}. Fixed {where} (proved)."
     return f"Expected: it fails in {length} and is fixed {where}. At least one of these is no longer true."
