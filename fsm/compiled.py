@@ -1,9 +1,9 @@
 """Functions that numba compiles on first call, caching the machine code in the user's cache directory.
 
-The cache key is a hash of the source of this module and of all modules with compiled functions in the function's
-package.  Code from another version is therefore never used, and identical sources share code wherever the package is
-installed.  A compiled function may use only definitions from the hashed modules.  The cache can be deleted at any time.
-If it is not writable, functions are compiled again in each process.
+The cache key is a hash of the name of the function's package, of the source of this module, and of all modules with
+compiled functions in that package.  Code from another version is therefore never used, and identical sources share code
+wherever the package is installed.  A compiled function may use only definitions from the hashed modules.  The cache can
+be deleted at any time. If it is not writable, functions are compiled again in each process.
 
 Numba counts references to arrays.  If many arrays are passed between functions, reference counting costs more than the
 work itself.  A *lean* function is compiled without reference counting and must not create arrays.
@@ -128,7 +128,8 @@ def _folder(package: Path) -> str:
     usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
     kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual
     texts = (path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
-    text = b"".join(each for each in texts if is_compiled(each))
+    name = os.path.relpath(package, Path(__file__).parent).encode()  # machine code has the names of its modules
+    text = name + b"".join(each for each in texts if is_compiled(each))
     folder = Path(kept) / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
     if not folder.is_absolute():
         return ""

@@ -97,6 +97,18 @@ def documented(page: str) -> str:
     return f"{DOCUMENTATION}{name}.html{hash_}{part}"
 
 
+_PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
+
+
+def linked(text: str) -> str:
+    """Return *text* with the URL of each page of the guide in place of its path.
+
+    >>> linked("see docs/how-to/starting.md") == f"see {documented('how-to/starting')}"
+    True
+    """
+    return _PAGE.sub(lambda page: documented(page[1]), text)
+
+
 def about_code(code: str) -> str:
     """Return the URL of the documentation for the rule *code*."""
     return documented(f"reference/codes#{code.lower()}")

@@ -73,7 +73,7 @@ def test_events_and_calls_show_it_too() -> None:
     assert "containerd-2.1.9" in judge(RECORDINGS / "nri-events-2.1.9.jsonl", profile="auto").detected
     done = fsm("judge", "--profile", "auto", "--format", "json", "-", stdin=(call + calls).encode())
     (recording,) = json.loads(done.stdout)["recordings"]
-    assert ("1.7.24", 0) == (recording["containerd"], done.returncode)
+    assert ("containerd 1.7.24", 0) == (recording["version"], done.returncode)
     assert "containerd-1.7.24" in recording["detected"] or "none of containerd-1.7.24" in recording["detected"]
 
 

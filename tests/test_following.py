@@ -20,8 +20,9 @@ from fsm.language.library import load
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor import OPEN, Monitor
 from fsm.monitor.judgement import begin, judge
-from fsm.recordings import nri_events, open_recording
+from fsm.recordings import open_recording
 from fsm.recordings.line_reader import LineReader, Piece
+from fsm.runtimes.recordings import nri_events
 from fsm.trace import Observation
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from fsm.language.library import home
 from fsm.machine.calls import unobserved
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.recordings import RecordingKind
+from fsm.recordings import form
 from fsm.report import ExitCode, Report, json_report
 from fsm.report.github import github
 from fsm.report.junit import junit
@@ -40,6 +40,7 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM214", "outside.jsonl", {}, "machine '/etc/passwd.toml' is no file in the folder of the recording"),
     ("FSM219", "key.jsonl", {}, "unknown key 'evnt'"),
     ("FSM213", "c1.status.json", {}, "is no checkpoint: it is without a version"),
+    ("FSM220", "trace.jsonl", {"form": "cri-call"}, "is not the name of a form of recording"),
     ("FSM210", "strat.edn", {"models": ["cri-container"]}, "no event 'strat' of cri-container"),
 )
 HISTORIES = {
@@ -77,7 +78,7 @@ def test_a_header_that_is_mistaken_is_no_missing_machine(header: str, what: str,
         assert what in problem.what
 
     trace.write_text('{"op": "StopContainer", "id": "c1", "trace": "abc"}\n[7]\n', encoding="utf-8")
-    assert judge(trace, models=("cri-container",)).kind is not RecordingKind.TRACE
+    assert judge(trace, models=("cri-container",)).form is not form.TRACE
 
 
 @pytest.mark.slow
@@ -158,8 +159,8 @@ def test_mistakes_have_a_code_and_a_way_out(
 
 
 def test_every_code_of_recordings_has_a_case() -> None:
-    """No code of the family is left out above, but those of pictures, of size, of coverage, of several files and of summaries."""
-    others = {"FSM204", "FSM209", "FSM215", "FSM216", "FSM217", "FSM218"}
+    """Other tests have those of pictures, size, coverage, several files, summaries, other packages and edits."""
+    others = {"FSM204", "FSM209", "FSM215", "FSM216", "FSM217", "FSM218", "FSM221", "FSM222"}
     assert {code for code in RULES if code.startswith("FSM2")} == {case[0] for case in WRONG} | others
 
 
@@ -353,7 +354,7 @@ def test_a_recording_of_nothing_is_unknown(tmp_path: Path) -> None:
 
     judged = judge(str(nothing))
 
-    assert RecordingKind.NOTHING is judged.kind
+    assert not judged.form.name
     assert {Unknown} == {type(each.verdict) for each in judged.judgements}
 
 

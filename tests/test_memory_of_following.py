@@ -13,7 +13,8 @@ import pytest
 from fsm import monitor
 from fsm.monitor import field_clauses, fresh_ids, grouping, judgement
 from fsm.monitor.judgement import joint
-from fsm.recordings import container_events, containerd_log, nri_events, open_recording, pod_calls
+from fsm.recordings import open_recording
+from fsm.runtimes.recordings import container_events, containerd_log, nri_events, pod_calls
 
 BENCH = Path(__file__).resolve().parent / "bench" / "follow.py"
 APART = (ModuleType, type, FunctionType, BuiltinFunctionType, CodeType, FrameType)

@@ -9,17 +9,19 @@ import importlib
 import io
 import math
 import os
-import re
 import signal
 import sys
+import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Final, NoReturn
+from functools import partial
+from typing import Final, NoReturn, TextIO
 
 import click
 
-from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, documented, nearest, printable, reason
+from fsm import entry_points
+from fsm.errors import UNDECIDED, WRONG_INPUT, InputError, linked, nearest, printable, reason, visible
 from fsm.interruption import INTERNAL_ERROR, INTERRUPTION, OUT_OF_MEMORY, discard, internal
 
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
@@ -47,19 +49,12 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "import": "Convert a machine of transitions, python-statemachine or SCXML to a model.",
         "schema": "Print the JSON Schema of model, system, property and fault files.",
     },
-    "Live runtimes": {
-        "record": "Record what a runtime tells NRI plugins.",
-        "proxy": "Record and judge the calls between clients and a runtime, and inject faults.",
-        "serve": "Run the reference implementation as a container runtime.",
-    },
     "Help": {
         "explain": "Explain an error code such as FSM104, with an example.",
         "help": "Show the help of a command.",
     },
 }
-"""Maps each command, in the order of ``--help``, to its description there."""
-
-COMMANDS: Final[Mapping[str, str]] = {name: line for those in GROUPS.values() for name, line in those.items()}
+"""Maps each command that belongs to no domain, in the order of ``--help``, to its description there."""
 
 CANNOT_WRITE: Final = 74
 """Exit code for an I/O error, such as a full disk, as in ``sysexits.h``. There is no verdict."""
@@ -75,8 +70,6 @@ LONG: Final[Mapping[str, int]] = {
     "mutate": 3_600,
 }
 """Maximum computing time in seconds of commands that may take longer."""
-ENDLESS: Final = ("proxy", "record", "serve")
-"""Commands that run until they are interrupted, without a limit on their computing time."""
 MEMORY: Final = 4_096
 """Maximum memory of a command in MiB."""
 
@@ -84,31 +77,61 @@ RARELY: Final = 100_000
 """Number of new objects between garbage collections. It is high because there are few cycles to collect."""
 
 
-_PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
-"""Matches the path of a page of the guide in the help of a command. It is replaced by the URL of the page."""
+def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
+    """Return the commands by heading, each with its description. Those of other packages are included on demand."""
+    declared = list(entry_points.own_objects(entry_points.COMMANDS))
+    if foreign:
+        declared += entry_points.foreign_objects(entry_points.COMMANDS)
+    *before, (last, of_last) = GROUPS.items()
+    found = {heading: dict(those) for heading, those in before}
+    for name, each in declared:
+        if isinstance(each, entry_points.DomainCommand):
+            found.setdefault(each.heading, {})[name] = each.about
+    return found | {last: dict(of_last)}
+
+
+def commands(*, foreign: bool = False) -> dict[str, str]:
+    """Return the commands with their descriptions, in the order of ``--help``."""
+    return {name: line for those in groups(foreign=foreign).values() for name, line in those.items()}
+
+
+def _printed(callback: Callable[..., object], *arguments: object, **options: object) -> int:
+    """Call the function of a domain's command. Print the data that it returns, or return its exit code."""
+    found = callback(*arguments, **options)
+    if isinstance(found, int):
+        return found
+    if found is not None:
+        click.echo(importlib.import_module("fsm.report.data").text(found), nl=False)
+    return 0
 
 
 class _Commands(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         del ctx
-        return list(COMMANDS)
+        return list(commands())
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"fsm.cli.{cmd_name}_command")
-        command: click.Command = module.command
+        declared = None
+        if any(cmd_name in those for those in GROUPS.values()):
+            command: click.Command = importlib.import_module(f"fsm.cli.{cmd_name}_command").command
+        else:
+            declared = entry_points.find(entry_points.COMMANDS, cmd_name)
+            if not isinstance(declared, entry_points.DomainCommand):
+                return None
+            command = entry_points.loaded(declared.target)
+        if declared is not None:
+            command.callback = partial(_printed, command.callback or (lambda: 0))
         for each in (command, *command.params):
             if text := getattr(each, "help", None):
-                vars(each)["help"] = _PAGE.sub(lambda page: documented(page[1]), text)
+                vars(each)["help"] = linked(text)
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args[0] not in COMMANDS and not args[0].startswith("-"):
-            ctx.fail(f"no command '{args[0]}': {nearest(args[0], COMMANDS, of='commands')}")
+        if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
+            ctx.fail(f"no command '{args[0]}': {nearest(args[0], commands(foreign=True), of='commands')}")
         name, command, rest = super().resolve_command(ctx, args)
         if command is not None and not ctx.resilient_parsing:
             own = click.Context(command, info_name=name, parent=ctx)
@@ -120,8 +143,9 @@ class _Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
-        widest = max(map(len, COMMANDS))
-        for title, those in GROUPS.items():
+        found = groups(foreign=True)
+        widest = max(len(name) for those in found.values() for name in those)
+        for title, those in found.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), line) for name, line in those.items()])
 
@@ -149,8 +173,11 @@ class _Commands(click.Group):
     default=MEMORY,
     help="Stop with exit code 3 rather than take more memory; each process that it starts may take as much.",
 )
+@click.option(
+    "--no-plugins", is_flag=True, help=f"Leave out what other packages add. The same as setting {entry_points.OFF}."
+)
 @click.pass_context
-def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
+def group(ctx: click.Context, seconds: float | None, memory: int, *, no_plugins: bool) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
     A lifecycle is written once, as a table of states and events. fsm judges logs and recordings of container runtimes
@@ -164,13 +191,33 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
+    if no_plugins:
+        os.environ[entry_points.OFF] = "1"  # for other processes, too
     command = ctx.invoked_subcommand or ""
-    most = seconds or (math.inf if command in ENDLESS else LONG.get(command, SECONDS))
+    target = entry_points.own(entry_points.COMMANDS).get(command)
+    declared = entry_points.loaded(target) if target else None
+    endless = isinstance(declared, entry_points.DomainCommand) and declared.endless
+    most = seconds or (math.inf if endless else LONG.get(command, SECONDS))
     ctx.with_resource(INTERRUPTION.limited(most, memory << 20))
+
+
+def _warn(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """Print a warning. One of :mod:`fsm.entry_points` is for users, who did not write the line that caused it."""
+    del file, line
+    plain = issubclass(category, entry_points.PluginWarning)
+    _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 
 
 def main() -> None:
     """Run the command, and exit with its result as the exit code."""
+    warnings.showwarning = _warn
     # If the reader is gone, as with "| head", SIGPIPE should end this process like any filter.
     with suppress(AttributeError):  # Windows has no SIGPIPE
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 from click.shell_completion import CompletionItem
 
-from fsm.cli import COMMANDS
+from fsm import cli
 from fsm.errors import InputError
 from fsm.language.library import claims, is_system, load, load_system, names, systems
 from fsm.machine.product.system import System
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 Offered: TypeAlias = list[str | CompletionItem]
 Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
 
-SUTS: Final = ("reference", "python:", "exec:", "model:", "cri:unix:///")
 """Prefixes of the names of systems under test, one for each kind."""
 
 
@@ -85,7 +84,17 @@ def codes(_: click.Context) -> Iterable[str]:
     return RULES
 
 
-commands: Final = _offer(lambda _: COMMANDS)
+commands: Final = _offer(lambda _: cli.commands())
 models: Final = _offer(lambda _: names(), files=True)
 models_and_systems: Final = _offer(lambda _: (*names(), *systems()), files=True)
-suts: Final = _offer(lambda _: SUTS)
+
+
+@_offer
+def suts(_: click.Context) -> Iterable[str]:
+    """Return the ways to name a system under test, up to their colons."""
+    from fsm.conformance.lookup import OWN  # noqa: PLC0415  (only for --against)
+    from fsm.conformance.scheme import own_schemes  # noqa: PLC0415
+
+    return (
+        f"{each.partition(':')[0]}:" if ":" in each else each for each in (*OWN, *(one.form for one in own_schemes()))
+    )

@@ -10,7 +10,8 @@ import click
 from fsm.cli.options import progress, restart_options, sizes
 from fsm.cli.output import failed, replacing
 from fsm.errors import of_extra, refused
-from fsm.recordings import RecordingKind, open_recording
+from fsm.recordings import open_recording
+from fsm.recordings.form import HISTORY
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import words
@@ -55,10 +56,10 @@ def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_re
         room = Restarts(assume=restarts, shortest=shortest_restart * 1_000_000)
         source = Rotated(names=traces) if rotated else None
         recording = open_recording(name, bar.update, restarts=room, source=source)
-        if recording.kind is RecordingKind.NOTHING:
+        if not recording.form.name:
             what = "is no recording: none of its lines is one of a log, a call, an event or a trace"
             raise refused(name, "FSM215", what, "see fsm judge --help for what can be judged")
-        if recording.kind is RecordingKind.HISTORY:
+        if recording.form is HISTORY:
             what = "is a history of concurrent operations, which is judged as a whole"
             raise refused(name, "FSM215", what, "judge it as it is")
         try:
@@ -66,5 +67,5 @@ def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_re
                 rows = tables.write(recording, file, room)
         except OSError as error:
             raise failed(output, error) from error
-    click.echo(f"{output}: {words.plural(rows, 'observation')}, of {recording.kind.value}")
+    click.echo(f"{output}: {words.plural(rows, 'observation')}, of {recording.form.title}")
     return 0

@@ -11,7 +11,6 @@ from fsm.cli.options import layout, model_option, output_option, profile_option,
 from fsm.cli.output import put
 from fsm.errors import InputError, refused
 from fsm.monitor.judgement import Judged, judge
-from fsm.recordings import RecordingKind
 from fsm.report.cover_report import CoverReport
 from fsm.report.cover_text import text
 
@@ -99,6 +98,6 @@ def command(
 
 def _judged(name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]) -> Judged:
     found = judge(name, models=tuple(dict.fromkeys(models)), profile=profile, advanced=advanced)
-    if found.kind is RecordingKind.NOTHING:
+    if not found.form.name:
         raise refused(name, "FSM215", "is no kind of recording that fsm knows", "fsm judge --help names those kinds")
     return found

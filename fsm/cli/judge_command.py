@@ -23,6 +23,7 @@ from fsm.cli.options import (
     property_option,
     restart_options,
     sizes,
+    text_option,
 )
 from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, read_again
@@ -68,6 +69,7 @@ FORMATS: Final[Mapping[str, str]] = {
     type=click.Path(readable=False),
     help="Judge the NRI events in TRACE together with FILE, the CRI calls or the containerd log of the same run.",
 )
+@text_option("--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: recognised.")
 @model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(
     "Tolerate and report the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20; "
@@ -151,6 +153,7 @@ def command(
     ctx: click.Context,
     traces: tuple[str, ...],
     calls: str | None,
+    recorded: str,
     models: tuple[str, ...],
     profile: str | None,
     fail_on: Level,
@@ -220,6 +223,7 @@ def command(
         how = partial(
             judge,
             calls=calls or "",
+            form=recorded,
             models=tuple(dict.fromkeys(models)),
             profile=profile,
             fresh=fresh,

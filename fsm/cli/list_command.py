@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from fsm.cli.options import format_option, layout
-from fsm.language.library import Role, load, load_system, roles
+from fsm.language.library import Role, foreign_models, is_system, load, load_system, roles
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.report.json_report import Json, dumped
@@ -14,7 +14,7 @@ from fsm.report.words import plural
 
 ABOUT: Final[Mapping[Role, str]] = {
     "contract": "Contracts of interfaces",
-    "implementation": "Implementations in containerd",
+    "implementation": "Implementations",
     "system": "Systems of machines",
     "part": "Parts of systems",
 }
@@ -25,12 +25,17 @@ ABOUT: Final[Mapping[Role, str]] = {
 @format_option
 def command(form: str) -> int:
     """List the shipped models and systems with their profiles, grouped by purpose."""
+    found: list[tuple[Role | None, Machine | System]]
     found = [(role, load_system(name) if role == "system" else load(name)) for name, role in roles().items()]
+    found += [(None, load_system(name) if is_system(name) else load(name)) for name in foreign_models()]
     if form == "json":
         click.echo(dumped([{"role": role, **_data(each)} for role, each in found]), nl=False)
         return 0
     formatter = click.HelpFormatter(width=layout().width)
-    for role, about in ABOUT.items():
+    titles: list[tuple[Role | None, str]] = [*ABOUT.items(), (None, "Models of other packages")]
+    for role, about in titles:
+        if all(each != role for each, _ in found):
+            continue
         formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
         with formatter.indentation():
             formatter.write_dl([(model.name, _line(model)) for each, model in found if each == role])

@@ -30,7 +30,7 @@ from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.versions import within
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
-from fsm.mutation.power import CONTRACTS, power_over
+from fsm.mutation.power import editable, power_over
 from fsm.mutation.suggestions import suggested
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
 from fsm.recordings import open_recording
@@ -199,16 +199,15 @@ def _stated(name: str) -> Specification[Machine | System]:
 def _power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
-    kinds = {name: open_recording(name).kind for name in recordings}
-    for name, kind in kinds.items():
-        if kind not in CONTRACTS:
-            what = f"{name} holds {kind.value}; give containerd logs, CRI calls or NRI events"
-            raise click.BadParameter(what, param_hint="--recording")
-    with progress("mutating", limit * len(kinds)) as bar:
+    for name, of in {name: open_recording(name).form for name in recordings}.items():
+        if not of.power:
+            raise click.BadParameter(f"{name} holds {of.title}; give {editable()}", param_hint="--recording")
+    names = dict.fromkeys(recordings)
+    with progress("mutating", limit * len(names)) as bar:
         advanced = partial(bar.update, 1)
         powers = tuple(
             power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
-            for name in kinds
+            for name in names
         )
     text = power_report.json(powers) if form == "json" else power_report.text(powers, layout(), profiled=bool(profile))
     click.echo(text, nl=False)

@@ -275,17 +275,6 @@ def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
         over.set()
 
 
-@contextmanager
-def shims_told() -> Iterator[None]:
-    """On exit, report the shims that containerd started in the meantime and left running."""
-    from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (needed only for runtimes)
-
-    before = shims()
-    yield
-    if remedy := left(before):
-        click.echo(f"{remedy.count(' ')} shims of the runtime were left running; to remove them: {remedy}", err=True)
-
-
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
     """Raise an error for the first of *words* that is not in *known*. The error names the option *hint*."""
     names = dict.fromkeys(known)

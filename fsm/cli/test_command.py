@@ -1,11 +1,11 @@
 """``fsm test``: test an implementation against a machine."""
 
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -19,29 +19,38 @@ from fsm.cli.options import (
     at_least_option,
     cases_format_option,
     layout,
-    of_one,
     parts_option,
     profile_option,
     progress,
     property_option,
-    shims_told,
-    text_option,
     told,
     under,
 )
 from fsm.cli.output import put
 from fsm.cli.replay import replayed
 from fsm.conformance import suite
+from fsm.conformance.clients import ClientRun, client_of
+from fsm.conformance.clients import script as client_script
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import DAMAGED, NODE, ONE_POD, RELAYED, RuntimeOptions, find, node
+from fsm.conformance.lookup import OWN, find
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
+from fsm.conformance.scheme import (
+    Scheme,
+    SchemeOption,
+    SutRequest,
+    TestRequest,
+    foreign_schemes,
+    own_schemes,
+    scheme_of,
+)
+from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.product.flatten import flatten
 from fsm.machine.property.claims import Property
-from fsm.recordings.pod_calls import POD
-from fsm.report import conformance_report, crictl, words
+from fsm.recordings import either
+from fsm.report import conformance_report, words
 from fsm.report.cases import of_property_tests, of_test
 from fsm.report.history_lines import written
 from fsm.report.property_report import PropertyTestReport
@@ -51,11 +60,53 @@ from fsm.sut import SUT
 if TYPE_CHECKING:
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
 
+_FOREIGN: Final = "fsm.foreign schemes"
+"""Key of the schemes of other packages in the context of the command."""
+
 _DELAY: Final = 0.05
 """Maximum random delay, in seconds, of a thread before it calls a runtime. Most calls take about as long."""
 
 
-@click.command("test")
+def forms() -> list[str]:
+    """Return the ways to name a system under test without other packages."""
+    *before, last = OWN
+    return [*before, *(each.form for each in own_schemes()), last]
+
+
+class _TestCommand(click.Command):
+    """Offers the options of schemes: those of fsm itself, and those of another package that is asked for."""
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        shown = [*own_schemes(), *ctx.meta.get(_FOREIGN, ())]
+        return [*super().get_params(ctx), *(_option(each) for scheme in shown for each in scheme.options)]
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own = {each.name for each in own_schemes()}
+        named = {word.partition("=")[2] if word.startswith("--") else word for word in args}
+        foreign = {word.partition(":")[0] for word in named if ":" in word} - own - {"python", "exec", "model"}
+        if {"-h", "--help"} & {*args}:
+            ctx.meta[_FOREIGN] = tuple(foreign_schemes())
+        elif found := [each for name in sorted(foreign) if (each := scheme_of(f"{name}:x"))]:
+            ctx.meta[_FOREIGN] = tuple(found)
+        return super().parse_args(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        schemes = {each.form: each.about for each in (*own_schemes(), *ctx.meta.get(_FOREIGN, ()))}
+        *before, last = OWN.items()
+        rows = dict([*before, *schemes.items(), last])
+        widest = max(map(len, rows))
+        lines = "\n".join(f"{form.ljust(widest)}  {about}" for form, about in rows.items())
+        text = self.help or ""
+        vars(self)["help"] = cleandoc(text).replace("SUTS", f"\b\n{lines}")
+        super().format_help_text(ctx, formatter)
+        vars(self)["help"] = text
+
+
+def _option(option: SchemeOption) -> click.Option:
+    return click.Option([option.name], metavar=option.metavar, default="", show_default=False, help=linked(option.help))
+
+
+@click.command("test", cls=_TestCommand)
 @click.argument("model", shell_complete=completion.models_and_systems)
 @click.option(
     "--against",
@@ -64,8 +115,7 @@ _DELAY: Final = 0.05
     required=True,
     metavar="SUT",
     shell_complete=completion.suts,
-    help="Implementation to test: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS, nri-plugin:COMMAND, or "
-    "model:MODEL; see above.",
+    help=f"Implementation to test: {either(forms())}; see above.",
 )
 @profile_option("Tolerate the declared deviations of this profile.")
 @click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Number of tests with random steps.")
@@ -75,71 +125,36 @@ _DELAY: Final = 0.05
     "--threads",
     type=click.IntRange(min=1, max=8),
     default=1,
-    help="Also call SUT from up to this many threads concurrently, to find races; with --nri, races in the events sent "
-    "to a plugin.",
+    help="Also call SUT from up to this many threads concurrently, to find races.",
 )
 @click.option(
     "--race-seconds",
     type=click.FloatRange(min=1),
     default=60,
     metavar="SECONDS",
-    help="Search this long for races of a runtime.",
+    help="Search this long for races of a real system.",
 )
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0.001),
     metavar="SECONDS",
-    help="Time limit for each answer of SUT. Default: 5 for a process, 10 for a container runtime, 2 for an NRI "
-    "plugin, none for Python code.",
+    help="Time limit for each answer of SUT. Default: 5 for a process, none for Python code; others have their own.",
 )
 @click.option("--replay", "again", metavar="STEPS", help="Take only these steps, as printed with a failure.")
 @click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
 @property_option("Test this property instead; may be repeated.")
 @parts_option("Copies of the parts of a system, such as pod=1,container=1. Default: those in its file.")
-@text_option(
-    "--nri",
-    metavar="ADDRESS",
-    help="Socket where the runtime accepts NRI plugins: connect a plugin, and judge the events that it receives. For "
-    "node, tested with one pod and one container, and for nri-container, nri-pod, plugin-container, plugin-pod and "
-    "nri-plugin-contract.",
-)
-@text_option(
-    "--answers",
-    metavar="python:MODULE:CLASS",
-    help="Class that judges the answers of an NRI plugin; see docs/how-to/nri.md.",
-)
-@text_option(
-    "--image",
-    help="Image for the containers of a runtime; it needs sh. Default: busybox, which fsm makes from the host's static "
-    "/bin/busybox if containerd lacks it, and removes afterwards.",
-)
-@text_option(
-    "--restart-command",
-    metavar="COMMAND",
-    help="Command that restarts the runtime. Without it or --kill-command, restarts are not tested.",
-)
-@text_option(
-    "--kill-command",
-    metavar="COMMAND",
-    help="Command that kills the runtime and starts it again, to cut calls off after 3 ms, 18 ms, 33 ms and so on.",
-)
-@text_option(
-    "--damage-command",
-    metavar="COMMAND",
-    help="Command that stops the runtime, damages what it keeps of a container, and starts it again. {container} "
-    "stands for the container's id.",
-)
 @click.option(
     "--record",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Repeat the failed tests of a runtime, and write their calls to FILE, for 'fsm judge'.",
+    help="Repeat the failed tests of a real system, and write their calls to FILE, for 'fsm judge'.",
 )
 @click.option(
     "--script",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Write the failed tests of a runtime to FILE, as a shell script for crictl.",
+    help="Write the failed tests of a real system to FILE, as a shell script for a client.",
 )
 @click.option(
     "--fail-on",
@@ -161,12 +176,6 @@ def command(
     timeout: float | None,
     again: str | None,
     parts: dict[str, int],
-    nri: str,
-    answers: str,
-    image: str,
-    restart_command: str,
-    kill_command: str,
-    damage_command: str,
     record: str | None,
     script: str | None,
     fail_on: Level | None,
@@ -175,6 +184,7 @@ def command(
     only: tuple[str, ...],
     *,
     properties: bool,
+    **given: str,
 ) -> int:
     """Test an implementation, called SUT (system under test), against a model.
 
@@ -183,15 +193,9 @@ def command(
     unspecified, and the steps that follow show whether SUT is in the right state. If all of that is legal, tests with
     random steps follow. A failure is shrunk, and reported with what would have been legal. SUT is one of:
 
-    \b
-    reference              the reference implementation
-    python:MODULE:FACTORY  what FACTORY() returns, see docs/how-to/conformance.md
-    exec:COMMAND           a process that speaks the protocol of docs/reference/exec-protocol.md
-    cri:ADDRESS            a container runtime at a Unix socket; example below
-    nri-plugin:COMMAND     an NRI plugin, see docs/how-to/nri.md
-    nri-plugin:unix:///SOCKET
-                           an NRI plugin that connects to SOCKET
-    model:MODEL            another machine, simulated
+    SUTS
+
+    How to write one: docs/how-to/conformance.md, docs/reference/exec-protocol.md.
 
     \b
     fsm test container-status --against reference
@@ -202,22 +206,17 @@ def command(
     fsm test cri-pod --against model:pod-sandbox --properties
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
-    real = sut.startswith("cri:")
-    if real:
-        click.get_current_context().with_resource(shims_told())
-    if not real and (image or restart_command or kill_command or damage_command or record or script or nri):
-        names = "--image, --nri, --restart-command, --kill-command, --damage-command, --record and --script"
-        raise click.UsageError(f"{names} are for real runtimes: --against cri:…")
-    if answers and not sut.startswith("nri-plugin:"):
-        raise click.UsageError("--answers is for plugins: --against nri-plugin:…")
-    idle = threads > 1 and not examples
-    _refuse(nri, kill=kill_command, script=script, record=record, properties=properties or bool(only), idle=idle)
-    machine, tolerated = _relayed(model, profile, parts) if nri else _tested(model, profile, parts)
-    _refuse_damage(damage_command, machine, restarts=bool(restart_command or kill_command))
-    commands = {"restart_command": restart_command, "kill_command": kill_command, "damage_command": damage_command}
-    runtime = RuntimeOptions(image=image, nri=nri, judge=model if nri else "", profile=profile, **commands)
+    scheme = scheme_of(sut)
+    real = scheme is not None and scheme.slow
+    options = _options(scheme, given)
+    if not real and (record or script):
+        raise click.UsageError("--record and --script are for real systems, whose failures may not recur")
+    if scheme is not None:
+        click.get_current_context().with_resource(_during(scheme))
+    _refuse(script=script, record=record, properties=properties or bool(only), idle=threads > 1 and not examples)
+    machine, tolerated = _planned(scheme, model, profile, parts, options, properties or bool(only), bool(script))
     pace = Pace(delay=_DELAY, seconds=race_seconds)
-    factory = find(sut, machine, profile=profile, timeout=timeout, runtime=runtime, counts=parts, answers=answers)
+    factory = find(sut, machine, profile=profile, timeout=timeout, options=options, counts=parts, model=model)
     least = fail_on or conformance_report.default_level(machine)
     if properties or only:
         if again is not None or threads > 1:
@@ -230,10 +229,10 @@ def command(
         told(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
-    options = {"--answers": answers, "--nri": nri, "--image": image, "--parts": counts, "--profile": profile}
-    options |= {f"--{name.replace('_', '-')}": value for name, value in commands.items()}
-    given = [word for option, value in options.items() if value for word in (option, value)]
-    command = shlex.join(["fsm", "test", model, "--against", sut, *given])
+    flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
+    flags |= {"--parts": counts, "--profile": profile or ""}
+    again_with = [word for option, value in flags.items() if value for word in (option, value)]
+    command = shlex.join(["fsm", "test", model, "--against", sut, *again_with])
     if again is not None:
         tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
@@ -255,8 +254,12 @@ def command(
                 pace=pace if real else None,
                 advanced=advanced,
             )
-    if real and not (tested.races and tested.races.gone):
-        tested = _written(tested, sut.removeprefix("cri:"), runtime, timeout=timeout, record=record, script=script)
+    if scheme and real and not (tested.races and tested.races.gone):
+        _written(tested, script)
+        asked_for = SutRequest(
+            rest=sut.partition(":")[2], machine=machine, model=model, profile=profile, timeout=timeout
+        )
+        tested = scheme.repeated(replace(asked_for, options=options, record=record), tested)
     if real:
         tested = _raced(tested, factory, pace, model, record)
     told(
@@ -268,34 +271,18 @@ def command(
     return conformance_report.answer(tested, least, at_least).value
 
 
-def _written(
-    tested: "Tested",
-    address: str,
-    runtime: RuntimeOptions,
-    *,
-    timeout: float | None,
-    record: str | None,
-    script: str | None,
-) -> "Tested":
-    """Repeat the failures of the runtime at *address* to count how often each recurs. Write *record* and *script*."""
-    live = import_module("fsm.runtimes.live.runtime_sut")
-    plan, machine = tested.oracle.plan, tested.oracle.plan.table.machine
-    if script is not None:
-        runs = [
-            crictl.ClientRun(
-                title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps
-            )
-            for each in tested.failures
-            if each.trace
-        ]
-        with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
-            file.write(crictl.script(runs))
-
-    def make(seen: Callable[..., object] | None) -> SUT:
-        made: SUT = live.factory(address, machine, runtime, timeout=timeout, seen=seen)()
-        return made
-
-    return replace(tested, failures=live.confirmed(make, machine, tested.failures, record=record))
+def _written(tested: "Tested", script: str | None) -> None:
+    """Write the failures of *tested* to the file *script*, as shell lines of a client."""
+    if script is None:
+        return
+    plan = tested.oracle.plan
+    runs = [
+        ClientRun(title=words.what(each.violation) if each.violation else each.broken, plan=plan, steps=each.steps)
+        for each in tested.failures
+        if each.trace
+    ]
+    with click.open_file(script, "w", encoding="utf-8", lazy=False) as file:
+        file.write(client_script(client_of(plan.table.machine), runs))
 
 
 def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> "Tested":
@@ -328,43 +315,42 @@ def _property_tests(
     return tuple(results)
 
 
-def _refuse(nri: str, *, kill: str, script: str | None, record: str | None, properties: bool, idle: bool) -> None:
-    if nri and (script or properties or kill):
-        raise click.UsageError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
+def _refuse(*, script: str | None, record: str | None, properties: bool, idle: bool) -> None:
     if (record or script) and properties:
         raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
     if idle and not properties:  # with properties, --threads is refused anyway
         raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
 
 
-def _refuse_damage(command: str, machine: Machine, *, restarts: bool) -> None:
-    if not command:
-        return
-    if machine.entity == POD:
-        raise click.UsageError(
-            f"--damage-command is for what a runtime keeps of containers, and {machine.name} is of pods"
-        )
-    if DAMAGED not in command:
-        raise click.BadParameter(f"has no {DAMAGED}, for the id of the container", param_hint="--damage-command")
-    if not restarts:
-        raise click.UsageError("--damage-command is for some restarts: say --restart-command for the others")
+def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of the options *given* for *scheme*. Raise an error for options of other schemes."""
+    values = {key: value for key, value in given.items() if value}
+    own = {each.key for each in scheme.options} if scheme else set()
+    for each in own_schemes():
+        for option in each.options:
+            if option.key in values.keys() - own:
+                raise click.UsageError(f"{option.name} is for --against {each.form}")
+    return values
 
 
-def _relayed(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, None]:
-    """Check *name*, the model that judges, and *profile*. Return the machine that plans the test with a plugin."""
-    if name != NODE and name not in RELAYED:
-        raise click.UsageError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
-    if parts and ONE_POD | parts != ONE_POD:
-        raise click.UsageError("a runtime is tested with --parts pod=1,container=1")
-    if name == NODE:
-        system = load_system(name)
-        machines = (part.machine.profiles for part in system.parts.values())
-        of_one([profile], [system.profiles, *machines])
-    elif is_system(name):
-        under(load_system(name), profile)
-    else:
-        under(load(name), profile)
-    return node(profile), None
+def _planned(
+    scheme: Scheme | None,
+    model: str,
+    profile: str | None,
+    parts: dict[str, int],
+    options: Mapping[str, str],
+    properties: bool,  # noqa: FBT001
+    script: bool,  # noqa: FBT001
+) -> tuple[Machine, str | None]:
+    """Return the machine that plans the tests, and the profile that they tolerate if it is not applied to it yet."""
+    request = TestRequest(
+        model=model, profile=profile, parts=parts, options=options, properties=properties, script=script
+    )
+    try:
+        machine = scheme.machine(request) if scheme else None
+    except ValueError as error:
+        raise click.UsageError(str(error)) from error
+    return (machine, None) if machine else _tested(model, profile, parts)
 
 
 def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, str | None]:
@@ -375,6 +361,14 @@ def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Mach
     machine = load(name)
     under(machine, profile)  # refuses an unknown profile
     return machine, profile
+
+
+@contextmanager
+def _during(scheme: Scheme) -> Iterator[None]:
+    with scheme.during() as remaining:
+        yield
+        if told := remaining():
+            click.echo(told, err=True)
 
 
 @contextmanager

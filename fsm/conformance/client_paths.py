@@ -1,7 +1,7 @@
 """Find the shortest steps by which a client can exercise each cell of a machine.
 
-A client makes calls one at a time and lets a container's process exit. Anything else that a path requires is listed as
-one of its needs. Paths with milder needs are preferred.
+A client makes calls one at a time and waits for what happens by itself. Anything else that a path requires is listed
+as one of its needs. Paths with milder needs are preferred.
 """
 
 from __future__ import annotations
@@ -13,19 +13,16 @@ from functools import cache
 from itertools import combinations
 from typing import Final
 
+from fsm.conformance.clients import DomainClient, client_of
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine import Machine, Moves
 from fsm.machine.table import Table, Way, tabulate
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import Stimulus
 
-ARRANGED: Final = frozenset({"StartContainer"})
-"""Calls that a client can make fail after they have begun, by naming a command that does not exist."""
-_EXIT: Final = "exit"
-
 
 class Need(IntEnum):
-    """What a path needs besides calls and process exits, from the mildest need to the most severe."""
+    """What a path needs besides calls and what happens by itself, from the mildest need to the most severe."""
 
     FAILURE = 1
     """A call fails in a way that a client can arrange."""
@@ -34,10 +31,10 @@ class Need(IntEnum):
     SAME_ID = 3
     """An entity is created with an id already in use.
 
-    A client cannot arrange this, because a runtime rejects a duplicate name without returning an id.
+    A client cannot arrange this if the other side chooses the ids.
     """
     RESTART = 4
-    """The runtime is restarted or killed."""
+    """The other side is restarted or killed."""
     FAULT = 5
     """A signal occurs, or a call has an unusual outcome, and the client cannot cause that by making calls."""
     HIDDEN = 6
@@ -79,12 +76,6 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
     In the keys, the end of a call is the name of its event prefixed with ``…``.
 
-    >>> from fsm.language.library import load
-    >>> paths = client_paths(load("cri-container"))
-    >>> [str(step) for step in paths["start", "exited"].steps], paths["start", "exited"].needs
-    (['create=created', 'start=started', 'stop=stopped', 'start'], ())
-    >>> paths["exit", "created"].needs[0].name, paths["stop", "unknown-exited"].needs[0].name
-    ('CANNOT', 'RESTART')
     """
     search = _Search(Plan(tabulate(machine)))
     table = search.plan.table
@@ -104,7 +95,11 @@ class _Search:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.found: dict[tuple[int, int], ClientPath] = {}
-        self._leaving = cache(lambda point: tuple((edge, needs(plan.table, edge)) for edge in plan.leaving(point)))
+        self._client = client_of(plan.table.machine)
+        self._leaving = cache(lambda point: tuple((edge, self._needs(edge)) for edge in plan.leaving(point)))
+
+    def _needs(self, edge: Edge) -> frozenset[Need]:
+        return needs(self.plan.table, edge, self._client)
 
     def within(self, allowed: frozenset[Need]) -> None:
         """Find the shortest path to each cell that has none yet, using only edges whose needs are in *allowed*."""
@@ -121,14 +116,14 @@ class _Search:
                 if all(cell in self.found for cell in edge.cells):
                     continue
                 way = (*search.path_to(point), edge)
-                needed = {need for each in way for need in needs(self.plan.table, each)}
+                needed = {need for each in way for need in self._needs(each)}
                 path = ClientPath(steps=tuple(each.step for each in way), needs=tuple(sorted(needed)))
                 for cell in edge.cells:
                     self.found.setdefault(cell, path)
 
 
-def needs(table: Table, edge: Edge) -> frozenset[Need]:
-    """Return what a client needs in order to take *edge*, besides calls and process exits."""
+def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
+    """Return what *client* needs in order to take *edge*, besides calls and what happens by itself."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -136,13 +131,13 @@ def needs(table: Table, edge: Edge) -> frozenset[Need]:
     elif event.kind == "hidden":
         found.add(Need.HIDDEN)
     elif event.kind != "call" and not event.rpc:
-        found |= set() if _ends(table, edge) else {Need.FAULT}
-    elif event.rpc == maker(table.machine) and edge.source.state != table.initial:
+        found |= set() if _ends(table, edge, client) else {Need.FAULT}
+    elif event.rpc and event.rpc == client.creates.get(table.machine.entity) and edge.source.state != table.initial:
         found.add(Need.SAME_ID)
     if event.kind == "call":
         for (row, state), way in zip(edge.cells, edge.ways, strict=False):  # an unspecified last cell has no way
             if way is not usual(table.step(state, row) or ()):
-                fails = event.rpc in ARRANGED and way.deviation is None and not way.replies("ok")
+                fails = event.rpc in client.arranged and way.deviation is None and not way.replies("ok")
                 found.add(Need.FAILURE if fails else Need.FAULT)
     return frozenset(found)
 
@@ -152,12 +147,7 @@ def usual(ways: Sequence[Way]) -> Way | None:
     return next((way for way in ways if way.deviation is None), None)
 
 
-def _ends(table: Table, edge: Edge) -> bool:
+def _ends(table: Table, edge: Edge, client: DomainClient) -> bool:
     row, state = edge.cells[0]
     moves = isinstance(table.cell(state, row), Moves)
-    return edge.step.event == _EXIT and table.machine.entity == "container" and moves
-
-
-def maker(machine: Machine) -> str:
-    """Return the call that creates an entity of *machine*. For a pod, this is not the call that creates containers."""
-    return "RunPodSandbox" if machine.entity == "pod" else "CreateContainer"
+    return edge.step.event == client.exits.get(table.machine.entity) and moves

@@ -1,7 +1,7 @@
 """Find steps whose recording proves that a cell was exercised.
 
-A container may have exited unseen before a call on it, and a call on a new id may concern any entity. The monitor
-decides what is proved, by judging what a client would record of a simulated machine that plays the runtime.
+Something may have happened unseen before a call, and a call on a new id may concern any entity. The monitor decides
+what is proved, by judging what a client would record of a simulated machine.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from fsm.conformance.client_paths import maker
+from fsm.conformance.clients import client_of
 from fsm.conformance.simulated import Simulated
 from fsm.machine import Machine
 from fsm.monitor import Monitor
 from fsm.sut import Stimulus
 from fsm.trace import Observation
 
-LOOKS: Final = frozenset({"ContainerStatus", "PodSandboxStatus"})
-"""Calls that return the state."""
-_REMOVES: Final = frozenset({"RemoveContainer", "RemovePodSandbox"})
 _ENTITY: Final = "it"
 
 
@@ -27,22 +24,12 @@ class EvidentPaths:
 
     *seen* holds the signals that happen only when a recording shows them. ``None`` stands for all signals. *unseen*
     holds the signals that a recording never shows.
-
-    >>> from fsm.conformance.client_paths import client_paths
-    >>> from fsm.language.library import load
-    >>> machine = load("cri-container")
-    >>> evidence = EvidentPaths(machine, seen=frozenset({"restart"}))
-    >>> for cell in ("stop", "created"), ("stop", "absent"), ("stop", "exited"), ("stop", "running"):
-    ...     print("; ".join(step.event for step in evidence.of(cell, client_paths(machine)[cell].steps)))
-    create; stop
-    create; remove; stop
-    create; start; stop; status; stop
-    <BLANKLINE>
     """
 
     def __init__(self, machine: Machine, *, seen: frozenset[str] | None, unseen: frozenset[str] = frozenset()) -> None:
         self._machine, self._seen, self._unseen = machine, seen, unseen
         self._runtime = Simulated(machine)
+        self._client = client_of(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
         """Return *steps*, whose last step exercises *cell*, with steps added if a recording needs them as proof.
@@ -63,7 +50,7 @@ class EvidentPaths:
         names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
         makes, removes, looks = (
             [Stimulus(names[rpc]) for rpc in names if rpc in those]
-            for those in ({maker(self._machine)}, _REMOVES, LOOKS)
+            for those in ({self._client.creates.get(self._machine.entity)}, self._client.removes, self._client.looks)
         )
         if makes and removes and steps[0].event != makes[0].event:
             yield (*makes, *removes, *steps)
@@ -78,7 +65,7 @@ class EvidentPaths:
             reply = self._runtime.do(step.event)
             event = self._machine.events[step.event]
             if event.kind == "call":
-                met = self._runtime.shows() if event.rpc in LOOKS and reply == "ok" else ""
+                met = self._runtime.shows() if event.rpc in self._client.looks and reply == "ok" else ""
                 yield Observation(entity=_ENTITY, of=of, event=event.name, phase="request")
                 yield Observation(entity=_ENTITY, of=of, event=event.name, phase="reply", reply=reply, met=met)
             elif event.name not in self._unseen:

@@ -3,7 +3,7 @@
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from importlib import import_module, invalidate_caches
 from itertools import count
@@ -12,77 +12,36 @@ from threading import current_thread, main_thread
 from types import SimpleNamespace
 from typing import Any, Final, cast
 
+from fsm import entry_points
 from fsm.conformance.methods import METHODS, misnamed
+from fsm.conformance.scheme import SutRequest, own_schemes, scheme_of
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, documented, nearest, of_extra, refused
 from fsm.language.library import is_system, load, load_system
 from fsm.machine import Machine
 from fsm.machine.product.flatten import flatten
 from fsm.machine.versions import meant, within
+from fsm.recordings import either
 from fsm.sut import SUT, BrokenError
 
-KINDS: Final = (
-    "reference",
-    "python:MODULE:FACTORY",
-    "exec:COMMAND",
-    "cri:ADDRESS",
-    "nri-plugin:COMMAND",
-    "model:MODEL",
-)
-
-REFERENCES: Final[Mapping[str, tuple[str, str]]] = {
-    "container-events": ("fsm.runtimes.reference.events.sut", "EventsSUT"),
-    "container-status": ("fsm.runtimes.reference.container.sut", "ContainerSUT"),
-    "cri-service": ("fsm.runtimes.reference.criservice.sut", "CRIServiceSUT"),
-    "event-backoff": ("fsm.runtimes.reference.events.sut", "BackoffSUT"),
-    "event-monitor": ("fsm.runtimes.reference.criservice.parts_sut", "MonitorSUT"),
-    "nri-api": ("fsm.runtimes.reference.nri.api_sut", "NriApiSUT"),
-    "nri-container": ("fsm.runtimes.reference.nri.sut", "NriContainerSUT"),
-    "nri-plugin": ("fsm.runtimes.reference.nri.plugin_sut", "NriPluginSUT"),
-    "nri-pod": ("fsm.runtimes.reference.nri.sut", "NriPodSUT"),
-    "plugin-sync": ("fsm.runtimes.reference.nri.sync_sut", "PluginSyncSUT"),
-    "pod-sandbox": ("fsm.runtimes.reference.pods.sut", "PodsSUT"),
-    "runtime-handlers": ("fsm.runtimes.reference.runtime_handlers.sut", "RuntimeHandlersSUT"),
-    "sandbox-controller": ("fsm.runtimes.reference.sandbox.sut", "PodSandboxSUT"),
-    "service-construction": ("fsm.runtimes.reference.criservice.parts_sut", "ConstructionSUT"),
+OWN: Final[Mapping[str, str]] = {
+    "reference": "the reference implementation",
+    "python:MODULE:FACTORY": "what FACTORY() returns",
+    "exec:COMMAND": "a process that speaks the protocol below",
+    "model:MODEL": "another machine, simulated",
 }
-"""Maps each machine to the module and class of the SUT that adapts the reference implementation."""
+"""Maps the ways to name a system under test that belong to no domain to what they name."""
 
 
-NODE: Final = "node"
-"""The system that a runtime is tested against if the events that it sends to plugins are tested too."""
-
-RELAYED: Final = ("nri-container", "nri-pod", "plugin-container", "plugin-pod", "nri-plugin-contract")
-"""The models of the events that plugins receive. They can judge tests planned with :data:`NODE`."""
-
-ONE_POD: Final = {"pod": 1, "container": 1}
-"""Number of copies of each part of :data:`NODE` in the test of a runtime. A client can read their states."""
-
-
-DAMAGED: Final = "{container}"
-"""Placeholder in a damage command for the id of the container whose checkpoint is to be damaged."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RuntimeOptions:
-    """Options, besides its address, for testing a real runtime. Commands are run by the shell.
-
-    If ``nri``, the socket for plugins, is given, the runtime is tested against :data:`NODE`. ``judge`` names the model
-    that judges the tests under ``profile``: :data:`NODE` or one of :data:`RELAYED`.
-    """
-
-    image: str = ""
-    restart_command: str = ""
-    kill_command: str = ""
-    damage_command: str = ""
-    nri: str = ""
-    judge: str = ""
-    profile: str | None = None
-
-
-def node(profile: str | None) -> Machine:
-    """Return :data:`NODE` with one pod and one container, flattened to a machine that shows what a client can read."""
-    return flatten(load_system(NODE, ONE_POD).partly_under(profile), visible=tuple(ONE_POD))
+def references() -> Mapping[str, str]:
+    """Map each machine that has a reference implementation to ``MODULE:ATTRIBUTE`` of the class that adapts it."""
+    found: dict[str, str] = {}
+    for _, domain in (
+        *entry_points.own_objects(entry_points.DOMAINS),
+        *entry_points.foreign_objects(entry_points.DOMAINS),
+    ):
+        found |= domain.references if isinstance(domain, entry_points.Domain) else {}
+    return found
 
 
 def find(
@@ -91,52 +50,54 @@ def find(
     *,
     profile: str | None = None,
     timeout: float | None = None,
-    runtime: RuntimeOptions | None = None,
+    options: Mapping[str, str] | None = None,
     counts: Mapping[str, int] | None = None,
-    answers: str = "",
+    model: str = "",
 ) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*, to be tested against *machine*.
 
-    *name* has one of the forms in :data:`KINDS`. A reference or model is used under *profile*. *counts* is the number
-    of copies of each part of a system. A process or runtime must send each answer within *timeout* seconds. Each method
-    that the main thread calls on a Python SUT must return within the same time. *runtime* has options for a runtime.
-    *answers* names, as ``python:MODULE:FACTORY``, the property that a plugin's answers are checked against. Raise
-    :class:`InputError` if *name* has none of these forms.
+    *name* has one of the forms in :data:`OWN`, or that of a scheme (:mod:`fsm.conformance.scheme`), which *options*
+    belong to. A reference or model is used under *profile*. *counts* is the number of copies of each part of a system.
+    A process must send each answer within *timeout* seconds. Each method that the main thread calls on a Python SUT
+    must return within the same time. *model* is the name of the model that judges, if it is not that of *machine*.
+    Raise :class:`InputError` if *name* has none of these forms.
 
     >>> from fsm.language.library import load
-    >>> pod = load("cri-pod")
-    >>> find("model:cri-pod", pod)().shows()
-    'absent'
+    >>> door = load("examples/door.toml")
+    >>> find("model:examples/door.toml", door)().shows()
+    'SHUT'
     """
     kind, _, rest = name.partition(":")
+    scheme = scheme_of(name)
     match kind:
         case "reference" if not rest:
             factory = _reference(
                 machine, "+".join(own or each for each, own in meant(profile, machine.profiles).items())
             )
         case "python" if rest:
-            factory = _python(name, rest)
+            factory = named_object(name, rest)
         case "exec" if rest.strip():
             child: Callable[..., SUT] = import_module("fsm.conformance.exec.adapter").child
             limits = {} if timeout is None else {"timeout": timeout}
             factory = partial(child, rest, **limits)
-        case "cri" if rest:
-            factory = of_extra("fsm.runtimes.live.runtime_sut", name).factory(
-                rest, machine, runtime or RuntimeOptions(), timeout=timeout
-            )
-        case "nri-plugin" if rest.strip():
-            factory = partial(
-                of_extra("fsm.runtimes.live.plugin_test", name).PluginSUT, machine, rest, timeout, _answers(answers)
-            )
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile, counts))
+        case _ if scheme is not None:
+            asked = SutRequest(
+                rest=rest, machine=machine, model=model or machine.name, profile=profile, timeout=timeout
+            )
+            factory = scheme.factory(replace(asked, options=options or {}))
         case _:
-            raise _wrong(name, "does not name what to test", f"use {', '.join(KINDS[:-1])} or {KINDS[-1]}")
-    if timeout is None or kind in {"cri", "exec", "nri-plugin"}:
+            raise _wrong(name, "does not name what to test", f"use {either(_forms())}")
+    if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
         return lambda: _checked(name, factory)
     if not hasattr(signal, "setitimer"):  # Windows
         raise _wrong(name, "cannot be interrupted on this system", "leave out --timeout")
     return lambda: _limited(_checked(name, factory), timeout)
+
+
+def _forms() -> list[str]:
+    return [*OWN, *(each.form for each in own_schemes())]
 
 
 def _limited(sut: SUT, timeout: float) -> SUT:
@@ -177,25 +138,16 @@ def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> 
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
-    if machine.name not in REFERENCES:
-        hint = f"there is one of {', '.join(REFERENCES)}; or use {', '.join(KINDS[1:-1])} or {KINDS[-1]}"
+    known = references()
+    if machine.name not in known:
+        hint = f"there is one of {', '.join(known)}; or use {either(_forms()[1:])}"
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
-    module, kind = REFERENCES[machine.name]
+    module, _, kind = known[machine.name].partition(":")
     return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
 
 
-def _answers(name: str) -> Callable[..., object] | None:
-    if not name:
-        return None
-    kind, _, rest = name.partition(":")
-    if kind != "python" or not rest:
-        raise _wrong(
-            name, "does not name a property of answers", f"use python:MODULE:CLASS, see {documented('how-to/nri')}"
-        )
-    return _python(name, rest)
-
-
-def _python(name: str, rest: str) -> Callable[[], SUT]:
+def named_object(name: str, rest: str) -> Callable[[], SUT]:
+    """Return the function or class *rest*, ``MODULE:FACTORY``, that the system under test *name* is made by."""
     module, colon, attribute = rest.partition(":")
     if not (module and colon and attribute):
         raise _wrong(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")

@@ -11,14 +11,11 @@ from fsm.diagrams.draw.sequence import OUTSIDE, ChartRow, RowKind, SequenceChart
 from fsm.diagrams.recorded_entities import RecordedEntity, shortened
 from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
 from fsm.errors import visible
-from fsm.recordings import RecordingKind
-from fsm.recordings.nri_events import CONNECTS
 from fsm.trace import Line, Observation, nanoseconds
 
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
-PLUGIN: Final = "plugin"
-"""Names of the participants other than the entities."""
+"""Names of the participants other than the entities and the receiver of the form."""
 
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
 _LONGEST: Final = 600
@@ -42,7 +39,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     met = {name for row in marked for name in (row.source, row.target)}
     names = {_name(each): (visible(each.of), shortened(each.id)) for each in steps.entities}
     clients = sorted(each for each in met if each.startswith(CLIENT))
-    order = [*clients, RUNTIME, *names, OUTSIDE, PLUGIN]
+    order = [*clients, RUNTIME, *names, OUTSIDE, *filter(None, [steps.form.receiver])]
     files = " with ".join(steps.files)
     what = f" of {steps.chosen}" if steps.chosen else ""
     days = dict.fromkeys(day for step in steps.steps if (day := _moment(step.seen)[:10]))
@@ -149,12 +146,12 @@ class _Rows:
     def _ends(self, step: ChartStep, asked: ChartStep | None) -> tuple[RowKind, str, str]:
         seen = step.seen
         at = _name(step.entity) if step.entity else RUNTIME
-        plugin = self._steps.kind in {RecordingKind.EVENTS, RecordingKind.COMBINED}
+        receiver = self._steps.form.receiver
         client = CLIENT if seen.process is None else f"{CLIENT} {visible(str(seen.process))}"
         if step.everywhere:
-            return ("call", PLUGIN, RUNTIME) if plugin and seen.event == CONNECTS else ("divider", "", "")
+            return ("call", receiver, RUNTIME) if receiver and seen.event == "connects" else ("divider", "", "")
         if seen.output and not seen.reply and not seen.phase:
-            return "output", at, PLUGIN if plugin else OUTSIDE
+            return "output", at, receiver or OUTSIDE
         if self._sighted(step):
             return "note", at, ""
         if asked is not None or seen.phase == "request" or (not seen.phase and seen.reply):
@@ -166,9 +163,7 @@ class _Rows:
     def _sighted(self, step: ChartStep) -> bool:
         """Check whether the state comes from a log line about something else, not from the reply to a status call."""
         seen = step.seen
-        return (
-            self._steps.kind is RecordingKind.LOG and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
-        )
+        return self._steps.form.sighted and seen.phase == "answered" and seen.reply == "ok" and bool(seen.met)
 
     def _text(self, step: ChartStep) -> str:
         seen = step.seen

@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 from fsm.errors import InputError, refused, visible
 from fsm.recordings.as_recorded import AsRecorded
-from fsm.recordings.one_run import FULL
-from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.recordings.form import RecordingForm
 from fsm.trace import Observation
 
+_FULL: Final = 64
 _SHOWN: Final = 12
-"""Number of characters of an id that people use."""
+"""Number of characters of a full id, and of the part of it that people use."""
 
 _COMPARED: Final = 20_000
 """Maximum number of ids that are compared with a mistyped one."""
@@ -26,8 +26,8 @@ _LISTED: Final = 4
 class RecordedEntity(NamedTuple):
     """An entity and its kind, which may be empty.
 
-    >>> str(RecordedEntity("container", "d1d12d2e084c" + "0" * 52)), str(RecordedEntity("", "door"))
-    ('container d1d12d2e084c', 'door')
+    >>> str(RecordedEntity("job", "d1d12d2e084c" + "0" * 52)), str(RecordedEntity("", "door"))
+    ('job d1d12d2e084c', 'door')
     """
 
     of: str
@@ -39,19 +39,20 @@ class RecordedEntity(NamedTuple):
 
 def shortened(identity: str) -> str:
     """Cut a full id to the characters that people use, and escape terminal control characters."""
-    return visible(identity[:_SHOWN] if len(identity) == FULL else identity)
+    return visible(identity[:_SHOWN] if len(identity) == _FULL else identity)
 
 
 @dataclass(slots=True)
 class KnownEntities:
-    """All entities of a recording with their numbers of steps, and the pods of containers.
+    """All entities of a recording of ``form`` with their numbers of steps, and the ``outer`` ones that contain others.
 
     The steps in the first file are on its lines ``first`` to ``last``.
     """
 
     file: str
+    form: RecordingForm
     counts: Counter[RecordedEntity] = field(default_factory=Counter)
-    pods: dict[str, str] = field(default_factory=dict)
+    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
     steps: int = 0
     first: int = 0
     last: int = 0
@@ -66,16 +67,17 @@ class KnownEntities:
         if not seen.entity:
             return None
         happened = seen.phase not in {"request", "reply", "lost", "answered"} and not seen.output
-        if seen.of == CONTAINER and happened and RecordedEntity(POD, seen.entity) in self.counts:
-            return RecordedEntity(POD, seen.entity)  # a log does not always say whether a pod or a container exited
+        outer = RecordedEntity(self.form.contains.get(seen.of, ""), seen.entity)
+        if outer.of and happened and outer in self.counts:
+            return outer  # a log does not always say whether the inner or the outer entity is meant
         return self.entity(RecordedEntity(seen.of, seen.entity))
 
-    def within(self, pod: str) -> list[RecordedEntity]:
-        """Return the containers of *pod*."""
-        return [RecordedEntity(CONTAINER, each) for each, of in self.pods.items() if of == pod]
+    def within(self, outer: RecordedEntity) -> list[RecordedEntity]:
+        """Return the entities that *outer* contains."""
+        return [each for each, of in self.outer.items() if of == outer]
 
     def meant(self, begin: str) -> RecordedEntity:
-        """Return the entity whose id begins with *begin*.  If a pod and a container have the same id, return the pod.
+        """Return the entity whose id begins with *begin*, or the outer one if an entity has the id of what contains it.
 
         Raise :class:`InputError` if there is no such entity, or if there are several.
         """
@@ -104,7 +106,9 @@ class KnownEntities:
 
 def known_entities(recorded: AsRecorded) -> KnownEntities:
     """Read *recorded* to its end and return its entities."""
-    known = KnownEntities(file=recorded.files[0])
+    known = KnownEntities(file=recorded.files[0], form=recorded.form)
+    creates, contains = recorded.form.creates, recorded.form.contains
+    outer: dict[RecordedEntity, str] = {}
     for line, seen in recorded.steps:
         known.steps += 1
         if line.file == known.file:
@@ -112,14 +116,14 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
             known.last = max(known.last, line.number)
         if seen.entity:
             known.counts[RecordedEntity(seen.of, seen.entity)] += 1
-        if seen.of == CONTAINER and seen.event == "CreateContainer" and seen.detail and seen.reply == "ok":
-            known.pods[seen.entity] = seen.detail
-    known.pods.update(recorded.pods)
+        if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
+            outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
+    outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
     full = dict(_longer(known.counts))
     known._full.update(full)  # noqa: SLF001  (the object is created here)
     for short, whole in full.items():  # a full id never stands for another one
         known.counts[whole] += known.counts.pop(short)
-    known.pods = {container: known.entity(RecordedEntity(POD, pod)).id for container, pod in known.pods.items()}
+    known.outer = {each: known.entity(RecordedEntity(contains[each.of], of)) for each, of in outer.items()}
     return known
 
 
@@ -128,7 +132,7 @@ def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entities:
         kinds[each.id].append(each.of)
-    full = sorted(each for each in kinds if len(each) == FULL)
+    full = sorted(each for each in kinds if len(each) == _FULL)
     for identity, those in kinds.items():
         start = bisect_left(full, identity)
         longer = [each for each in full[start : start + _LISTED] if each.startswith(identity)]
@@ -137,5 +141,5 @@ def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity
             same = [each for each in longer if of in kinds[each]] or longer
             if not of and len(others) == 1:
                 yield RecordedEntity(of, identity), RecordedEntity(others[0], identity)
-            elif len(identity) < FULL and len(same) == 1 and len(longer) < _LISTED:
+            elif len(identity) < _FULL and len(same) == 1 and len(longer) < _LISTED:
                 yield RecordedEntity(of, identity), RecordedEntity(of, same[0])

@@ -5,23 +5,19 @@ the reply is paired with the first such call in progress, and both steps are mar
 """
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.diagrams.recorded_entities import KnownEntities, RecordedEntity, known_entities
 from fsm.errors import InputError, refused
-from fsm.recordings import RecordingKind
 from fsm.recordings.as_recorded import RecordedStep, as_recorded
-from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
+from fsm.recordings.form import RecordingForm
 from fsm.trace import Line, Observation
 
 STEPS: Final = 400
 LIFELINES: Final = 30
 """Maximum number of steps in a chart, and maximum number of entities."""
-
-_REACHES: Final = frozenset({"StopPodSandbox", "RemovePodSandbox"})
-"""Calls on a pod that affect its containers."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -80,13 +76,12 @@ class CallPairs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenSteps:
-    """The steps in chronological order, the entities with each container after its pod, and the ``chosen`` entity."""
+    """The steps in chronological order, the entities, each after the one that contains it, and the ``chosen`` one."""
 
     files: tuple[str, ...]
-    kind: RecordingKind
+    form: RecordingForm
     steps: tuple[ChartStep, ...]
     entities: tuple[RecordedEntity, ...]
-    pods: dict[str, str]
     chosen: RecordedEntity | None = None
 
 
@@ -95,9 +90,9 @@ def chosen_steps(
 ) -> ChosenSteps:
     """Return the steps on lines *first* to *last* of the file *name*.
 
-    If *entity*, an id prefix, is given, return only the steps of that entity.  A pod is chosen with its containers, and
-    a container with the calls on its pod that affect it.  If *name* has the events that a plugin received, *calls* may
-    be the recording of the calls in the same run.  Its lines are chosen if the nearest earlier line of *name* is
+    If *entity*, an id prefix, is given, return only the steps of that entity.  An entity is chosen with those that it
+    contains, and with the calls on the one that contains it that affect it.  *calls* may be another recording of the
+    same run that can be read together with *name*.  Its lines are chosen if the nearest earlier line of *name* is
     chosen.  Files are read twice.
 
     Raise :class:`InputError` if there are more than :data:`STEPS` steps or :data:`LIFELINES` entities, or no steps.
@@ -118,10 +113,9 @@ def chosen_steps(
         raise refused(name, "FSM204", f"shows nothing {where}", hint)
     return ChosenSteps(
         files=recorded.files,
-        kind=recorded.kind,
-        steps=tuple(_joined(sorted(choice.kept, key=lambda each: each.order))),
-        entities=tuple(_by_pod(entities, known.pods)),
-        pods=known.pods,
+        form=recorded.form,
+        steps=tuple(_joined(sorted(choice.kept, key=lambda each: each.order), recorded.form.status)),
+        entities=tuple(_nested(entities, known.outer)),
         chosen=one,
     )
 
@@ -135,21 +129,21 @@ def _too_many(choice: "_Choice", entities: int) -> InputError:
     return refused(known.file, "FSM216", what, f"choose {lines}" if choice.one else one + lines)
 
 
-def _by_pod(entities: Iterable[RecordedEntity], pods: dict[str, str]) -> list[RecordedEntity]:
+def _nested(entities: Iterable[RecordedEntity], outer: Mapping[RecordedEntity, RecordedEntity]) -> list[RecordedEntity]:
     those = list(entities)
     inside: dict[RecordedEntity | None, list[RecordedEntity]] = defaultdict(list)
     for each in those:
-        pod = RecordedEntity(POD, pods.get(each.id, "")) if each.of == CONTAINER else None
-        inside[pod if pod in those else None].append(each)
-    return [each for outer in inside[None] for each in (outer, *inside[outer])]
+        around = outer.get(each)
+        inside[around if around in those else None].append(each)
+    return [each for first in inside[None] for each in (first, *inside[first])]
 
 
-def _joined(steps: list[ChartStep]) -> list[ChartStep]:
+def _joined(steps: list[ChartStep], status: str) -> list[ChartStep]:
     """Return *steps*, merging each status call with the line that says what it showed."""
     found: list[ChartStep] = []
     for each in steps:
         last = found[-1] if found else None
-        if last is not None and each.seen.event == "ContainerStatus" and each.seen.at is not None and _same(last, each):
+        if last is not None and each.seen.event == status and each.seen.at is not None and _same(last, each):
             last.lines += each.lines
             last.seen = each.seen
             if each.mate is not None:  # if not, the first step has the mate
@@ -180,7 +174,7 @@ class _Choice:
     kept: list[ChartStep] = field(default_factory=list)
     count: int = 0
     _those: set[RecordedEntity] = field(default_factory=set)
-    _pod: RecordedEntity | None = None
+    _outer: RecordedEntity | None = None
     _inside: bool = False
     _meanwhile: list[ChartStep] = field(default_factory=list)
     _skipped: int = 0
@@ -188,15 +182,16 @@ class _Choice:
 
     def take(self, steps: Iterable[RecordedStep]) -> None:
         if self.one is not None:
-            # A log may record a pod as a container with the pod's id.
+            # A log may record an outer entity as an inner one with the same id.
             alike = {each for each in self.known.counts if each.id == self.one.id}
-            self._those = {*alike, *(self.known.within(self.one.id) if self.one.of == POD else ())}
-            self._pod = RecordedEntity(POD, self.known.pods.get(self.one.id, "")) if self.one.of == CONTAINER else None
+            self._those = {*alike, *self.known.within(self.one)}
+            self._outer = self.known.outer.get(self.one)
+        form = self.known.form
         for order, (line, seen) in enumerate(steps):
             entity = self.known.whose(seen)
             step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._has(line))
             self._calls.add(step, self._on(step))
-            if step.mate is not None and step.sure and entity is not None and seen.event in MAKES:
+            if step.mate is not None and step.sure and entity is not None and seen.event in form.creates:
                 step.mate.entity = entity  # a sure pair: the reply names what the request created
             if not step.inside:
                 continue
@@ -205,7 +200,7 @@ class _Choice:
             elif step.everywhere:
                 self._skipped += 1
                 self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
-            elif entity in self._those or (self._pod is not None and entity == self._pod and seen.event in _REACHES):
+            elif entity in self._those or (entity is not None and entity == self._outer and seen.event in form.reaches):
                 if self.kept:  # also keep what concerned all entities since the last step kept
                     self.count += self._skipped
                     self.kept += self._meanwhile
@@ -213,7 +208,7 @@ class _Choice:
                 self._meanwhile = []
                 self._keep(step)
                 begun = step.mate
-                new = begun is not None and begun.inside and begun.entity == entity and seen.event in MAKES
+                new = begun is not None and begun.inside and begun.entity == entity and seen.event in form.creates
                 if begun is not None and new and begun not in self.kept:
                     self._keep(begun)  # it was not kept before, because its entity had no id yet
 
@@ -229,10 +224,9 @@ class _Choice:
         return self._inside
 
     def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
-        """Return what the call was on, to tell calls apart.  A pod has no id when its creation is requested."""
+        """Return what the call was on, to tell calls apart.  The id of a new entity is in the reply."""
         seen = step.seen
-        if seen.event not in MAKES or (seen.of == CONTAINER and not seen.detail):
-            return [step.entity]
-        if seen.of == CONTAINER:
-            return [self.known.entity(RecordedEntity(POD, seen.detail))]
-        return [step.entity, None] if step.entity and seen.event == "RunPodSandbox" else [step.entity]
+        outer = self.known.form.creates.get(seen.event)
+        if outer and seen.of in self.known.form.contains:
+            return [self.known.entity(RecordedEntity(outer, seen.detail)) if seen.detail else step.entity]
+        return [step.entity, None] if step.entity and outer == "" else [step.entity]

@@ -21,7 +21,7 @@ from fsm.fleet.parts import RecordingPart, joined
 from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary, summarised, total
 from fsm.machine import Machine
 from fsm.monitor.judgement import Judging, begin, judge
-from fsm.recordings import RecordingKind, about, recorded
+from fsm.recordings.form import RecordingForm, recorded, titled
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineReader, Piece
 from fsm.recordings.notes import Notes
@@ -132,7 +132,7 @@ class ClusterTask:
     def _observations(self, key: _Key, rows: Iterable[pa.RecordBatch]) -> Summary | RecordingPart:
         rows = iter(rows)
         begun = next(rows)
-        known = about(said_of(begun), key.file or key.node)
+        known = titled(said_of(begun), key.file or key.node)
         whole, of_all = self._judging(key, known), self._judging(key, known) if self.parts else None
         epoch = isinstance(known, TraceHeader) and not known.relative
         columns = ObservationColumns(key.file or key.node, epoch=epoch)
@@ -145,7 +145,7 @@ class ClusterTask:
             return found
         return RecordingPart(whole=found, of_all=summarised([of_all.judged()], node=key.node))
 
-    def _judging(self, key: _Key, known: RecordingKind | TraceHeader) -> Judging:
+    def _judging(self, key: _Key, known: RecordingForm | TraceHeader) -> Judging:
         if isinstance(known, TraceHeader):
             known = msgspec.structs.replace(known, unseen=known.unseen or self.unseen, fresh=self.fresh)
         recording = recorded(known, key.file or key.node, iter(()), Notes())

@@ -14,6 +14,7 @@ from os.path import isdir, lexists
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, TypeVar
 
+from fsm import entry_points
 from fsm.errors import InputError, a_system, is_file, nearest, refused
 from fsm.language.build import build
 from fsm.language.build.specification import specify
@@ -75,6 +76,20 @@ def _stems(folder: str) -> tuple[str, ...]:
     return tuple(sorted(path.stem for path in (home() / folder).glob("*.toml")))
 
 
+def foreign_models() -> dict[str, Path]:
+    """Map the names of the machines and systems that other packages add to their files, domain by domain.
+
+    Their properties are in the folder ``properties`` beside the folder of the models.
+    """
+    found: dict[str, Path] = {}
+    for _, domain in entry_points.foreign_objects(entry_points.DOMAINS):
+        if isinstance(domain, entry_points.Domain) and domain.models:
+            package, _, folder = domain.models.partition(":")
+            for path in sorted((Path(str(files(package))) / folder).rglob("*.toml")):
+                found.setdefault(path.stem, path)
+    return found
+
+
 def load(name: str | PathLike[str]) -> Machine:
     """Return the machine called *name*, or the one in the model file at that path.
 
@@ -99,7 +114,9 @@ def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
         raise refused(name, "FSM001", "cannot be opened: is a directory", hint)
     if is_path(name):
         return name
-    raise refused(name, "FSM001", f"is not the name of a {what}", _meant(name, folder, known, what))
+    if name in (others := foreign_models()):
+        return str(others[name])
+    raise refused(name, "FSM001", f"is not the name of a {what}", _meant(name, folder, (*known, *others), what))
 
 
 def _is_folder(name: str) -> bool:
@@ -150,9 +167,10 @@ def roles() -> dict[str, Role]:
 
 def is_system(name: str) -> bool:
     """Check whether *name* is the name of a system, or the path of an existing system file."""
-    if is_path(name) and is_file(name):
-        return _form_of(content(name), path=name) is WrittenSystem
-    return name in systems()
+    if name in names() or name in systems():
+        return name in systems()
+    path = name if is_path(name) else str(foreign_models().get(name, ""))
+    return is_file(path) and _form_of(content(path), path=path) is WrittenSystem
 
 
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:

@@ -1,19 +1,17 @@
 """A recording without inferences: only requests, replies, and what was received and logged.
 
-For judging, the effects of calls on pods become observations of their containers, and so does what must have happened
-before a plugin received an event. Here, every observation is one that a file contains.
+For judging, a form may infer observations, such as the effects of a call on entities that it does not name. Here, every
+observation is one that a file contains.
 """
 
-import heapq
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from msgspec import structs
-
-from fsm.recordings import RecordingKind, open_recording
-from fsm.recordings.combined import RecordedPoint, called, check_kinds, received
-from fsm.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
+from fsm.entry_points import loaded
+from fsm.errors import refused
+from fsm.recordings import open_recording
+from fsm.recordings.form import RecordingForm
 from fsm.recordings.restarts import Restarts
 from fsm.trace import Line, Observation
 
@@ -29,59 +27,31 @@ class RecordedStep(NamedTuple):
 class AsRecorded:
     """The observations of one or two files in order of time, as a stream that can be read only once.
 
-    ``pods`` maps the containers in a plugin's events to their pods, as far as the events have been read.
+    ``within`` maps entities to the entities that contain them, as far as the steps have been read.
     """
 
     files: tuple[str, ...]
-    kind: RecordingKind
+    form: RecordingForm
     machines: tuple[str, ...]
     steps: Iterator[RecordedStep]
-    pods: Mapping[str, str] = field(default_factory=dict)
+    within: Mapping[str, str] = field(default_factory=dict)
 
 
-def as_recorded(name: str, calls: str = "") -> AsRecorded:
-    """Open the recording in the file *name*. NRI events may be combined with the *calls* of the same run.
+def as_recorded(name: str, other: str = "") -> AsRecorded:
+    """Open the recording in the file *name*, together with the *other* one of the same run if it is given.
 
-    Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if *calls* are given with files of other kinds.
+    Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
     """
-    if calls:
-        check_kinds(name, calls)
     recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
-    if recording.kind is not RecordingKind.EVENTS:
-        steps = (
-            RecordedStep(Line.of(line, recording.name), seen)
-            for part in recording.batches
-            for seen, line in zip(part.observations, part.lines, strict=True)
-            if seen.entity or not seen.output  # leave out failed relays, which have no entity
-        )
-        return AsRecorded(files=(name,), kind=recording.kind, machines=recording.machines, steps=steps)
-    events = NriEventReader()
-    points = received(name, events)
-    if calls:
-        points = heapq.merge(points, called(open_recording(calls, as_called=True)), key=lambda point: point.at)
-    return AsRecorded(
-        files=(name, calls) if calls else (name,),
-        kind=RecordingKind.COMBINED if calls else recording.kind,
-        machines=recording.machines,
-        steps=_points(points, events),
-        pods=events.pods,
+    if recording.form.steps:
+        special: Callable[[str, str], AsRecorded] = loaded(recording.form.steps)
+        return special(name, other)
+    if other:
+        raise refused(name, "FSM206", f"holds {recording.form.title}, which is read alone", f"leave out {other}")
+    steps = (
+        RecordedStep(Line.of(line, recording.name), seen)
+        for part in recording.batches
+        for seen, line in zip(part.observations, part.lines, strict=True)
+        if seen.entity or not seen.output  # leave out failed relays, which have no entity
     )
-
-
-def _points(points: Iterator[RecordedPoint], events: NriEventReader) -> Iterator[RecordedStep]:
-    for point in points:
-        match point.what:
-            case Observation() as seen if seen.entity or not seen.output:
-                yield RecordedStep(point.line, seen)
-            case Observation() | None:
-                pass
-            case NriEvent() as event if event.connects:
-                yield RecordedStep(point.line, Observation(event=CONNECTS, at=event.ts))
-            case event:
-                for seen in events.observed(event):
-                    if seen.output:
-                        yield RecordedStep(point.line, seen)
-                    elif seen.event:  # listed by Synchronize when the plugin connected
-                        yield RecordedStep(
-                            point.line, structs.replace(seen, output=f"Synchronize: {seen.event.removeprefix('sync-')}")
-                        )
+    return AsRecorded(files=(name,), form=recording.form, machines=recording.machines, steps=steps)

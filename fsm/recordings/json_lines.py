@@ -21,7 +21,7 @@ from fsm.recordings.trace_lines import is_plain, own, reading
 from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
 
 if TYPE_CHECKING:
-    from fsm.recordings.bulk_findings import DecodedColumns
+    from fsm.recordings.decoded_columns import DecodedColumns
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -133,7 +133,7 @@ class Trace:
             return None
         if self._columns is None:
             try:
-                from fsm.recordings.bulk_findings import DecodedColumns  # noqa: PLC0415  (needs the extra "fast")
+                from fsm.recordings.decoded_columns import DecodedColumns  # noqa: PLC0415  (needs the extra "fast")
             except ImportError:
                 return None
             self._columns = DecodedColumns()

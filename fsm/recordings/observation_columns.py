@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from fsm.errors import documented, refused
-from fsm.recordings import RecordingKind
+from fsm.recordings.form import RecordingForm, titled
 from fsm.recordings.line_reader import decode
 from fsm.recordings.trace_lines import EARLIEST, too_small
 from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
@@ -50,9 +50,6 @@ SCHEMA: Final = pa.schema(
 
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 """Columns with many repeated values, which are dictionary-encoded."""
-
-_WITH_CALLS: Final = frozenset({RecordingKind.CALLS.value, RecordingKind.COMBINED.value})
-"""Kinds of recordings in which calls have intervals and ids."""
 
 _MANY: Final = 1 << 16
 """Maximum number of words in a column, and of kinds of rows. Rows beyond it are converted one by one."""
@@ -168,6 +165,7 @@ class ObservationColumns:
         self._name, self._epoch = name, epoch
         self._count = 1
         self._said = set[str | None]()
+        self._intervals = False
         self._row = NEVER
         self._words = {each: _Words() for each in (*WORDS, "emits")}
         self._pairs = {each: _Pairs() for each in self._words}
@@ -216,7 +214,7 @@ class ObservationColumns:
 
         found = Columns(kinds, kind, entity, text, starts, ends, at)
         # Whether a call's id may be new depends on when the call began, which compiled code does not know.
-        own = None if _WITH_CALLS & self._said else found
+        own = None if self._intervals else found
         return Batch(Made(count, observation), Made(count, line), own)
 
     def _columns(self, found: Mapping[str, pa.Array]) -> dict[str, pa.Array]:
@@ -229,6 +227,8 @@ class ObservationColumns:
             one, other, *_ = sorted(f"'{each}'" if each else "none" for each in self._said)
             what = f"has rows of several recordings: column '{ABOUT}' is {one} and {other}"
             raise refused(self._name, "FSM212", what, "judge those of each by themselves")
+        for known in (titled(each or "", self._name) for each in self._said if not self._intervals):
+            self._intervals = isinstance(known, RecordingForm) and known.intervals
         if ROW in columns:
             numbers = _integers(columns[ROW])
             if (numbers[1:] <= numbers[:-1]).any() or (len(numbers) and numbers[0] <= self._row):

@@ -19,7 +19,8 @@ import pyarrow as pa
 from pyarrow import fs, ipc, parquet
 
 from fsm.errors import refused
-from fsm.recordings import ARROW, PARQUET, SUFFIXES, Recording, RecordingKind, about, recorded
+from fsm.recordings import ARROW, PARQUET, SUFFIXES
+from fsm.recordings.form import TRACE, Recording, RecordingForm, recorded, titled
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import STDIN, decode
 from fsm.recordings.notes import Notes
@@ -59,7 +60,7 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a recording besides its observations, as in :class:`fsm.recordings.Recording`.
+    """Properties of a recording besides its observations, as in :class:`fsm.recordings.form.Recording`.
 
     ``about`` is the kind or trace header that each row repeats. ``restarts`` are the ones with which calls were read.
     ``version`` is the version at the end of the recording. ``first`` is the first version that it showed, or an empty
@@ -72,7 +73,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True):
     version: str = ""
     first: str | None = None
     notes: Mapping[str, int] = {}
-    pods: Mapping[str, str] | None = None
+    within: Mapping[str, str] | None = None
     names: Mapping[str, tuple[str, ...]] = {}
 
 
@@ -95,7 +96,7 @@ def recording(
     table = _Table(name)
     batches = table.batches(notes, advanced)
     if table.origin is None:
-        known = about(table.about, name)
+        known = titled(table.about, name)
         table.epoch = isinstance(known, TraceHeader) and not known.relative
         return recorded(known, name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
     origin = table.origin
@@ -103,23 +104,24 @@ def recording(
         raise refused(
             name, "FSM201", "is a table, which has no calls as they were made", "give what it was converted from"
         )
-    if origin.about == RecordingKind.CALLS.value and origin.restarts != restarts:
+    known = titled(origin.about, name)
+    if isinstance(known, RecordingForm) and known.calls_only and origin.restarts != restarts:
         what = f"was converted with --restarts {origin.restarts.assume}"
         what += f" --shortest-restart {origin.restarts.shortest // 1_000_000}"
         raise refused(name, "FSM201", what, "judge it with the same, or convert the recording again")
     return replace(
-        recorded(about(origin.about, name), name, batches, notes),
+        recorded(known, name, batches, notes),
         fresh=origin.fresh,
         version=lambda: origin.version if table.read or origin.first is None else origin.first,
-        pods=origin.pods,
+        within=origin.within,
         names=origin.names,
     )
 
 
 def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
     """Write *found* to *sink* as Parquet. Return the number of observations. *found* was read with *restarts*."""
-    known = found.kind.value
-    if found.kind is RecordingKind.TRACE:
+    known = found.form.title
+    if found.form is TRACE:
         machine, *_ = (*found.machines, "")
         clock: Literal["epoch", "relative"] = "relative" if found.relative else "epoch"
         title = TraceHeader(trace=1, machine=machine, unseen=found.hidden, clock=clock)
@@ -143,7 +145,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
             version=found.version(),
             first=first,
             notes=found.notes,
-            pods=found.pods,
+            within=found.within,
             names=found.names,
         )
         writer.add_key_value_metadata({ORIGIN: msgspec.json.encode(origin)})

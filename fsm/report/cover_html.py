@@ -10,7 +10,6 @@ from typing import Final
 from fsm.errors import visible
 from fsm.report import words
 from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
-from fsm.report.crictl import PREAMBLE
 
 _STYLE: Final = """\
 :root { color-scheme: light dark }
@@ -62,14 +61,17 @@ def _document(cover: CoverReport) -> Iterator[str]:
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
     for number, judged, verdict in cover.listed():
         side = "" if not cover.against else " first set" if int(number) <= len(cover.recordings) else " second set"
-        kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
+        kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
         name = _shown(words.file(judged.name))
         yield f'<tr><td class="number">{number}{side}<td>{name}<td>{_shown(kind)}<td>{verdict}</tr>'
     yield "</tbody></table></div>"
     for machine in cover.machines:
         yield from _machine(machine, cover.numbers())
     if any(row.lines for machine in cover.machines for row in machine.rows):
-        yield from ("<h2>Before the lines of any cell, once</h2>", f"<pre>{_shown_lines(PREAMBLE.splitlines())}</pre>")
+        yield from (
+            "<h2>Before the lines of any cell, once</h2>",
+            f"<pre>{_shown_lines(cover.client.preamble.splitlines())}</pre>",
+        )
     yield from ("</body>", "</html>")
 
 

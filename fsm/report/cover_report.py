@@ -13,13 +13,13 @@ from enum import Enum
 from typing import Final
 
 from fsm.conformance.client_paths import ClientPath, Need, client_paths
+from fsm.conformance.clients import NOBODY, ClientRun, DomainClient, client_of, script
 from fsm.conformance.evident_paths import EvidentPaths
 from fsm.conformance.plan import Plan
 from fsm.machine.table import tabulate
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
-from fsm.report.crictl import PREAMBLE, ClientRun, lines, script, takes
 from fsm.report.json_report import Json, dumped
 
 NEEDS: Final[Mapping[Need, str]] = {
@@ -144,11 +144,18 @@ class CoverReport:
         empty = (replace(each, cells={cell: {} for cell in each.cells}) for each in unmatched)
         self.machines = tuple(self._machine(each, second) for each in (*first, *empty))
 
+    @property
+    def client(self) -> DomainClient:
+        """The client of the first machine for which there are shell lines. Its preamble is needed before them."""
+        clients = (client_of(each.coverage.machine) for each in self.machines if any(row.lines for row in each.rows))
+        return next(clients, NOBODY)
+
     def _machine(self, coverage: MachineCoverage, second: tuple[MachineCoverage, ...]) -> CoveredMachine:
         others = next((each.cells for each in second if each.same(coverage)), {})
         paths = client_paths(coverage.machine)
         plan = Plan(tabulate(coverage.machine))
-        shell = takes(coverage.machine)
+        client = client_of(coverage.machine)
+        shell = client.takes(coverage.machine)
         evidence = EvidentPaths(coverage.machine, seen=coverage.seen, unseen=coverage.unseen)
         rows = []
         for cell, counts in coverage.cells.items():
@@ -161,7 +168,7 @@ class CoverReport:
                 counts=counts,
                 others=others.get(cell, {}),
                 path=replace(path, steps=steps or path.steps),
-                lines=lines(plan, steps or path.steps) if shell and path.steps else (),
+                lines=client.lines(plan, steps or path.steps) if shell and path.steps else (),
                 unseen=unseen,
                 evident=bool(steps),
             )
@@ -192,7 +199,9 @@ def path_of(row: CoverRow) -> str:
 def sh(cover: CoverReport) -> str:
     """Return a shell script that makes the calls for each uncovered cell that calls alone can cover."""
     missing = ((machine, row) for machine in cover.machines for row in machine.standing(Standing.CALLS) if row.lines)
-    return script(ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
+    return script(
+        cover.client, (ClientRun(f"{each.name}: {row.name}", each.plan, row.path.steps) for each, row in missing)
+    )
 
 
 def json(cover: CoverReport) -> str:
@@ -203,14 +212,14 @@ def json(cover: CoverReport) -> str:
             {
                 "file": judged.name,
                 "set": side,
-                "kind": judged.kind.value,
-                "containerd": judged.version or None,
+                "kind": judged.form.title,
+                "version": judged.version or None,
                 "verdict": verdict,
             }
             for side, (_, judged, verdict) in zip(sets, cover.listed(), strict=True)
         ],
         "machines": [_machine(each) for each in cover.machines],
-        "preamble": PREAMBLE,
+        "preamble": cover.client.preamble,
     }
     return dumped(document)
 

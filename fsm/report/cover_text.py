@@ -11,7 +11,6 @@ from fsm.errors import visible
 from fsm.monitor.judgement import Judged
 from fsm.report import words
 from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
-from fsm.report.crictl import PREAMBLE
 from fsm.report.layout import PLAIN, Layout
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
@@ -32,7 +31,7 @@ def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
         yield ""
         yield from _machine(machine, numbers, layout)
     if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
-        yield from ("", "before these lines, once:", *(f"      {line}" for line in PREAMBLE.splitlines()))
+        yield from ("", "before these lines, once:", *(f"      {line}" for line in cover.client.preamble.splitlines()))
 
 
 def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout) -> Iterator[str]:
@@ -53,8 +52,8 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout
 
 
 def _recording(judged: Judged, verdict: str) -> str:
-    version = f" of containerd {judged.version}" if judged.version else ""
-    return visible(f"{words.file(judged.name)}: {judged.kind.value}{version}, {verdict}")
+    version = f" of {judged.version}" if judged.version else ""
+    return visible(f"{words.file(judged.name)}: {judged.form.title}{version}, {verdict}")
 
 
 def _met(row: CoverRow, numbers: Mapping[str, str]) -> str:
@@ -96,7 +95,7 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
     yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
     for number, judged, verdict in cover.listed():
         side = "" if not cover.against else " (first)" if int(number) <= len(cover.recordings) else " (second)"
-        kind = f"{judged.kind.value}{f' of containerd {judged.version}' if judged.version else ''}"
+        kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
         yield f"| {number}{side} | {_escaped(words.file(judged.name))} | {_escaped(kind)} | {verdict} |"
     for machine in cover.machines:
         yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary().capitalize()}.", "")
@@ -114,7 +113,7 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
                     yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
                 yield "```"
     if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
-        yield from ("", "Before these lines, once:", "", "```sh", *PREAMBLE.splitlines(), "```")
+        yield from ("", "Before these lines, once:", "", "```sh", *cover.client.preamble.splitlines(), "```")
 
 
 def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:

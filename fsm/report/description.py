@@ -8,7 +8,7 @@ from fsm.linearizability import Linearizability, Linearizable, NotLinearizable
 from fsm.machine.findings import Judgement, Violation
 from fsm.machine.property.evidence import Examined
 from fsm.monitor.judgement import Judged
-from fsm.recordings import RecordingKind
+from fsm.recordings.form import TRACE
 from fsm.report import Report, check_report, conformance_report, words
 from fsm.report.lanes import explained
 from fsm.report.layout import Layout
@@ -37,9 +37,7 @@ def describe(found: Describable, *, width: int = 100) -> str:
         case Judged():
             lines = text(Report(judged=(found,)), layout)
         case Judgement(machine=machine, observations=number):
-            judged = Judged(
-                name=machine.name, kind=RecordingKind.TRACE, judgements=(found,), notes={"lines": number}, version=""
-            )
+            judged = Judged(name=machine.name, form=TRACE, judgements=(found,), notes={"lines": number}, version="")
             lines = text(Report(judged=(judged,)), layout)
         case Violation():
             lines = "\n".join(_violation(found, layout))

@@ -96,8 +96,8 @@ def _nulls(value: Json) -> Json:
 def _recording(report: Report, judged: Judged) -> Json:
     return {
         "file": judged.name,
-        "kind": judged.kind.value,
-        "containerd": judged.version or None,
+        "kind": judged.form.title,
+        "version": judged.version or None,
         "detected": judged.detected or None,
         "verdict": report.of(judged).name.lower(),
         "notes": dict(judged.notes),

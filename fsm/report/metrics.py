@@ -96,8 +96,8 @@ class Metrics:
             _add(self._of_lines, counter, count, *labels)
         about = {
             "name": recording.name,
-            "kind": recording.kind.value,
-            "containerd": recording.version(),
+            "kind": recording.form.title,
+            "version": recording.version(),
             "profile": judging.version,
         }
         self._recording.info({label: visible(value) for label, value in about.items()})

@@ -54,7 +54,7 @@ def text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
 
 
 def _lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
-    yield layout.style(power.name, "bold") + f": {power.kind.value}"
+    yield layout.style(power.name, "bold") + f": {power.form.title}"
     planted = f"{power.tried:,} of {plural(power.edits, 'edit')} tried, {len(power.planted):,} illegal without doubt"
     alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
     yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{share((power,))}; {alarms}")
@@ -82,7 +82,7 @@ def json(powers: tuple[Power, ...]) -> str:
     recordings: list[Json] = [
         {
             "recording": each.name,
-            "kind": each.kind.value,
+            "kind": each.form.title,
             "edits": each.edits,
             "tried": each.tried,
             "illegal": len(each.planted),

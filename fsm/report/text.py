@@ -7,7 +7,7 @@ from fsm.errors import documented, visible
 from fsm.machine.findings import Deviated, Finding, Judgement, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
-from fsm.recordings import RecordingKind
+from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.notes import FOREIGN
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
@@ -55,9 +55,9 @@ class _Writer:
                 yield f"{self.layout.style('wrong  ', 'red')}  {visible(words.file(problem.path))}: {problem.what}"
 
     def _recording(self, judged: Judged) -> Iterator[str]:
-        kind = "no kind of recording that fsm knows" if judged.kind is RecordingKind.NOTHING else judged.kind.value
-        version = f" of containerd {visible(judged.version)}" if judged.version else ""
-        yield f"{self.layout.style(visible(words.file(judged.name)), 'bold')}: {kind}{version}"
+        form = judged.form.title if judged.form.name else "no form of recording that fsm knows"
+        version = f" of {visible(judged.version)}" if judged.version else ""
+        yield f"{self.layout.style(visible(words.file(judged.name)), 'bold')}: {form}{version}"
         for story in judged.stories:
             yield ""
             yield from self._story(story, judged.name)
@@ -135,7 +135,7 @@ class _Writer:
         yield from self.layout.row("", deviation.link)
 
     def _summary(self, judged: Judged) -> Iterator[str]:
-        if judged.kind is RecordingKind.NOTHING and not any(judged.notes.values()):
+        if not judged.form.name and not any(judged.notes.values()):
             yield "  it is empty: there is nothing to judge"
             yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
             return
@@ -146,11 +146,10 @@ class _Writer:
         yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
         yield from self.layout.wrapped(self._advice(judged))
         yield from self.layout.wrapped(visible(judged.detected))
-        if judged.kind is RecordingKind.NOTHING:
-            kinds = words.either(kind.value for kind in RecordingKind if kind is not RecordingKind.NOTHING)
-            yield from self.layout.wrapped(f"no line fits a form that is known: {kinds}; plain, gzip or zstd")
-        logs = {RecordingKind.NOTHING, RecordingKind.LOG}
-        if judged.kind in logs and not any(each.observations for each in judged.judgements):
+        if not judged.form.name:
+            known = words.either(each.title for each in (*own_forms(), HISTORY))
+            yield from self.layout.wrapped(f"no line fits a form that is known: {known}; plain, gzip or zstd")
+        if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
             yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
         yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
 
@@ -249,7 +248,7 @@ def noted(judged: Judged, note: str) -> str:
     """Return how often *note* occurred and, for foreign lines, the locations of the first few if known.
 
     >>> from fsm.trace import Line
-    >>> told = dict(name="a", kind=RecordingKind.CALLS, judgements=(), version="", notes={FOREIGN: 3})
+    >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
     >>> noted(Judged(**told), FOREIGN)
     '3 foreign or damaged lines'
     >>> noted(Judged(**told, foreign=(Line("a", 7), Line("b", 2))), FOREIGN)

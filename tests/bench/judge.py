@@ -27,7 +27,7 @@ import msgspec
 from transitions import Machine, MachineError
 
 from fsm.monitor.judgement import judge
-from fsm.recordings import log_reader
+from fsm.runtimes.recordings import log_reader
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:

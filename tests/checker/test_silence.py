@@ -14,8 +14,8 @@ from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.machine import Machine
 from fsm.machine.property.claims import Specification
-from fsm.recordings import containerd_log, cri_calls, nri_events
 from fsm.report.check_report import json, text
+from fsm.runtimes.recordings.runtime_forms import CALLS, EVENTS, LOG
 
 DOOR = """\
 [machine]
@@ -48,12 +48,12 @@ moves  = {{ shut = "open", open = "broken" }}
 """
 
 SHOWN = {
-    "cri-container": cri_calls.SHOWN,
-    "cri-pod": cri_calls.SHOWN,
-    "container-status": containerd_log.SHOWN,
-    "pod-sandbox": containerd_log.SHOWN,
-    "plugin-container": nri_events.SHOWN,
-    "plugin-pod": nri_events.SHOWN,
+    "cri-container": CALLS.shown or (),
+    "cri-pod": CALLS.shown or (),
+    "container-status": LOG.shown or (),
+    "pod-sandbox": LOG.shown or (),
+    "plugin-container": EVENTS.shown or (),
+    "plugin-pod": EVENTS.shown or (),
 }
 """The signals that recordings show, by the machines that judge them; the plugin's own events are outputs."""
 

@@ -14,7 +14,7 @@ import pytest
 from commands import FSM, PLAIN, fsm
 from machines import DOOR
 
-from fsm.cli import COMMANDS
+from fsm.cli import commands
 from fsm.language.codes import RULES
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ DOOR_STATES = ["shut", "open", "ajar", "gone"]
 RELEASES = [f"containerd-{release}" for release in ("1.6", "1.7", "2.0", "2.1", "2.2", "2.3", "main")]
 
 OFFERED = [
-    ("fsm ", list(COMMANDS)),
+    ("fsm ", list(commands())),
     ("fsm s", ["show", "simulate", "schema", "serve"]),
     ("fsm help s", ["show", "simulate", "schema", "serve"]),
     ("fsm judge --profile cont", RELEASES),
@@ -48,7 +48,7 @@ OFFERED = [
     ("fsm draw container-status -f dot --event star", ["start"]),
     ("fsm check cri-pod -P only-rem", ["only-removal-removes"]),
     ("fsm check door.toml -P ", []),
-    ("fsm test cri-pod --against ", ["reference", "python:", "exec:", "model:", "cri:unix:///"]),
+    ("fsm test cri-pod --against ", ["reference", "python:", "exec:", "model:", "cri:", "nri-plugin:"]),
     ("fsm test cri-pod --against re", ["reference"]),
     ("fsm explain FSM70", [code for code in RULES if code.startswith("FSM70")]),
     ("fsm explain fsm20", [code for code in RULES if code.startswith("FSM20")]),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from commands import fsm
 
-from fsm.cli import COMMANDS
+from fsm.cli import commands
 from fsm.language.codes import FAMILIES, RULES
 
 
@@ -58,7 +58,7 @@ def test_an_unknown_code_has_a_hint(given: str, hint: str) -> None:
     assert "'fsm explain' lists all codes" in ran.stderr
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", commands())
 def test_help_of_a_command_is_its_help(name: str) -> None:
     """The same as with --help."""
     assert (0, fsm(name, "--help").stdout) == (fsm("help", name).returncode, fsm("help", name).stdout)

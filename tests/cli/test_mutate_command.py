@@ -257,7 +257,7 @@ WRONG = [
     (["mutate", "cri-pod", "--with", CALLS], "give these with --recording"),
     (["mutate", "--recording", CALLS, "--profile", "containerd-1.5"], "no profile 'containerd-1.5'"),
     (["mutate", "--recording", CALLS, "--with", CALLS], "holds CRI calls"),
-    (["mutate", "--recording", str(RECORDINGS / "README.md")], "give containerd logs, CRI calls or NRI events"),
+    (["mutate", "--recording", str(RECORDINGS / "README.md")], "give containerd log, CRI calls or NRI events"),
 ]
 
 

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from google.protobuf.message import Message
 
-from fsm.recordings.cri_calls import CriCallReader
 from fsm.runtimes.live.call_recording import CallRecording
 from fsm.runtimes.live.cri_client import CallAnswer
 from fsm.runtimes.live.cri_pb2 import (
@@ -31,6 +30,7 @@ from fsm.runtimes.live.cri_pb2 import (
     RunPodSandboxResponse,
     StopContainerRequest,
 )
+from fsm.runtimes.recordings.cri_calls import CriCallReader
 
 CALLS: list[tuple[str, Message, Message | None, str]] = [
     ("RunPodSandbox", RunPodSandboxRequest(), RunPodSandboxResponse(pod_sandbox_id="p1"), "OK"),

@@ -11,8 +11,8 @@ from matrix_cells import clauses
 from matrix_relays import RELAYING, TOLD
 from packages_of_debian import VERSIONS
 
-from fsm.conformance.lookup import NODE
 from fsm.language.library import load
+from fsm.runtimes.node_model import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

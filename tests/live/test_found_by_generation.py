@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.conformance.concurrency import concurrently
-from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.lookup import find
 from fsm.conformance.race_runs import Pace
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.findings import Cause, Illegal
 from fsm.monitor.judgement import judge
+from fsm.runtimes.node_model import node
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,10 +50,8 @@ UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "Updat
 
 def told(daemon: Containerd) -> Callable[[], SUT]:
     """A pod with containers, and a plugin; what it may rely on says what is legal."""
-    options = RuntimeOptions(
-        nri=f"unix://{daemon.nri}", judge="plugin-container", restart_command=daemon.restart_command
-    )
-    return find(f"cri:unix://{daemon.endpoint}", node(None), runtime=options)
+    options = {"nri": f"unix://{daemon.nri}", "restart_command": daemon.restart_command}
+    return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model="plugin-container")
 
 
 @TAKING_PLUGINS

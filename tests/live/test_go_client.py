@@ -12,9 +12,9 @@ from served import served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.recordings.error_texts import capitals
 from fsm.runtimes.live.call_lines import recorded
 from fsm.runtimes.live.workload import PAUSE
+from fsm.runtimes.recordings.error_texts import capitals
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.conformance import suite
-from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
+from fsm.runtimes.node_model import node
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -42,14 +43,12 @@ def made(
 ) -> Callable[[], SUT]:
     """What makes the system under test, whose tests are those of ``node``; *judge* judges them, as *profile* has it."""
     restart = daemon.restart_command if restarts else ""
-    options = RuntimeOptions(
-        nri=f"unix://{daemon.nri}",
-        judge=judge,
-        profile=profile,
-        restart_command=restart,
-        damage_command=daemon.damage_command if restarts else "",
-    )
-    return find(f"cri:unix://{daemon.endpoint}", node(None), runtime=options)
+    options = {
+        "nri": f"unix://{daemon.nri}",
+        "restart_command": restart,
+        "damage_command": daemon.damage_command if restarts else "",
+    }
+    return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model=judge, profile=profile)
 
 
 def profile_of(daemon: Containerd) -> str:

@@ -11,7 +11,7 @@ from served import served
 
 from fsm.conformance import suite
 from fsm.conformance.executor import Execution
-from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
 from fsm.runtimes.live import cri_pb2 as cri
@@ -19,6 +19,7 @@ from fsm.runtimes.live import node_sut
 from fsm.runtimes.live.cri_client import CriClient
 from fsm.runtimes.live.cri_server import CriServer
 from fsm.runtimes.live.nri_relays import NodePlugins
+from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
 from fsm.sut import Emitting
@@ -56,13 +57,15 @@ def again(
 ) -> Tested:
     """What comes of the steps in *text*."""
     machine = node(None)
-    options = RuntimeOptions(nri=runtime[1], judge=judge, profile=profile, restart_command=restart)
-    return suite.replay(machine, find(f"cri:{runtime[0]}", machine, runtime=options), steps(text))
+    options = {"nri": runtime[1], "restart_command": restart}
+    return suite.replay(
+        machine, find(f"cri:{runtime[0]}", machine, options=options, model=judge, profile=profile), steps(text)
+    )
 
 
 def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
     """What happens is told on its new connection only."""
-    sut = find(f"cri:{runtime[0]}", node(None), runtime=RuntimeOptions(nri=runtime[1]))()
+    sut = find(f"cri:{runtime[0]}", node(None), options={"nri": runtime[1]})()
     try:
         for event in ("plugin-joins", "plugin-joins", "run-pod"):
             sut.do(event)
@@ -85,7 +88,7 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
     """To the step that it is of; the end of a container to the step that asks for it, or to the removal that tells of it."""
     machine = node(None)
-    sut = find(f"cri:{runtime[0]}", machine, runtime=RuntimeOptions(nri=runtime[1]))()
+    sut = find(f"cri:{runtime[0]}", machine, options={"nri": runtime[1]})()
     walk = Execution(oracle(machine, overlaps=False, sut=sut), sut)
     started = "plugin-joins; run-pod=ready; create-container=created; start-container=started"
     try:
@@ -196,10 +199,9 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
     life = "plugin-joins; run-pod=ready; create-container=created; restart; plugin-joins; remove-container; stop-pod"
     text = life if joins else life.replace("restart; plugin-joins", "restart")
     with served(tmp_path, plugins=_Forgetful()) as address:
-        options = RuntimeOptions(
-            nri=f"unix://{tmp_path / 'nri.sock'}", judge="plugin-container", restart_command="true"
-        )
-        found = suite.replay(node(None), find(f"cri:{address}", node(None), runtime=options), steps(text))
+        options = {"nri": f"unix://{tmp_path / 'nri.sock'}", "restart_command": "true"}
+        sut = find(f"cri:{address}", node(None), options=options, model="plugin-container")
+        found = suite.replay(node(None), sut, steps(text))
 
     clauses = [each.violation.clause.name for each in found.failures if each.violation]
     assert clauses == ["removal-is-relayed"] * joins
@@ -227,7 +229,7 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
     ("arguments", "said"),
     [
         (("cri-container", "--against", "cri:unix:///x", "--nri", "unix:///y"), "--nri is for node, nri-container"),
-        (("node", "--against", "reference", "--nri", "unix:///y"), "are for real runtimes"),
+        (("node", "--against", "reference", "--nri", "unix:///y"), "is for --against cri:ADDRESS"),
         (("node", "--against", "cri:unix:///x"), "too many for one machine"),
         (("node", "--against", "cri:unix:///x", "--parts", "pod=1,container=1"), "say --nri ADDRESS"),
         (("node", "--against", "cri:unix:///x", "--nri", "unix:///y", "--parts", "pod=2"), "pod=1,container=1"),

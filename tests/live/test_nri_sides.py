@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.recordings.nri_events import EVENTS
 from fsm.runtimes.live import nri_pb2 as nri
 from fsm.runtimes.live.listening import bound
 from fsm.runtimes.live.nri_link import NUMBERS, POD_EVENTS, NriError, NriLink, PluginChanges, RelayedEvent
 from fsm.runtimes.live.nri_plugin import NriPlugin, RefusedError
 from fsm.runtimes.live.nri_runtime import NriRuntime, PluginLost, PluginRefusedError, batches
 from fsm.runtimes.live.ttrpc import RpcError
+from fsm.runtimes.recordings.nri_events import EVENTS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence

@@ -14,7 +14,7 @@ from packages_of_debian import CACHE
 from served import served
 
 from fsm.conformance import suite
-from fsm.conformance.lookup import RuntimeOptions, find
+from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
 from fsm.language.library import load
 from fsm.runtimes.live import cri_pb2 as cri
@@ -38,10 +38,10 @@ _CREATE, _START, _STATUS = (
 )
 
 
-def done(model: str, address: str, text: str, runtime: RuntimeOptions, profile: str | None = None) -> Tested:
+def done(model: str, address: str, text: str, runtime: dict[str, str], profile: str | None = None) -> Tested:
     """What comes of the steps in *text*."""
     machine = load(model)
-    found = suite.replay(machine, find(f"cri:{address}", machine, runtime=runtime), steps(text), profile=profile)
+    found = suite.replay(machine, find(f"cri:{address}", machine, options=runtime), steps(text), profile=profile)
     assert isinstance(found.verdict, Fails) or found.cover.steps == len(steps(text))
     return found
 
@@ -70,7 +70,7 @@ PART = Unknown(why="only a part of the plan was asked for")
 
 def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs before it and waits after it breaks the promise."""
-    command = RuntimeOptions(restart_command=f"touch {tmp_path / 'restarted'}")
+    command = {"restart_command": f"touch {tmp_path / 'restarted'}"}
     life = "create=created; start=begins,started; restart=running; restart=running"
 
     async def waiting(server: CriServer, request: Any) -> cri.ContainerStatusResponse:  # noqa: ANN401
@@ -92,7 +92,7 @@ def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.
 
 def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
     with served(tmp_path) as address:
-        found = done("container-status", address, "restart", RuntimeOptions(restart_command="echo no >&2; exit 4"))
+        found = done("container-status", address, "restart", {"restart_command": "echo no >&2; exit 4"})
 
     assert broken(found) == ["echo no >&2; exit 4 ended with 4: no"]
 
@@ -117,7 +117,7 @@ RESTARTED = {
 @pytest.mark.live
 @pytest.mark.parametrize("model", RESTARTED)
 def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -> None:
-    command = RuntimeOptions(restart_command=containerd.restart_command)
+    command = {"restart_command": containerd.restart_command}
     before = containerd.pid
     found = done(
         model, f"unix://{containerd.endpoint}", RESTARTED[model], command, profile=f"containerd-{containerd.version}"
@@ -175,7 +175,7 @@ def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path:
     """What runs is unknown then, and what waits; the next restart finds what there is."""
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     with stoppable(tmp_path) as (address, restart):
-        command = RuntimeOptions(restart_command=restart(":"), damage_command=restart(f"truncate -s 0 {status}"))
+        command = {"restart_command": restart(":"), "damage_command": restart(f"truncate -s 0 {status}")}
         found = done(model, address, DAMAGED[model], command)
 
     assert broken(found) == []
@@ -188,7 +188,7 @@ def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str],
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     life = "create=created; start=begins,started; exit; restart=unknown"
     with stoppable(tmp_path) as (address, restart):
-        command = RuntimeOptions(restart_command=restart(":"), damage_command=restart(f"{damage} {status}"))
+        command = {"restart_command": restart(":"), "damage_command": restart(f"{damage} {status}")}
         found = done("container-status", address, life, command)
 
     assert broken(found) == clauses
@@ -210,7 +210,7 @@ def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
     removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
     profile = f"containerd-{containerd.version}"
     for damage, life in ((containerd.damage_command, DAMAGED[model]), (removing, LOST[model])):
-        command = RuntimeOptions(restart_command=containerd.restart_command, damage_command=damage)
+        command = {"restart_command": containerd.restart_command, "damage_command": damage}
         found = done(model, f"unix://{containerd.endpoint}", life, command, profile=profile)
 
         assert broken(found) == []
@@ -252,7 +252,7 @@ def test_what_a_call_has_made_that_was_cut_off_is_found(
 
     monkeypatch.setattr(CriServer, "_create_container", lost)
     with served(tmp_path) as address:
-        command = RuntimeOptions(kill_command=f"touch {tmp_path / 'killed'}")
+        command = {"kill_command": f"touch {tmp_path / 'killed'}"}
         found = done("container-status", address, "crash@0 create=created,created", command)
         with CriClient(address) as client:
             assert not client.call("ListContainers").message.containers
@@ -264,7 +264,7 @@ def test_what_a_call_has_made_that_was_cut_off_is_found(
 
 def test_a_call_that_is_over_is_not_cut_off(tmp_path: Path) -> None:
     with served(tmp_path) as address:
-        command = RuntimeOptions(kill_command=f"touch {tmp_path / 'killed'}")
+        command = {"kill_command": f"touch {tmp_path / 'killed'}"}
         found = done("container-status", address, "create=created; crash@50 status=read,created", command)
 
     assert found.verdict == PART
@@ -281,7 +281,7 @@ KILLED = [
 @pytest.mark.live
 @pytest.mark.parametrize(("model", "life"), KILLED)
 def test_real_runtimes_that_are_killed_have_done_it_or_not(containerd: Containerd, model: str, life: str) -> None:
-    command = RuntimeOptions(kill_command=containerd.kill_command)
+    command = {"kill_command": containerd.kill_command}
     before = containerd.pid
     found = done(model, f"unix://{containerd.endpoint}", life, command, profile=f"containerd-{containerd.version}")
 

@@ -211,7 +211,7 @@ WRONG = [
     (["cri-container", "--against", "cri:unix:///no/such.sock"], "there is no such socket"),
     (["cri-container", "--against", "cri:tcp://localhost:1"], "is not the address of a Unix socket"),
     (["nri-api", "--against", "cri:unix:///no/such.sock"], "nri-api is no machine of calls"),
-    (["cri-container", "--against", "reference", "--image", "busybox"], "are for real runtimes"),
+    (["cri-container", "--against", "reference", "--image", "busybox"], "is for --against cri:ADDRESS"),
     (["cri-pod", "--against", "cri:/it", "--properties", "--record", "x"], "not of its properties"),
 ]
 

@@ -14,7 +14,6 @@ from served import ServedClient, served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.recordings.nri_events import EVENTS
 from fsm.runtimes.live import cri_pb2 as cri
 from fsm.runtimes.live import nri_pb2 as nri
 from fsm.runtimes.live.nri_link import PluginChanges, RelayedEvent
@@ -22,6 +21,7 @@ from fsm.runtimes.live.nri_plugin import NriPlugin
 from fsm.runtimes.live.nri_recorder import LineWriter, record
 from fsm.runtimes.live.nri_relays import NodePlugins
 from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
+from fsm.runtimes.recordings.nri_events import EVENTS
 from fsm.verdict import Holds
 
 

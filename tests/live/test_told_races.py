@@ -12,13 +12,14 @@ from judged import violations
 from served import served
 
 from fsm.conformance.concurrency import concurrently
-from fsm.conformance.lookup import RuntimeOptions, find, node
+from fsm.conformance.lookup import find
 from fsm.conformance.race_runs import Pace, Programme, Race, Runs
 from fsm.machine.findings import Cause
 from fsm.monitor.judgement import judge
 from fsm.report.lanes import raced
 from fsm.runtimes.live.cri_server import CriServer
 from fsm.runtimes.live.nri_relays import NodePlugins
+from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node.node_containers import NodeContainers
 
@@ -63,7 +64,7 @@ def runs(folder: Path, model: str = "plugin-container") -> Iterator[Runs]:
     """What runs programmes on the served reference, which is as containerd 2.1."""
     with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         machine = node(None)
-        made = find(f"cri:{address}", machine, runtime=RuntimeOptions(nri=f"unix://{folder / 'nri.sock'}", judge=model))
+        made = find(f"cri:{address}", machine, options={"nri": f"unix://{folder / 'nri.sock'}"}, model=model)
         sut = made()
         try:
             yield Runs(machine=machine, sut=sut, patience=20, pace=Pace(delay=0.01, seconds=60))
@@ -155,9 +156,11 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(CriServer, "_list_pods", silent)
     with served(tmp_path, plugins=NodePlugins()) as address:
         machine = node(None)
-        options = RuntimeOptions(nri=f"unix://{tmp_path / 'nri.sock'}", judge="plugin-container")
+        options = {"nri": f"unix://{tmp_path / 'nri.sock'}"}
         pace = Pace(delay=0.01, seconds=60)
-        search = concurrently(machine, find(f"cri:{address}", machine, runtime=options), pace=pace)
+        search = concurrently(
+            machine, find(f"cri:{address}", machine, options=options, model="plugin-container"), pace=pace
+        )
 
     assert search.gone
     assert [each.kind for each in search.found] == [("broken",)]
@@ -171,8 +174,8 @@ def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:
         machine = node(None)
-        options = RuntimeOptions(nri=f"unix://{tmp_path / 'nri.sock'}", judge="plugin-container")
-        sut = find(f"cri:{address}", machine, runtime=options)
+        options = {"nri": f"unix://{tmp_path / 'nri.sock'}"}
+        sut = find(f"cri:{address}", machine, options=options, model="plugin-container")
         pace = Pace(delay=0.02, seconds=240)
         search = concurrently(machine, sut, repeats=1, pace=pace, known=[STARTED_AFTER_STOP], most=1)
 

@@ -7,8 +7,9 @@ import json
 import pytest
 from judged import content
 
-from fsm.mutation.recorded_acts import timed
-from fsm.mutation.recording_edits import RecordingEdit, edits_of_calls, edits_of_events, edits_of_log
+from fsm.mutation.power import RecordingEdit
+from fsm.runtimes.recordings.recorded_acts import timed
+from fsm.runtimes.recordings.recording_edits import edits_of_calls, edits_of_events, edits_of_log
 
 LINES = {
     "calls": content("2.1.9-killed-containers.calls.jsonl.gz").splitlines(),

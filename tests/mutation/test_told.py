@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from fsm.mutation.recorded_acts import timed, told
+from fsm.runtimes.recordings.recorded_acts import timed, told
 
 POD, CONTAINER = "a" * 64, "b" * 64
 CREATED = [(30, "CreateContainer"), (31, "PostCreateContainer")]

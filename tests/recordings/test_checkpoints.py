@@ -11,8 +11,8 @@ from judged import RECORDINGS, violations
 
 from fsm.errors import InputError
 from fsm.monitor.judgement import judge
-from fsm.recordings import RecordingKind
-from fsm.recordings.checkpoints import files, observations
+from fsm.runtimes.recordings.checkpoints import files, observations
+from fsm.runtimes.recordings.runtime_forms import CHECKPOINTS
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
     found = judge(HERE / version, models=[model], profile=f"containerd-{version}")
 
     (judgement,) = found.judgements
-    assert (RecordingKind.CHECKPOINTS, 6, 6) == (found.kind, judgement.entities, found.notes["lines"])
+    assert (CHECKPOINTS, 6, 6) == (found.form, judgement.entities, found.notes["lines"])
     # Of each container there is one file: nothing shows whether a field stays.
     untested = {name for name, count in judgement.covered.fields.items() if not count}
     assert {name for name, each in judgement.machine.requires.items() if each.keeps} == untested

@@ -16,8 +16,8 @@ from thorough import TIMES
 from fsm.errors import InputError
 from fsm.machine import LEVELS
 from fsm.monitor.judgement import judge
-from fsm.recordings import pod_calls
 from fsm.recordings.line_reader import LONGEST
+from fsm.runtimes.recordings import pod_calls
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,8 @@ from fsm.errors import InputError
 from fsm.language.codes import RULES
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.recordings import RecordingKind, histories, open_recording
+from fsm.recordings import histories, open_recording
+from fsm.recordings.form import HISTORY
 from fsm.recordings.histories import read, recognised
 from fsm.verdict import Holds
 
@@ -60,7 +61,7 @@ def test_one_is_legal(name: str) -> None:
     found = judged(name.replace(".", ".ok."), PAIRS[name][0])
 
     (judgement,) = found.judgements
-    assert RecordingKind.HISTORY is found.kind
+    assert HISTORY is found.form
     assert Holds() == judgement.verdict
     assert judgement.observations
     assert sum(judgement.covered.cells.values())
@@ -192,7 +193,7 @@ def test_gzip_and_standard_forms_are_read_alike(tmp_path: Path) -> None:
     recording = open_recording(str(path))
 
     assert recording.history
-    assert (RecordingKind.HISTORY, 4) == (recording.kind, len(recording.history.operations))
+    assert (HISTORY, 4) == (recording.form, len(recording.history.operations))
 
 
 @pytest.mark.parametrize(

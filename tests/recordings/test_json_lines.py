@@ -23,7 +23,7 @@ from fsm.errors import InputError
 from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
-from fsm.recordings import bulk_findings, json_lines, line_reader, open_recording, tables
+from fsm.recordings import decoded_columns, json_lines, line_reader, open_recording, tables
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.restarts import Restarts
@@ -185,13 +185,13 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
     ("name", "wrong"),
     [
         ("_times", lambda times, **_: np.full(len(times), 7)),
-        ("_joined", lambda ids, joined=bulk_findings._joined: joined([*ids][::-1])),  # noqa: SLF001
+        ("joined", lambda ids, joined=decoded_columns.joined: joined([*ids][::-1])),
         ("key", lambda _: Key()),
     ],
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be wrong if columns were."""
-    monkeypatch.setattr(bulk_findings, name, wrong)
+    monkeypatch.setattr(decoded_columns, name, wrong)
 
     with pytest.raises((AssertionError, TypeError, ValueError)):
         read([piece for seed in range(20) for piece in pieces_of(random.Random(seed))])
@@ -199,7 +199,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a trace has ever more of is forgotten."""
-    monkeypatch.setattr(bulk_findings, "_MANY", 2)
+    monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
 
@@ -335,7 +335,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     )
     monkeypatch.setattr(json_lines, "LARGE", 0)
     fast = judge(trace)
-    for module in ("fsm.recordings.bulk_findings", "fsm.monitor.automaton"):
+    for module in ("fsm.recordings.decoded_columns", "fsm.monitor.automaton"):
         monkeypatch.setitem(sys.modules, module, None)
     recording = open_recording(str(trace))
 

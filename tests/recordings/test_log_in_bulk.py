@@ -23,16 +23,17 @@ from thorough import amount
 from fsm.errors import InputError
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.part import WHOLE, Part
-from fsm.recordings import line_reader, log_in_bulk, log_reader, log_scanner, open_recording, pod_calls, pod_shapes
-from fsm.recordings.containerd_log import Log
+from fsm.recordings import line_reader, open_recording
 from fsm.recordings.following import Followed
-from fsm.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineForm, form, spans
 from fsm.recordings.line_reader import Piece
-from fsm.recordings.line_templates import Templates
-from fsm.recordings.log_in_bulk import Bulk
-from fsm.recordings.log_reader import AHEAD
-from fsm.recordings.pod_shapes import Removed, Step, removed_so
 from fsm.recordings.rotated import Rotated
+from fsm.runtimes.recordings import log_in_bulk, log_reader, log_scanner, pod_calls, pod_shapes
+from fsm.runtimes.recordings.containerd_log import Log
+from fsm.runtimes.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineForm, form, spans
+from fsm.runtimes.recordings.line_templates import Templates
+from fsm.runtimes.recordings.log_in_bulk import Bulk
+from fsm.runtimes.recordings.log_reader import AHEAD
+from fsm.runtimes.recordings.pod_shapes import Removed, Step, removed_so
 from fsm.trace import key, nanoseconds
 
 if TYPE_CHECKING:
@@ -263,9 +264,7 @@ def test_a_template_stands_for_lines_that_say_the_same() -> None:
 
 def test_code_that_was_kept_runs_in_a_process_that_compiles_nothing() -> None:
     """It is loaded without all that Numba prepares to compile."""
-    code = (
-        "from fsm.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
-    )
+    code = "from fsm.runtimes.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
     for _ in range(2):  # the first may compile it
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "[0 0]\n")

@@ -21,7 +21,8 @@ from pyarrow import feather, fs, ipc, parquet
 
 from fsm.errors import InputError
 from fsm.monitor.judgement import judge
-from fsm.recordings import RecordingKind, observation_columns, open_recording, tables
+from fsm.recordings import observation_columns, open_recording, tables
+from fsm.recordings.form import RecordingForm, own_forms
 from fsm.recordings.observation_columns import SCHEMA, ObservationColumns
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.tables import ORIGIN, write
@@ -143,17 +144,17 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
     recording = open_recording(name)
 
-    assert recording.kind.value == "containerd log"
+    assert recording.form.title == "containerd log"
     assert recording.shown == open_recording(str(RECORDINGS / "containerd-1.6.20.log")).shown
 
 
-@pytest.mark.parametrize("kind", RecordingKind)
-def test_when_a_call_began_is_not_for_compiled_code(kind: RecordingKind) -> None:
+@pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
+def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
     """It decides whether an id may be new, where names are ids; of other tables compiled code takes the columns."""
-    rows = pa.RecordBatch.from_pylist([{"recording": kind.value, "entity": "c1", "event": "StartContainer"}])
+    rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
 
-    assert (columns is None) == (kind in {RecordingKind.CALLS, RecordingKind.COMBINED})
+    assert (columns is None) == form.intervals
 
 
 def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation | None]:
@@ -302,7 +303,7 @@ def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
         ([{"entity": "c1", "at": "noon"}], None, "column 'at' is string"),
         ([{"entity": "c1", "phase": "halfway"}], None, "Invalid enum value 'halfway'"),
         ([{"entity": "c1", "fields": "{"}], None, "Input data was truncated"),
-        ([{"recording": "a film", "event": "stop"}], None, "'a film', which is neither a kind of recording"),
+        ([{"recording": "a film", "event": "stop"}], None, "'a film', which is neither a form of recording"),
         ([{"recording": each} for each in ("CRI calls", "containerd log")], None, "has rows of several recordings"),
     ],
 )

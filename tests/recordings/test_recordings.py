@@ -103,7 +103,7 @@ def test_a_log_tells_its_version(name: str, tmp_path: Path) -> None:
     """The line that containerd begins with names it."""
     version = judged(content(name), tmp_path, profile=profile(name)).version
 
-    assert name.partition("-")[0] == re.split("[+~]", version)[0]
+    assert f"containerd {name.partition('-')[0]}" == re.split("[+~]", version)[0]
 
 
 # -- planted edits -----------------------------------------------------------

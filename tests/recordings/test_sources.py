@@ -16,12 +16,13 @@ from judged import content, every_violation, judged, violations
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.recordings import RecordingKind, kind_of
-from fsm.recordings.containerd_log import Log
-from fsm.recordings.cri_calls import CriCallReader
-from fsm.recordings.error_texts import met, split
+from fsm.recordings.form import TRACE, RecordingForm, recognised
 from fsm.recordings.line_reader import LONGEST
-from fsm.recordings.log_entries import entry
+from fsm.runtimes.recordings.containerd_log import Log
+from fsm.runtimes.recordings.cri_calls import CriCallReader
+from fsm.runtimes.recordings.error_texts import met, split
+from fsm.runtimes.recordings.log_entries import entry
+from fsm.runtimes.recordings.runtime_forms import CALLS, EVENTS, LOG
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
@@ -95,7 +96,7 @@ def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
     plain = judged(recording, tmp_path)
     found = judged("\n".join(mixed).encode(), tmp_path)
 
-    assert RecordingKind.LOG is found.kind
+    assert LOG is found.form
     assert beside_lines(plain) == beside_lines(found)
     assert [each.line * 2 - 1 for each in violations(plain)] == [each.line for each in violations(found)]
 
@@ -179,27 +180,27 @@ def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
 def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
     """Foreign and damaged lines are no entries."""
     assert entry(line) is None
-    assert RecordingKind.NOTHING is kind_of(line)
+    assert recognised("", [line]) is None
 
 
 @pytest.mark.parametrize(
-    ("line", "kind"),
+    ("line", "form"),
     [
-        (b'{"trace": 1, "machine": "cri-container"}', RecordingKind.TRACE),
-        (b'{"entity": "c1", "event": "stop"}', RecordingKind.TRACE),
-        (b'{"op": "StopContainer", "id": "c1"}', RecordingKind.CALLS),
-        (b'{"ts": 1, "event": "StopContainer", "container": "c1"}', RecordingKind.EVENTS),
-        (b'time="2026" level=info msg="StopContainer for c1"', RecordingKind.LOG),
-        (b'{"level":"info","msg":"StopContainer for c1","time":"2026"}', RecordingKind.LOG),
-        (b'{"event":"x","level":"info","msg":"received","time":"2026"}', RecordingKind.LOG),
-        (b'{"op":"prepare","level":"info","msg":"snapshot","time":"2026"}', RecordingKind.LOG),
-        (b'{"entity":"c1","phase":"init","level":"info","msg":"m","time":"2026"}', RecordingKind.LOG),
-        (b'{"trace":1,"level":"debug","msg":"m","time":"2026"}', RecordingKind.LOG),
+        (b'{"trace": 1, "machine": "cri-container"}', TRACE),
+        (b'{"entity": "c1", "event": "stop"}', TRACE),
+        (b'{"op": "StopContainer", "id": "c1"}', CALLS),
+        (b'{"ts": 1, "event": "StopContainer", "container": "c1"}', EVENTS),
+        (b'time="2026" level=info msg="StopContainer for c1"', LOG),
+        (b'{"level":"info","msg":"StopContainer for c1","time":"2026"}', LOG),
+        (b'{"event":"x","level":"info","msg":"received","time":"2026"}', LOG),
+        (b'{"op":"prepare","level":"info","msg":"snapshot","time":"2026"}', LOG),
+        (b'{"entity":"c1","phase":"init","level":"info","msg":"m","time":"2026"}', LOG),
+        (b'{"trace":1,"level":"debug","msg":"m","time":"2026"}', LOG),
     ],
 )
-def test_a_line_tells_what_it_is_a_line_of(line: bytes, kind: RecordingKind) -> None:
-    """The first line that fits a kind decides for the file."""
-    assert kind is kind_of(line)
+def test_a_line_tells_what_it_is_a_line_of(line: bytes, form: RecordingForm) -> None:
+    """The first line that a form recognises decides for the file."""
+    assert form is recognised("", [b"noise", line])
 
 
 # -- what lines mean ---------------------------------------------------------

@@ -15,6 +15,7 @@ PACKAGE = Path(fsm.__file__).parent
 # its own row or after: engines do not know each other, nothing knows the command.
 LAYERS = (
     ("errors", "trace", "sut", "scratch", "compiled", "verdict"),
+    ("entry_points",),
     ("interruption",),
     ("machine",),
     ("language",),

@@ -10,7 +10,7 @@ import pytest
 from reference_pages import FIGURES, PAGES, README, REFERENCE, figures, page
 from test_ci import locked
 
-from fsm.cli import COMMANDS
+from fsm.cli import commands
 from fsm.errors import DOCUMENTATION, about_code
 from fsm.language.codes import RULES
 
@@ -35,7 +35,7 @@ def test_every_code_and_command_has_an_anchor() -> None:
     """Its heading; errors link to that of the code."""
     headings = {line for name in PAGES for line in page(name).splitlines() if line.startswith("#")}
 
-    assert {f"### {code}" for code in RULES} | {f"## fsm {name}" for name in COMMANDS} <= headings
+    assert {f"### {code}" for code in RULES} | {f"## fsm {name}" for name in commands()} <= headings
     assert f"{DOCUMENTATION}reference/codes.html#fsm104" == about_code("FSM104")
 
 

@@ -25,6 +25,7 @@ MODULES = {
     "histories": "histories of concurrent operations: as read, and as judged",
     "mermaid": "Mermaid diagrams, read or written",
     "plantuml": "PlantUML diagrams, read or written",
+    "recordings": "recordings: their forms in general, and those of container runtimes",
     "read": "text of one format to data",
     "service": "the calls of the CRI service, whole or for pods",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
@@ -35,6 +36,7 @@ MODULES = {
 CLASSES = {
     "Container": "a container: as NRI is told of it, and the reference of one",
     "ContainerState": "the state of a container: as NRI has it, and as the CRI has it",
+    "Domain": "a domain: a field of application that a package adds, and containerd's own word for what NRI serves",
     "Json": "any JSON value",
     "Moves": "what an event may do: in a cell, and of all operations at a time",
     "Part": "a part: of a system, and of the cells of an event",

@@ -37,7 +37,6 @@ from fsm.machine.findings import (
     Violation,
 )
 from fsm.monitor.judgement import Judged, judge
-from fsm.recordings import RecordingKind
 from fsm.report import ExitCode, Report, words
 from fsm.report.github import github
 from fsm.report.json_report import json as as_json
@@ -45,6 +44,7 @@ from fsm.report.junit import junit
 from fsm.report.layout import Layout
 from fsm.report.sarif import sarif
 from fsm.report.text import text
+from fsm.runtimes.recordings.runtime_forms import LOG
 from fsm.trace import Observation
 from fsm.verdict import Holds, Unknown
 
@@ -116,9 +116,7 @@ def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
 
 def report(*judgements: Judgement, name: str = "containerd.log", version: str = "", fail_on: Level = "MUST") -> Report:
     """A report of one log."""
-    judged = Judged(
-        name=name, kind=RecordingKind.LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version
-    )
+    judged = Judged(name=name, form=LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version)
     return Report(judged=(judged,), fail_on=fail_on)
 
 
@@ -485,7 +483,7 @@ def test_json_has_the_documented_keys() -> None:
     keys: list[tuple[dict[str, Any], str]] = [
         (document, "verdict fail_on recordings problems"),
         (problem, "file line code what hint link"),
-        (recording, "file kind containerd detected verdict notes foreign machines stories"),
+        (recording, "file kind version detected verdict notes foreign machines stories"),
         (machine, "machine verdict why entities observations notes findings tolerated assumed cells fields properties"),
         (finding, "kind what count others entities clause first"),
         (finding["clause"], "name says level source link"),

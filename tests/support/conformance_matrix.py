@@ -31,13 +31,14 @@ from packages_of_debian import CACHE, VERSIONS
 
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import FailedError, Failure
-from fsm.conformance.lookup import NODE, RuntimeOptions, find, node
+from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.shrinking import REPEATS
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.live.workload import WORKLOAD
+from fsm.runtimes.node_model import NODE, node
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Detailed, Stimulus
 
@@ -99,8 +100,8 @@ def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
         daemon = Containerd(version=version, folder=Path(folder))
         daemon.open()
         try:
-            runtime = RuntimeOptions(image=WORKLOAD, restart_command=daemon.restart_command)
-            sut = find(f"cri:unix://{daemon.endpoint}", machine, runtime=runtime)
+            runtime = {"image": WORKLOAD, "restart_command": daemon.restart_command}
+            sut = find(f"cri:unix://{daemon.endpoint}", machine, options=runtime)
             profiled = conform(machine, sut, profile=profile, examples=EXAMPLES)
             plain = conform(machine, sut, examples=0, aimed=lambda edge: meets(edge, machine, places))
             again = filter(None, (failed_again(machine.under(profile), sut, each.steps) for each in seldom))

@@ -18,7 +18,7 @@ from containerds import Containerd
 from matrix_cells import Cell, Column, Holds, NotCovered, Violated, cells_of, clauses, column, text_of
 from packages_of_debian import VERSIONS
 
-from fsm.conformance.lookup import RuntimeOptions, node
+from fsm.conformance.scheme import SutRequest
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.findings import Illegal
@@ -27,6 +27,7 @@ from fsm.runtimes.live.call_recording import encoded
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT
 from fsm.runtimes.live.runtime_sut import factory
 from fsm.runtimes.live.workload import WORKLOAD
+from fsm.runtimes.node_model import NODE, node
 from fsm.scratch import ScratchFolder
 
 if TYPE_CHECKING:
@@ -58,10 +59,11 @@ def relayed(version: str) -> list[Column]:
         daemon.open()
         try:
             address = f"unix://{daemon.endpoint}"
-            options = partial(RuntimeOptions, image=WORKLOAD, nri=f"unix://{daemon.nri}")
+            options = {"image": WORKLOAD, "nri": f"unix://{daemon.nri}"}
+            asked = SutRequest(rest=address, machine=node(profile), model=NODE, options=options)
             calls: list[bytes] = []
             suts: list[SUT] = []
-            make = factory(address, node(profile), options(), seen=lambda answer: calls.append(encoded(answer)))
+            make = factory(asked, seen=lambda answer: calls.append(encoded(answer)))
 
             def kept() -> SUT:
                 suts.append(make())
@@ -90,7 +92,7 @@ def relayed(version: str) -> list[Column]:
                 plain = judged().judgements
                 failures: Sequence[Failure] = ()
                 if broken := _broken(plain):
-                    sut = factory(address, node(profile), options(judge=name))
+                    sut = factory(replace(asked, model=name))
                     events_of = {_step(each.observation.event) for each in broken}
                     failures = conform(
                         node(profile),

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from msgspec import structs
 
+from fsm.entry_points import loaded
 from fsm.errors import InputError, Problem, nearest, refused, require_machine
 from fsm.language.library import is_path, is_system, load, load_system
 from fsm.machine import Machine
@@ -19,13 +20,12 @@ from fsm.machine.versions import unknown_profile, within
 from fsm.monitor import Monitor
 from fsm.monitor.cache import shared
 from fsm.monitor.judgement.detection import AUTO, detected, name_of, read_ahead
-from fsm.monitor.judgement.event_findings import EventFindings
 from fsm.monitor.judgement.histories import judge_history
-from fsm.monitor.judgement.joint import JointWatch
+from fsm.monitor.judgement.joint import JointWatch, JudgeOfForm, nested
 from fsm.monitor.judgement.part import WHOLE, Chosen, Part, Story, Teller, check_one
 from fsm.monitor.judgement.properties import PropertyWatch, stated
-from fsm.recordings import Recording, RecordingKind, Source, open_recording
-from fsm.recordings.combined import open_combined
+from fsm.recordings import Source, open_recording, open_together
+from fsm.recordings.form import HISTORY, TRACE, Recording, RecordingForm
 from fsm.recordings.line_reader import BROKEN_OFF
 from fsm.recordings.notes import FOREIGN, INCOMPLETE
 from fsm.recordings.restarts import SHORTEST, Assume, Restarts
@@ -38,13 +38,13 @@ class Judged:
     """The verdicts on one recording, one for each machine, in the order of the machines.
 
     ``notes`` counts the lines that are foreign, damaged or not relevant.  ``foreign`` holds the first foreign or
-    damaged lines.  It is empty for a log, whose lines have no common form.  ``version`` is the version of the
-    containerd that wrote the recording, if shown.  ``profile`` is the profile used, or empty.  ``stories`` are those of
-    the entity asked for.  ``detected`` says which profile was detected, if detection was requested.
+    damaged lines.  It is empty for a log, whose lines have no common form.  ``version`` is the name and version of the
+    program that was recorded, if shown.  ``profile`` is the profile used, or empty.  ``stories`` are those of the
+    entity asked for.  ``detected`` says which profile was detected, if detection was requested.
     """
 
     name: str
-    kind: RecordingKind
+    form: RecordingForm
     judgements: tuple[Judgement, ...]
     notes: Mapping[str, int]
     version: str
@@ -98,12 +98,12 @@ class Judging:
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
-            later = f"; then containerd {recording.version()} was started, and is judged by the same"
+            later = f"; then {recording.version()} was started, and is judged by the same"
         found = self.judgements or tuple(monitor.judgement(over=over) for monitor in self.monitors)
         found = tuple(_of_version(each, of, version) for each, of in zip(found, self.machines, strict=True))
         if self.watches:
             found = tuple(watch.added_to(each) for watch, each in zip(self.watches, found, strict=True))
-        unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.kind is RecordingKind.TRACE else 0
+        unread = notes[FOREIGN] + notes[INCOMPLETE] if recording.form is TRACE else 0
         if unread:
             why = f"{unread} {'line' if unread == 1 else 'lines'} of the trace could not be read"
             found = tuple(_incomplete(each, why) for each in found)
@@ -114,7 +114,7 @@ class Judging:
             found = tuple(_empty(each, self.chosen) for each in found)
         return Judged(
             name=recording.name,
-            kind=recording.kind,
+            form=recording.form,
             judgements=found,
             notes=dict(notes),
             version=recording.version(),
@@ -129,6 +129,7 @@ def judge(
     name: str | PathLike[str],
     *,
     calls: str | PathLike[str] = "",
+    form: str = "",
     models: Sequence[str | Machine] = (),
     profile: str | None = None,
     fresh: bool = False,
@@ -146,11 +147,12 @@ def judge(
 
     Args:
         name: the file of the recording.
-        calls: for a recording of NRI events, a file of the calls made in the same run.
+        calls: a file of the same run to judge the recording together with, if its form allows that.
+        form: the name of the form of recording.  By default, it is recognised.
         models: machines, names of shipped machines, or paths of model files.  By default, those for the kind of
             recording.  A system is refused unless it is meant for this kind of recording.
         profile: the profile to use for every machine that has one of this name.  ``auto`` selects the profile for the
-            containerd version that the recording shows, if any.
+            program and version that the recording shows, if any.
         fresh: whether no entity existed before the recording began.
         restarts: when to assume a restart of the runtime that no line shows (:data:`fsm.recordings.restarts.Assume`).
         shortest_restart: the minimum duration of a restart in seconds.
@@ -168,9 +170,9 @@ def judge(
     name, calls = fspath(name), fspath(calls)
     room = Restarts(assume=restarts, shortest=round(shortest_restart * 1e9))
     if calls:
-        recording = open_combined(name, calls, advanced)
+        recording = open_together(name, calls, advanced)
     else:
-        recording = open_recording(name, advanced, restarts=room, source=source, lenient=lenient)
+        recording = open_recording(name, advanced, form=form, restarts=room, source=source, lenient=lenient)
     if profile == AUTO:
         recording = read_ahead(recording)
     judging = begin(
@@ -233,10 +235,10 @@ def begin(
             seen=seen,
             fresh=fresh,
             outputs=outputs,
-            own=recording.kind is RecordingKind.TRACE,
+            own=recording.form is TRACE,
             every=every,
             wanted=chosen.wanted if part else lambda _: True,
-            ids=recording.kind in {RecordingKind.LOG, RecordingKind.CALLS, RecordingKind.COMBINED},
+            ids=recording.form.ids,
         )
         monitors.append(monitor)
         if held_to is not None:
@@ -298,20 +300,22 @@ def _joint(
     models: Sequence[str | Machine], recording: Recording, monitors: Sequence[Monitor], profile: str | None
 ) -> Callable[[Batch], Iterable[Batch]]:
     """Return a function that splits a batch into pieces.  It checks the system's own conditions between pieces."""
-    if recording.kind is RecordingKind.CALLS:
-        return EventFindings(monitors, file=recording.name).pieces
+    if recording.form.judge:
+        judge_of_form: Callable[[Sequence[Monitor], str], JudgeOfForm] = loaded(recording.form.judge)
+        return judge_of_form(monitors, recording.name).pieces
     systems = [load_system(each) for each in models if isinstance(each, str) and is_system(each)]
     kinds = {each.machine.entity for each in monitors}
-    if len(systems) != 1 or recording.pods is None or len(kinds) < len(monitors):
+    nesting = nested(systems[0]) if len(systems) == 1 else None
+    if nesting is None or recording.within is None or len(kinds) < len(monitors):
         return lambda batch: (batch,)
-    return JointWatch(systems[0], monitors, recording.pods, profile=profile, file=recording.name).pieces
+    return JointWatch(systems[0], monitors, recording, kinds=nesting, profile=profile).pieces
 
 
 def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
     if not isinstance(name, str):
         require_machine(name)
         return [name]
-    if recording.kind is RecordingKind.TRACE or name not in recording.machines or not is_system(name):
+    if recording.form is TRACE or name not in recording.machines or not is_system(name):
         return [load(name)]
     parts = (part.machine for part in load_system(name).parts.values())
     return list({machine.name: machine for machine in parts}.values())
@@ -319,7 +323,7 @@ def _machines(name: str | Machine, recording: Recording) -> list[Machine]:
 
 def _defaults(recording: Recording) -> list[Machine]:
     if not recording.machines:
-        header = "history" if recording.kind is RecordingKind.HISTORY else "trace"
+        header = "history" if recording.form is HISTORY else "trace"
         what = f"does not say which machine it is a {header} of"
         hint = f'say --model NAME, or start it with a line {{"{header}": 1, "machine": "NAME"}}'
         raise refused(recording.name, "FSM202", what, hint)

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 from fsm.machine import Machine
 from fsm.monitor.judgement import Judged
-from fsm.recordings import RecordingKind
-from fsm.recordings.cri_calls import SHOWN
-
-_OF_RUNTIMES: Final = frozenset({RecordingKind.CALLS, RecordingKind.LOG, RecordingKind.COMBINED})
-"""Kinds of recordings of runtimes, whose containers may exit without a line."""
+from fsm.recordings.form import RecordingForm
 
 CellName: TypeAlias = tuple[str, str]
 """An event and a state.  The event name starts with ``…`` for the end of a call."""
@@ -54,8 +50,8 @@ def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
     for judged in recordings:
         for judgement in judged.judgements:
             cells = judgement.covered.cells
-            machine, unseen = judgement.machine, _unseen(judgement.machine, judged.kind)
-            seen = SHOWN if judged.kind in _OF_RUNTIMES else None
+            machine, unseen = judgement.machine, _unseen(judgement.machine, judged.form)
+            seen = judged.form.recorded
             of = (machine.name, tuple(cells))
             empty = MachineCoverage(machine=machine, cells={cell: {} for cell in cells}, unseen=unseen, seen=seen)
             whole = found.setdefault(of, empty)
@@ -66,7 +62,7 @@ def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
     return tuple(found.values())
 
 
-def _unseen(machine: Machine, kind: RecordingKind) -> frozenset[str]:
-    if kind is not RecordingKind.CALLS:
+def _unseen(machine: Machine, form: RecordingForm) -> frozenset[str]:
+    if not form.calls_only:
         return frozenset()
-    return frozenset(event.name for event in machine.events.values() if event.kind != "call") - SHOWN
+    return frozenset(event.name for event in machine.events.values() if event.kind != "call") - (form.recorded or set())

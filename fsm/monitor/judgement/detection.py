@@ -1,4 +1,4 @@
-"""Detect the profile for the containerd version that a recording shows."""
+"""Detect the profile for the program and version that a recording shows."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from typing import Final
 
 from fsm.machine import Machine
 from fsm.machine.versions import numbers, unknown_profile
-from fsm.recordings import Recording
+from fsm.recordings.form import Recording
 from fsm.recordings.time_order import HELD
 from fsm.trace import Batch
 
@@ -33,20 +33,21 @@ def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
 
 
 def name_of(version: str) -> str:
-    """Return the name of the profile for containerd *version*, or an empty string if it has no numbers.
+    """Return the name of the profile for *version*, which has the name of a program, or an empty string.
 
-    >>> name_of("v1.7.24~ds1"), name_of("")
-    ('containerd-1.7.24', '')
+    >>> name_of("runner v1.7.24~ds1"), name_of("runner"), name_of("")
+    ('runner-1.7.24', '', '')
     """
+    program, _, version = version.partition(" ")
     found = numbers(version)
-    return f"containerd-{'.'.join(map(str, found))}" if found else ""
+    return f"{program}-{'.'.join(map(str, found))}" if found else ""
 
 
 def detected(version: str, machines: Sequence[Machine]) -> tuple[str | None, str]:
     """Return the profile for *version* and an explanation.  The profile is ``None`` if none of *machines* has it."""
     name = name_of(version)
     if not name:
-        return None, "no profile: it does not show which version of containerd it is of"
+        return None, "no profile: it does not show which version was recorded"
     if unknown_profile(name, [machine.profiles for machine in machines]):
         return None, f"no profile: there is none of {name}"
     return name, f"profile {name}, the version that it shows"

@@ -1,14 +1,14 @@
-"""Check a recording of pods and their containers against the conditions of a system on its parts.
+"""Check a recording of entities that contain others against the conditions of a system on its parts.
 
 Each entity is judged by its own machine.  This module checks a signal of one entity against the other entities.  The
 condition of its joint event must be possible in the states that the monitors believe the entities to be in.  Each
-entity's states are considered separately, and the recording may not show all containers.  Every finding is therefore
-certain, but some violations are missed.
+entity's states are considered separately, and the recording may not show all inner entities.  Every finding is
+therefore certain, but some violations are missed.
 """
 
 from collections import OrderedDict
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol
 
 from fsm.machine import Deviation
 from fsm.machine.conditions import All, At, Condition, Not, Some
@@ -16,7 +16,7 @@ from fsm.machine.findings import Cause, Violation
 from fsm.machine.product.system import JointEvent, System
 from fsm.machine.versions import meant
 from fsm.monitor import REMEMBERED, Monitor
-from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.recordings.form import Recording
 from fsm.trace import Batch, Line, Observation
 
 
@@ -26,30 +26,54 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The copy's digit, the entity and the pod that a joint event is about, and the pod's known containers."""
+    """The copy's digit and the entity of a joint event, its outer entity, and what that is known to contain."""
 
     digit: int
     entity: str
-    pod: str
-    containers: Collection[str]
+    outer: str
+    inner: Collection[str]
+
+
+class JudgeOfForm(Protocol):
+    """Rules of a form of recording that no machine has. It is made from the monitors and the name of the recording."""
+
+    def pieces(self, batch: Batch) -> Iterable[Batch]:
+        """Yield *batch* in pieces, and fold findings into the monitors after the piece before them."""
+
+
+def nested(system: System) -> tuple[str, str] | None:
+    """Return the kinds of the inner and the outer entities of *system*, or ``None`` if there is no single such pair."""
+    parts = (each for each in system.parts.values() if each.root != each.name)
+    pairs = {(each.machine.entity, system.parts[each.root].machine.entity) for each in parts}
+    return pairs.pop() if len(pairs) == 1 else None
 
 
 class JointWatch:
     """Checks the signals of *system* against the states that *monitors* believe its parts to be in.
 
-    Each monitor judges a different kind of entity.  *pods* maps each container read so far to its pod.
+    Each monitor judges a different kind of entity.  *recording* says which entity contains which, and
+    *kinds* are the kinds of inner and outer entities (:func:`nested`).
     """
 
     def __init__(
-        self, system: System, monitors: Sequence[Monitor], pods: Mapping[str, str], *, profile: str | None, file: str
+        self,
+        system: System,
+        monitors: Sequence[Monitor],
+        recording: Recording,
+        *,
+        kinds: tuple[str, str],
+        profile: str | None,
     ) -> None:
         self._system = system
-        self._file = file
+        self._file = recording.name
         self._own = {*meant(profile, system.profiles).values()}
-        self._pods = pods
+        self._outer_of: Mapping[str, str] = {} if recording.within is None else recording.within
+        self._inner, self._outer = kinds
         self._within: OrderedDict[str, dict[str, None]] = OrderedDict()
         self._monitors = {each.machine.entity: each for each in monitors}
         self._events: dict[tuple[str, str], JointEvent] = {}
+        self._ends: set[tuple[str, str]] = set()
+        """Events after which the entity is gone."""
         signals = [each for each in system.events.values() if each.kind == "signal" and each.when is not None]
         for joint in signals:
             for step in (step for way in joint.ways for step in way.steps if step.copy == joint.of):
@@ -57,26 +81,28 @@ class JointWatch:
                 event = machine.events[step.event]
                 for name in {event.name, event.rpc} - {""}:
                     self._events.setdefault((machine.entity, name), joint)
+                    if all(outcome.to == machine.initial for outcome in event.outcomes()):
+                        self._ends.add((machine.entity, name))
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
         """Yield *batch* in pieces.  Each signal is checked after the monitors have processed the piece before it."""
         start = 0
         for index, (seen, line) in enumerate(zip(batch.observations, batch.lines, strict=True)):
-            pod = seen.entity if seen.of == POD else self._pods.get(seen.entity, "")
-            if seen.of == CONTAINER and pod:
-                self._within.setdefault(pod, {})[seen.entity] = None
-                if len(self._within) > REMEMBERED:  # containers of a forgotten pod are treated as unknown
+            outer = seen.entity if seen.of == self._outer else self._outer_of.get(seen.entity, "")
+            if seen.of == self._inner and outer:
+                self._within.setdefault(outer, {})[seen.entity] = None
+                if len(self._within) > REMEMBERED:  # what a forgotten entity contains is treated as unknown
                     self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
-            if joint is None or joint.of is None or seen.phase or not pod:
+            if joint is None or joint.of is None or seen.phase or not outer:
                 continue
             yield Batch(batch.observations[start:index], batch.lines[start:index])
             start = index
-            of = _Those(joint.of.digit, seen.entity, pod, self._within.get(pod, ()))
+            of = _Those(joint.of.digit, seen.entity, outer, self._within.get(outer, ()))
             if not self._may(joint.when, of).hold:
                 self._broken(joint, of, seen, Line.of(line, self._file))
-            if "RemovePodSandbox" in {seen.event, seen.output}:
-                self._within.pop(pod, None)
+            if seen.of == self._outer and (seen.of, seen.event or seen.output) in self._ends:
+                self._within.pop(outer, None)
         yield Batch(batch.observations[start:], batch.lines[start:])
 
     def _broken(self, joint: JointEvent, of: _Those, seen: Observation, line: Line) -> None:
@@ -85,7 +111,7 @@ class JointWatch:
         if own := [each for name, each in known.items() if name in self._own]:
             monitor.folder.tolerate(monitor.machine.name, own, seen, line)
             return
-        kind, others = (CONTAINER, of.containers) if seen.of == POD else (POD, (of.pod,))
+        kind, others = (self._inner, of.inner) if seen.of == self._outer else (self._outer, (of.outer,))
         states = (state for each in others for state in sorted(self._monitors[kind].states(each)))
         monitor.folder.fold(
             Violation(
@@ -130,8 +156,8 @@ class JointWatch:
                 return _May(any(may.hold for may in each), all(may.fail for may in each))
             case At(part=part, copies=copies, states=states, every=every):
                 kind = self._system.parts[part].machine.entity
-                alone = kind == POD or copies == (of.digit,)
-                entities = of.containers if not alone else (of.pod,) if kind == POD else (of.entity,)
+                alone = kind == self._outer or copies == (of.digit,)
+                entities = of.inner if not alone else (of.outer,) if kind == self._outer else (of.entity,)
                 possible = [self._monitors[kind].states(each) for each in entities]
                 hold = [not states.isdisjoint(each) for each in possible]
                 fail = [not states.issuperset(each) for each in possible]

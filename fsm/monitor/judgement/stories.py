@@ -6,7 +6,7 @@ from typing import Final
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import Judged
-from fsm.recordings import RecordingKind
+from fsm.recordings.form import HISTORY
 
 TOLD: Final = 40
 """Maximum number of entities of a recording whose stories are told."""
@@ -16,7 +16,7 @@ Telling = Callable[[str], bool]
 
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
     """Return *judged* with the stories of at most *most* entities.  *again* judges the recording to collect them."""
-    if judged.stories or judged.kind in {RecordingKind.HISTORY, RecordingKind.NOTHING}:
+    if judged.stories or judged.form is HISTORY or not judged.form.name:
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]
     found = [each.observation.entity for one in illegal for finding in one.findings for each in finding.first]

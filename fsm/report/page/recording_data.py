@@ -39,7 +39,7 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
     """Return the data of one recording of *report*."""
     return {
         "name": visible(words.file(judged.name)),
-        "kind": judged.kind.value,
+        "kind": judged.form.title,
         "version": visible(judged.version),
         "detected": visible(judged.detected),
         "verdict": report.of(judged).name.lower(),
@@ -95,7 +95,7 @@ def _chart(judged: Judged, finding: Finding) -> str:
             place = Line(first.file, first.line)
             for number, step in enumerate(story.steps):
                 if step.violations and step.place == place:
-                    return sequence_svg.svg(violation_chart(story, number, judged.kind)).decode()
+                    return sequence_svg.svg(violation_chart(story, number, judged.form)).decode()
     return ""
 
 

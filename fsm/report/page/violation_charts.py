@@ -12,7 +12,7 @@ from fsm.diagrams.recorded_entities import RecordedEntity
 from fsm.diagrams.recorded_steps import CallPairs, ChartStep, ChosenSteps
 from fsm.machine import Machine
 from fsm.monitor.judgement.part import Step, Story
-from fsm.recordings import RecordingKind
+from fsm.recordings.form import RecordingForm
 from fsm.report.chart_marks import violation_mark
 from fsm.trace import Observation
 
@@ -21,16 +21,15 @@ AFTER: Final = 2
 """Number of observations in a chart before and after the violation."""
 
 
-def violation_chart(story: Story, number: int, kind: RecordingKind) -> SequenceChart:
+def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceChart:
     """Return a chart of the steps around step *number* of *story*, with violations marked."""
     shown = story.steps[max(0, number - BEFORE) : number + AFTER + 1]
     entity = RecordedEntity(story.machine.entity, story.entity)
     steps = ChosenSteps(
         files=tuple(dict.fromkeys(each.place.file for each in shown)),
-        kind=kind,
+        form=form,
         steps=tuple(_paired(shown, story.machine, entity)),
         entities=(entity,),
-        pods={},
         chosen=entity,
     )
     marks = (violation_mark(each) for step in shown for each in step.violations)

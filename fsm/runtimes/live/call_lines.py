@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from google.protobuf.message import DecodeError
 
-from fsm.recordings.container_events import EVENT
-from fsm.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.live.call_recording import lines, named
 from fsm.runtimes.live.cri_client import CallAnswer
 from fsm.runtimes.live.cri_methods import METHODS, Method
 from fsm.runtimes.live.cri_pb2 import ContainerEventResponse, ContainerEventType
 from fsm.runtimes.live.passing_calls import PassedCall
+from fsm.runtimes.recordings.container_events import EVENT
+from fsm.runtimes.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
 
 _SERVICES: Final = frozenset(
     f"/runtime.{version}.{service}" for version in ("v1", "v1alpha2") for service in ("RuntimeService", "ImageService")

@@ -1,4 +1,4 @@
-"""Recordings of CRI calls, which :mod:`fsm.recordings.cri_calls` reads: a JSON line for each call that has ended.
+"""Record CRI calls for :mod:`fsm.runtimes.recordings.cri_calls`: a JSON line for each call that has ended.
 
 A successful ContainerStatus has a second line with the status.
 """

@@ -13,10 +13,10 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fsm.errors import InputError, refused
-from fsm.recordings.error_texts import capitals
 from fsm.runtimes.live.cri_methods import METHODS, OLDER
 from fsm.runtimes.live.cri_pb2 import VersionRequest, VersionResponse
 from fsm.runtimes.live.sockets import CHANNEL_OPTIONS, reached, target
+from fsm.runtimes.recordings.error_texts import capitals
 
 CODE: Final = "FSM604"
 

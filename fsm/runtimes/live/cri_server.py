@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, Final
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from fsm.recordings.error_texts import capitals
 from fsm.runtimes.live import cri_pb2 as cri
 from fsm.runtimes.live import node_messages
 from fsm.runtimes.live.cri_methods import METHODS
 from fsm.runtimes.live.listening import listening
 from fsm.runtimes.live.sockets import SERVER_OPTIONS, target
+from fsm.runtimes.recordings.error_texts import capitals
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node.error_words import of_pod

@@ -6,12 +6,12 @@ from time import time_ns
 from typing import Final
 
 from fsm.conformance.other_judges import ToldEvents
-from fsm.monitor.judgement.event_findings import broken_by
-from fsm.recordings.container_events import KINDS, MISSING
-from fsm.recordings.cri_calls import CriCallReader
 from fsm.runtimes.live.call_lines import end_of_events, event_line
 from fsm.runtimes.live.call_recording import encoded, joined
 from fsm.runtimes.live.cri_client import CallAnswer, CriClient, EventStream
+from fsm.runtimes.recordings.container_events import KINDS, MISSING
+from fsm.runtimes.recordings.cri_calls import CriCallReader
+from fsm.runtimes.recordings.event_findings import broken_by
 from fsm.trace import Line, Observation
 
 _LONG: Final = 86_400.0

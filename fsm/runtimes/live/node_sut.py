@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from fsm.conformance.lookup import NODE
 from fsm.conformance.other_judges import ToldEvents
 from fsm.conformance.race_runs import Witness
 from fsm.errors import InputError
@@ -22,8 +21,6 @@ from fsm.linearizability.history import Operation
 from fsm.machine import Machine
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor.judgement import Judged, judge
-from fsm.recordings.nri_events import DECODER, EVENT_NAMES
-from fsm.recordings.pod_calls import CONTAINER, POD
 from fsm.runtimes.live.call_recording import encoded
 from fsm.runtimes.live.container_sut import RuntimeContainerSUT
 from fsm.runtimes.live.cri_client import CallAnswer
@@ -31,6 +28,9 @@ from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.pod_sut import RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.live.told_plugin import ToldPlugin
+from fsm.runtimes.node_model import NODE
+from fsm.runtimes.recordings.nri_events import DECODER, EVENT_NAMES
+from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
 from fsm.sut import BrokenError, UnsupportedError
 
 _EVENTS: Final[Mapping[str, tuple[str, str]]] = {

@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
-from fsm.recordings.nri_events import EVENTS
 from fsm.runtimes.live.frames import FrameError, Multiplexer
 from fsm.runtimes.live.nri_pb2 import Container, ContainerAdjustment, ContainerUpdate, LinuxResources, PodSandbox
 from fsm.runtimes.live.ttrpc import Client, Handler, ProtocolError, Server
+from fsm.runtimes.recordings.nri_events import EVENTS
 
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"

@@ -13,7 +13,6 @@ from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from fsm.recordings.nri_events import EVENTS
 from fsm.runtimes.live import nri_pb2 as nri
 from fsm.runtimes.live import sockets
 from fsm.runtimes.live.nri_link import (
@@ -32,6 +31,7 @@ from fsm.runtimes.live.nri_link import (
     mask,
 )
 from fsm.runtimes.live.ttrpc import ClosedError, Handler, RpcError, method
+from fsm.runtimes.recordings.nri_events import EVENTS
 
 AGAIN: Final = (0.01, 0.5)
 """Initial and maximum number of seconds between attempts to connect.  The time doubles with each attempt."""

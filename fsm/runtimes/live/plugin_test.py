@@ -17,11 +17,11 @@ from fsm.conformance.simulated import Simulated
 from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
-from fsm.recordings.nri_events import EVENTS
 from fsm.runtimes.live import nri_pb2 as nri
 from fsm.runtimes.live.nri_link import POD_EVENTS, REQUEST, RelayedEvent
 from fsm.runtimes.live.plugin_host import PluginHost
 from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
+from fsm.runtimes.recordings.nri_events import EVENTS
 from fsm.sut import BrokenError
 
 CODE: Final = "FSM601"

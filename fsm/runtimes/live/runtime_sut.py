@@ -2,7 +2,7 @@
 
 import shlex
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
@@ -11,13 +11,12 @@ from typing import Final
 
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import FailedError, Failure
-from fsm.conformance.lookup import DAMAGED, NODE, RELAYED, RuntimeOptions
 from fsm.conformance.oracle import Oracle, oracle
+from fsm.conformance.scheme import SutRequest
 from fsm.errors import refused
 from fsm.language.library import load
 from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.runtimes.live.call_recording import CallRecording
 from fsm.runtimes.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
 from fsm.runtimes.live.cri_client import CallAnswer
@@ -25,6 +24,8 @@ from fsm.runtimes.live.node_sut import RuntimeNodeSUT
 from fsm.runtimes.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.live.told_judge import ToldNodeSUT
+from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
+from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.sut import SUT, BrokenError
 
 _RESTARTING: Final = 60.0
@@ -43,71 +44,61 @@ _CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALL
 """Maps the kind of entity to the calls that tests make."""
 
 
-def factory(
-    address: str,
-    machine: Machine,
-    options: RuntimeOptions,
-    *,
-    timeout: float | None = None,
-    seen: Callable[[CallAnswer], object] | None = None,
-) -> Callable[[], SUT]:
-    """Return a function that makes a SUT for *machine* of the runtime at *address*.
+def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
+    """Return a function that makes the SUT that is *asked* for.  Its ``rest`` is the address of a runtime.
 
     *seen* is called with the answer to each call.  Raise :class:`InputError` if CRI clients cannot make the calls of
-    *machine*.
+    the machine.
     """
-    if options.nri and machine.name == NODE:
-        return partial(_node, address, options, timeout, seen)
+    machine, options = asked.machine, asked.options
+    if options.get("nri") and machine.name == NODE:
+        return partial(_node, asked, seen)
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     if not called or not called <= _CALLS.get(machine.entity, frozenset()):
         what = f"is a runtime, and {machine.name} is no machine of calls on one container, or one pod, of CRI"
         hint = "there is cri-container and cri-pod for all runtimes, container-status and pod-sandbox for containerd"
         if machine.name in {NODE, *RELAYED}:
             hint = "say --nri ADDRESS, the socket at which the runtime takes plugins"
-        raise refused(f"cri:{address}", "FSM601", what, hint)
+        raise refused(f"cri:{asked.rest}", "FSM601", what, hint)
     pods = machine.entity == POD
 
     def made() -> SUT:
-        session = RuntimeSession(address, image=options.image, timeout=timeout, seen=seen)
+        session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout, seen=seen)
         restart, damage = _restart(session, options), _damage(session, options)
-        if options.kill_command:
-            kill = partial(_restarted, session, options.kill_command)
+        if command := options.get("kill_command"):
+            kill = partial(_restarted, session, command)
             return (KilledPodSUT if pods else KilledContainerSUT)(machine, session, restart, kill=kill, damage=damage)
         return (RuntimePodSUT if pods else RuntimeContainerSUT)(machine, session, restart, damage=damage)
 
     return made
 
 
-def _restart(session: RuntimeSession, options: RuntimeOptions) -> Callable[[], None] | None:
-    command = options.restart_command or options.kill_command
+def _restart(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[], None] | None:
+    command = options.get("restart_command") or options.get("kill_command")
     return partial(_restarted, session, command) if command else None
 
 
-def _damage(session: RuntimeSession, options: RuntimeOptions) -> Callable[[str], None] | None:
-    command = options.damage_command
+def _damage(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[str], None] | None:
+    command = options.get("damage_command")
     return (lambda of: _restarted(session, command.replace(DAMAGED, shlex.quote(of)))) if command else None
 
 
-def _node(
-    address: str,
-    options: RuntimeOptions,
-    timeout: float | None,
-    seen: Callable[[CallAnswer], object] | None,
-) -> RuntimeNodeSUT:
-    session = RuntimeSession(address, image=options.image, timeout=timeout)
+def _node(asked: SutRequest, seen: Callable[[CallAnswer], object] | None) -> RuntimeNodeSUT:
+    options, profile = asked.options, asked.profile
+    session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout)
     restart, damage = _restart(session, options), _damage(session, options)
-    if options.judge in {"", NODE}:
+    if asked.model == NODE:
         contract = [load(each).profiles for each in _CONTRACT]
         return RuntimeNodeSUT(
             session,
-            options.nri,
+            options["nri"],
             restart,
             damage,
-            profile=None if unknown_profile(options.profile, contract) else options.profile,
-            by_calls=[load(each).partly_under(options.profile) for each in _OF_CALLS],
+            profile=None if unknown_profile(profile, contract) else profile,
+            by_calls=[load(each).partly_under(profile) for each in _OF_CALLS],
             seen=seen,
         )
-    return ToldNodeSUT(session, options.nri, restart, damage, model=options.judge, profile=options.profile, seen=seen)
+    return ToldNodeSUT(session, options["nri"], restart, damage, model=asked.model, profile=profile, seen=seen)
 
 
 def confirmed(

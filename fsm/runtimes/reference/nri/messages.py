@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
-from fsm.recordings import nri_events
+from fsm.runtimes.recordings import nri_events
 
 Fields: TypeAlias = Mapping[str, object]
 """Maps field names to values."""

@@ -1,19 +1,20 @@
 """Combine the events that a plugin received and the calls of the same run into one recording.
 
 A connected plugin receives everything that a call must relay before the call succeeds. So a success is an observation
-of its own: one of the signals :data:`fsm.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was connected
-during the whole call. Disconnections are not recorded, and an event may be received some time after it was sent. So the
-plugin counts as connected when a call succeeded if it then receives, on the same connection, an event of a call that
-began later. If no call was given up recently, an event of any call in progress will do. If the plugin connects again
-before it receives such an event, the success means nothing. After its very last event, the plugin is assumed to stay
-connected, unless it missed something after that event. The daemon's log shows the relays that failed because a caller
-had given up its call. Such a line excuses one missing relay of one call that was in progress then.
+of its own: one of the signals :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was
+connected during the whole call. Disconnections are not recorded, and an event may be received some time after it was
+sent. So the plugin counts as connected when a call succeeded if it then receives, on the same connection, an event of a
+call that began later. If no call was given up recently, an event of any call in progress will do. If the plugin
+connects again before it receives such an event, the success means nothing. After its very last event, the plugin is
+assumed to stay connected, unless it missed something after that event. The daemon's log shows the relays that failed
+because a caller had given up its call. Such a line excuses one missing relay of one call that was in progress then.
 
 Only calls relay events, except for the exits of containers. An event that was received while no call that relays it was
-in progress is reported at the end (:data:`fsm.recordings.nri_events.UNASKED`). It is reported only if a recorded call
-names the entity or its pod, and no unrecorded call before the first line or after the last one can have caused it.
+in progress is reported at the end (:data:`fsm.runtimes.recordings.nri_events.UNASKED`). It is reported only if a
+recorded call names the entity or its pod, and no unrecorded call before the first line or after the last one can have
+caused it.
 
-Files from different runs are rejected (:mod:`fsm.recordings.one_run`).
+Files from different runs are rejected (:mod:`fsm.runtimes.recordings.one_run`).
 """
 
 from __future__ import annotations
@@ -28,15 +29,17 @@ from typing import Final, NamedTuple, TypeAlias
 from msgspec import structs
 
 from fsm.errors import InputError, refused
-from fsm.recordings import Recording, RecordingKind, open_recording
-from fsm.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
-from fsm.recordings.cri_calls import LOST
+from fsm.recordings import open_recording
+from fsm.recordings.form import Recording
 from fsm.recordings.line_reader import STDIN, LineReader
 from fsm.recordings.notes import Notes
-from fsm.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
-from fsm.recordings.one_run import FULL, OneRun
-from fsm.recordings.pod_calls import CONTAINER, MAKES, POD
 from fsm.recordings.time_order import HELD
+from fsm.runtimes.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
+from fsm.runtimes.recordings.cri_calls import LOST
+from fsm.runtimes.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
+from fsm.runtimes.recordings.one_run import FULL, OneRun
+from fsm.runtimes.recordings.pod_calls import CONTAINER, MAKES, POD
+from fsm.runtimes.recordings.runtime_forms import CALLS, COMBINED, LOG, named
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
 _BATCH: Final = 1_024
@@ -77,35 +80,32 @@ class _Known(NamedTuple):
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
     """Open the NRI events in the file *name* together with the *calls* of the same run.
 
-    Raise :class:`InputError` if a file cannot be opened or is of the wrong kind.
+    Raise :class:`InputError` if a file cannot be opened, or if *calls* holds something else.
     """
-    check_kinds(name, calls)
+    check_calls(calls)
     notes = Notes()
     recorded = open_recording(calls, advanced, as_called=True)
     events = NriEventReader(notes=notes)
-    reader = CombinedReader(events=events, late=recorded.kind is RecordingKind.CALLS)
+    reader = CombinedReader(events=events, late=recorded.form is CALLS)
     points = heapq.merge(received(name, events, advanced), called(recorded), key=lambda point: point.at)
     return Recording(
         name=name,
-        kind=RecordingKind.COMBINED,
-        machines=("nri-plugin-contract",),
+        form=COMBINED,
+        machines=COMBINED.machines,
         batches=_batches(name, reader, points, recorded),
         notes=notes,
-        pods=events.pods,
-        version=lambda: recorded.version() or events.version,
+        within=events.pods,
+        version=lambda: recorded.version() or named(events.version),
     )
 
 
-def check_kinds(name: str, calls: str) -> None:
-    """Raise :class:`InputError` unless *name* holds NRI events, and *calls* holds CRI calls or a containerd log."""
-    for file, kinds, what in (
-        (name, {RecordingKind.EVENTS}, "NRI events, as a plugin received them"),
-        (calls, {RecordingKind.CALLS, RecordingKind.LOG}, "the CRI calls, or the containerd log, of the same run"),
-    ):
-        kind = None if file == STDIN else open_recording(file, as_called=True).kind
-        if kind not in kinds:
-            found = "cannot be read twice" if kind is None else f"holds {kind.value}"
-            raise refused(file, "FSM206", found, f"give a file of {what}")
+def check_calls(name: str) -> None:
+    """Raise :class:`InputError` unless the file *name* holds CRI calls or a containerd log, and can be read twice."""
+    form = None if name == STDIN else open_recording(name, as_called=True).form
+    if form not in {CALLS, LOG}:
+        found = "cannot be read twice" if form is None else f"holds {form.title}"
+        hint = "give a file of the CRI calls, or the containerd log, of the same run"
+        raise refused(name, "FSM206", found, hint)
 
 
 def received(

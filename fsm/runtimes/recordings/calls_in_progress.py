@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
-from fsm.recordings.cri_calls import LOST
-from fsm.recordings.pod_calls import MAKES
 from fsm.recordings.time_order import HELD
+from fsm.runtimes.recordings.cri_calls import LOST
+from fsm.runtimes.recordings.pod_calls import MAKES
 from fsm.trace import Line, Observation
 
 NO_ID: Final = "a pod that has no id yet"

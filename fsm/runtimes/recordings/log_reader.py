@@ -11,13 +11,13 @@ from importlib import import_module
 from itertools import repeat
 from typing import TYPE_CHECKING, Final
 
-from fsm.recordings.containerd_log import Log
 from fsm.recordings.line_reader import Piece
+from fsm.runtimes.recordings.containerd_log import Log
 from fsm.trace import Batch, Line, Observation
 
 if TYPE_CHECKING:
-    from fsm.recordings.line_templates import Scanned
-    from fsm.recordings.log_in_bulk import Bulk
+    from fsm.runtimes.recordings.line_templates import Scanned
+    from fsm.runtimes.recordings.log_in_bulk import Bulk
 
 ENOUGH: Final = 12 << 20
 """Maximum size in bytes of a log read line by line. Loading the libraries for bulk reading would take longer."""
@@ -62,7 +62,7 @@ class LogReader:
             if max(self._read, self.size) > ENOUGH and not self.log.as_called:
                 self._tried = True
                 with suppress(ImportError):  # the extra is not installed or does not work
-                    self._bulk = import_module("fsm.recordings.log_in_bulk").Bulk(self.log)
+                    self._bulk = import_module("fsm.runtimes.recordings.log_in_bulk").Bulk(self.log)
         return self._bulk
 
     def whole(self, piece: Piece) -> Batch | None:

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from fsm.conformance.client_paths import ClientPath, client_paths
+from fsm.conformance.clients import ClientRun, script
 from fsm.conformance.plan import Plan, steps
 from fsm.language.library import load
 from fsm.machine.table import tabulate
-from fsm.report.crictl import ClientRun, lines, script, takes
+from fsm.runtimes.crictl import CRICTL, lines, takes
 from fsm.sut import Stimulus
 
 MACHINES = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
@@ -81,7 +82,7 @@ def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
     paths = {cell: path for cell, path in client_paths(machine).items() if path.alone}
     runs = [ClientRun(" ".join(cell), plan, path.steps) for cell, path in paths.items()]
 
-    called = [call for words in _run(script(runs), tmp_path) for call in _called(words)]
+    called = [call for words in _run(script(CRICTL, runs), tmp_path) for call in _called(words)]
 
     assert called == [call for path in paths.values() for call in _meant(name, path)]
 

@@ -7,13 +7,14 @@ running or absent, and ``crictl stats`` lists containers, so those calls are mad
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final
 
 from fsm.conformance.client_paths import usual
+from fsm.conformance.clients import DomainClient
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine import Event, Machine
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
+from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4
@@ -77,14 +78,6 @@ _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAIN
 """Displayed states in which ``crictl rm`` and ``rmp`` call the runtime."""
 
 
-class ClientRun(NamedTuple):
-    """A title, and steps of a plan's machine from its initial state."""
-
-    title: str
-    plan: Plan
-    steps: Sequence[Stimulus]
-
-
 def takes(machine: Machine) -> bool:
     """Check whether the calls of *machine* are those that a CRI client makes on one pod or one container."""
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
@@ -117,15 +110,6 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
         raise ValueError(f"{machine.name} is no machine of calls that a client of the CRI makes")
     end = ['crictl rmp --force "$POD"'] if machine.entity in _made(machine, steps) else []
     return (*_begin(machine, steps), *_Writer(plan, steps).lines(), *end)
-
-
-def script(runs: Iterable[ClientRun]) -> str:
-    """Return a shell script of *runs*.  It continues after failed calls, because many calls are meant to be refused."""
-    blocks = ["#!/bin/sh\n" + PREAMBLE]
-    for run in runs:
-        title = " ".join(run.title.split())
-        blocks.append("\n".join([f"# {title}", *lines(run.plan, run.steps)]))
-    return "\n\n".join(blocks) + "\n"
 
 
 def _begin(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
@@ -220,3 +204,15 @@ class _Writer:
         step = self._steps[index]
         replies = [each.reply for each in self._machine.events[step.event].outcomes() if each.name in step.expected]
         return any(reply and "ok" not in reply for reply in replies)
+
+
+CRICTL: Final = DomainClient(
+    creates={POD: "RunPodSandbox", CONTAINER: "CreateContainer"},
+    removes=frozenset({"RemoveContainer", "RemovePodSandbox"}),
+    looks=frozenset({"ContainerStatus", "PodSandboxStatus"}),
+    arranged=frozenset({"StartContainer"}),  # by naming a command that does not exist
+    exits={CONTAINER: "exit"},
+    takes=takes,
+    lines=lines,
+    preamble=PREAMBLE,
+)

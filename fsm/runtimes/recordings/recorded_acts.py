@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.mutation.strict_reading import FOREVER, RecordedAct, Room
-from fsm.recordings import nri_events
-from fsm.recordings.cri_calls import DECODER, LOST, CriCallLine
-from fsm.recordings.error_texts import meant, split, unanswered, unresolved
 from fsm.recordings.line_reader import decoded
-from fsm.recordings.log_entries import entry
-from fsm.recordings.nri_events import EVENT_NAMES
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.recordings.restarts import Restarts
+from fsm.runtimes.recordings import nri_events
+from fsm.runtimes.recordings.cri_calls import DECODER, LOST, CriCallLine
+from fsm.runtimes.recordings.error_texts import meant, split, unanswered, unresolved
+from fsm.runtimes.recordings.log_entries import entry
+from fsm.runtimes.recordings.nri_events import EVENT_NAMES
+from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 
 Entity: TypeAlias = tuple[str, str]
 """The kind and the id of an entity."""

@@ -14,8 +14,8 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from fsm.recordings.open_calls import Beginning, OpenCalls
-from fsm.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
+from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls
+from fsm.runtimes.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32

@@ -8,7 +8,7 @@ from msgspec import structs
 from fsm.machine import Clause
 from fsm.machine.findings import Cause, Violation
 from fsm.monitor import Monitor
-from fsm.recordings.container_events import DISORDERED, KINDS, MISSING, UNCAUSED
+from fsm.runtimes.recordings.container_events import DISORDERED, KINDS, MISSING, UNCAUSED
 from fsm.trace import Batch, Line, Observation
 
 _SOURCE: Final = (
@@ -31,7 +31,7 @@ CLAUSES: Final = {
 class EventFindings:
     """Adds findings about events to the monitor for the same kind of entity."""
 
-    def __init__(self, monitors: Sequence[Monitor], *, file: str) -> None:
+    def __init__(self, monitors: Sequence[Monitor], file: str) -> None:
         self._monitors = {each.machine.entity: each for each in monitors}
         self._file = file
 

@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from fsm.recordings.one_run import FULL
-from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.recordings.one_run import FULL
+from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import Line, Observation
 
 EVENT: Final = "event"

@@ -13,8 +13,8 @@ import click
 
 from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.report import words
 from fsm.runtimes.live import sockets
+from fsm.runtimes.live_commands import counted
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -65,7 +65,7 @@ def command(address: str, output: Path | None) -> int:
             if output is not None and new and not output.stat().st_size:
                 output.unlink()
         raise
-    counts = f"{words.plural(recorder.events, 'event')} on {words.plural(recorder.connections, 'connection')}"
+    counts = f"{counted(recorder.events, 'event')} on {counted(recorder.connections, 'connection')}"
     click.echo(f"recorded {counts}", err=True)
     return 0
 

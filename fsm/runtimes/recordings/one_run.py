@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.errors import Problem
-from fsm.recordings.pod_calls import MAKES
+from fsm.runtimes.recordings.pod_calls import MAKES
 from fsm.trace import Observation, nanoseconds
 
 APART: Final = 60 * 1_000_000_000

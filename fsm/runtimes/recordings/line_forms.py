@@ -1,4 +1,4 @@
-"""Find out what the lines of a template mean to :class:`fsm.recordings.containerd_log.Log`.
+"""Find out what the lines of a template mean to :class:`fsm.runtimes.recordings.containerd_log.Log`.
 
 A template represents all its lines only if they mean the same with other ids, times, numbers and names. This is tested
 with made-up values. If the meaning depends on a part that was cut out, the log reads the lines one by one.
@@ -11,11 +11,11 @@ from typing import Final, NamedTuple
 import numpy as np
 from msgspec import structs
 
-from fsm.recordings import log_scanner
-from fsm.recordings.containerd_log import RELEVANT, Log
-from fsm.recordings.line_templates import Templates
-from fsm.recordings.log_entries import entry
-from fsm.recordings.pod_calls import Joiner
+from fsm.runtimes.recordings import log_scanner
+from fsm.runtimes.recordings.containerd_log import RELEVANT, Log
+from fsm.runtimes.recordings.line_templates import Templates
+from fsm.runtimes.recordings.log_entries import entry
+from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Observation
 
 NOTHING, BESIDE, QUIET, SAYS, SLOW = range(5)

@@ -8,11 +8,12 @@ from random import Random
 
 import click
 
-from fsm.cli.options import of_one, profile_option
 from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
 from fsm.language.library import load
+from fsm.machine.versions import unknown_profile
 from fsm.runtimes.live.sockets import peers_may_leave
+from fsm.runtimes.live_commands import profile_option
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
@@ -71,7 +72,10 @@ def command(
     if deviate and not profile:
         raise click.UsageError("--deviate needs a profile that allows it: --profile")
     profiles = [each for each in (profile or "").split("+") if each]
-    of_one(profiles, [load(each).profiles for each in MACHINES])
+    groups = [load(each).profiles for each in MACHINES]
+    for each in profiles:
+        if wrong := unknown_profile(each, groups):
+            raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
     of_extra("fsm.runtimes.live.cri_server", "fsm serve")
     from fsm.runtimes.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
     from fsm.runtimes.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415

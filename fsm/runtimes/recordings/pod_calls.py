@@ -16,8 +16,8 @@ from typing import Final
 
 from msgspec import structs
 
-from fsm.recordings.open_calls import Beginning
 from fsm.recordings.time_order import WINDOW
+from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 CONTAINER: Final = "container"

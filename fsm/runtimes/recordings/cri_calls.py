@@ -20,17 +20,14 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from fsm.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, ToldEvent
-from fsm.recordings.error_texts import capitals, meant, met, unanswered, unresolved
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.notes import Notes
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
+from fsm.runtimes.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, ToldEvent
+from fsm.runtimes.recordings.error_texts import capitals, meant, met, unanswered, unresolved
+from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.trace import Line, Nanoseconds, Observation
-
-SHOWN: Final = frozenset({"restart"})
-"""Signals that happen only where an observation reports them."""
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes after which the call may still be in progress, because the client gave up or lost the connection."""

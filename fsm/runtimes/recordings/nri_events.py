@@ -14,7 +14,7 @@ import msgspec
 
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.notes import Notes
-from fsm.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
 CONNECTS: Final = "connects"

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Final, Self
 import click
 import msgspec
 
-from fsm.cli.options import fail_on_option, profile_option
-from fsm.errors import WRONG_INPUT, of_extra, reason, refused, visible
+from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, reason, refused, visible
 from fsm.interruption import INTERRUPTION
-from fsm.report import ExitCode, words
+from fsm.runtimes.live_commands import counted, fail_on_option, profile_option
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -127,7 +126,7 @@ def command(
         code = judging.close() if judging else 0
         _say(_summary(proxy, lost))
         unknown = lost or (judging and proxy.unread)
-        code = ExitCode.UNKNOWN.value if unknown and code != WRONG_INPUT else code
+        code = UNDECIDED if unknown and code != WRONG_INPUT else code
         INTERRUPTION.settle(code)
         return code
 
@@ -176,7 +175,7 @@ class _Judge:
             for each in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
                 self._process.send_signal(each)
             code = self._process.wait()
-            if code not in {each.value for each in ExitCode}:
+            if code not in {0, 1, WRONG_INPUT, UNDECIDED}:
                 raise
             INTERRUPTION.came = False
             return code
@@ -230,7 +229,7 @@ class _Recorder:
         for what, outbox in self._outboxes.items():
             outbox.close(_LAST)
             if lost := self._calls.dropped + outbox.dropped:
-                found.append(f"{words.plural(lost, 'call')} not {what}")
+                found.append(f"{counted(lost, 'call')} not {what}")
                 found += [outbox.failure] if outbox.failure else []
         if self._file is not None:
             try:
@@ -238,16 +237,16 @@ class _Recorder:
             except OSError as error:
                 found += [reason(error)] if not found else []
         if self._unread:
-            found.append(f"{words.plural(self._unread, 'call')} that could not be read")
+            found.append(f"{counted(self._unread, 'call')} that could not be read")
         return ", ".join(found)
 
 
 def _summary(proxy: Proxy, lost: str) -> str:
     faults = [f"{name} {count:,}" for name, count in sorted(proxy.injected.items())]
     parts = [
-        f"{words.plural(proxy.calls, 'call')} passed",
-        *([f"{words.plural(proxy.injected.total(), 'fault')}: {', '.join(faults)}"] if faults else []),
-        *([f"{words.plural(proxy.unread, 'connection')} that could not be read"] if proxy.unread else []),
+        f"{counted(proxy.calls, 'call')} passed",
+        *([f"{counted(proxy.injected.total(), 'fault')}: {', '.join(faults)}"] if faults else []),
+        *([f"{counted(proxy.unread, 'connection')} that could not be read"] if proxy.unread else []),
         *([f"incomplete, so the verdict is unknown: {lost}"] if lost else []),
     ]
     return "; ".join(parts)

@@ -2,20 +2,19 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.mutation.recorded_acts import TimedCall, timed
-from fsm.recordings.cri_calls import LOST, CriCallLine
+from fsm.mutation.power import ID, EditedLines, RecordingEdit
 from fsm.recordings.line_reader import decoded
-from fsm.recordings.nri_events import DECODER
-from fsm.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
+from fsm.runtimes.recordings.cri_calls import LOST, CriCallLine
+from fsm.runtimes.recordings.nri_events import DECODER
+from fsm.runtimes.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
+from fsm.runtimes.recordings.recorded_acts import TimedCall, timed
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
 LATE: Final = 1_000_000
 """Number of nanoseconds by which a late event follows the end of its call."""
 
-_ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
 _FIXED: Final = (b"created_at", b"started_at", b"finished_at", b"exit_code")
 _STATE: Final = re.compile(rb'(?<="state": ")\w+')
@@ -27,34 +26,8 @@ _LOGGED: Final = re.compile(
 _ERROR: Final = re.compile(rb'"error":"(?:[^"\\]|\\.)*",|(?<=failed") error="(?:[^"\\]|\\.)*"')
 _TIME: Final = re.compile(rb'(?:time(?:=|":)"|"ts": )[^",}]*')
 
-_Lines: TypeAlias = tuple[bytes, ...]
-_Timed: TypeAlias = Callable[[_Lines, _Lines], _Lines]
+_Timed: TypeAlias = Callable[[EditedLines, EditedLines], EditedLines]
 """A function that returns its first argument with the times of its second argument."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordingEdit:
-    """An edit of one line or of a few related lines. ``changes`` maps line indices to replacements."""
-
-    kind: str
-    what: str
-    line: int
-    changes: Mapping[int, _Lines]
-
-    def applied(self, lines: Sequence[bytes]) -> list[bytes]:
-        """Return *lines* with this edit applied.
-
-        >>> RecordingEdit(kind="line dropped", what="b", line=2, changes={1: ()}).applied([b"a", b"b"])
-        [b'a']
-        """
-        return [new for index, line in enumerate(lines) for new in self.changes.get(index, (line,))]
-
-    def touched(self, lines: Sequence[bytes]) -> frozenset[str]:
-        """Return the full ids in the edited lines, before and after the edit."""
-        before = tuple(lines[index] for index in self.changes)
-        return frozenset(
-            found.decode() for new in (before, *self.changes.values()) for line in new for found in _ID.findall(line)
-        )
 
 
 class _Unit(NamedTuple):
@@ -109,7 +82,7 @@ def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
     """Yield edits of those lines of a containerd log that are about calls."""
     units: list[_Unit] = []
     for index, line in enumerate(lines):
-        found, ids = _LOGGED.search(line), _ID.findall(line)
+        found, ids = _LOGGED.search(line), ID.findall(line)
         if found is None or not ids:
             continue
         call = found[1].decode()
@@ -166,18 +139,18 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
             if moved[unit.indices[0]] != own and moved[later.indices[0]] != others:
                 yield _edit("lines moved", f"{unit.event} and {later.event}", changes)
         alike = (
-            each.identity for each in reversed(units[:number]) if each.pod == unit.pod and _ID.fullmatch(each.identity)
+            each.identity for each in reversed(units[:number]) if each.pod == unit.pod and ID.fullmatch(each.identity)
         )
         other = next((each for each in alike if each != unit.identity), None)
-        if other is not None and _ID.fullmatch(unit.identity):
+        if other is not None and ID.fullmatch(unit.identity):
             renamed = {index: (lines[index].replace(unit.identity, other),) for index in unit.indices}
             yield _edit("id exchanged", unit.event, renamed)
 
 
-def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
+def _at_the_time_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
     """Return *lines* with the times of the call *of*, or *of* itself if it has no times.
 
-    Lines after the first are statuses, which are read when the call ends.
+    EditedLines after the first are statuses, which are read when the call ends.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:
@@ -187,7 +160,7 @@ def _at_the_time_of_call(lines: _Lines, of: _Lines) -> _Lines:
     return (first, *(_number(b"start").sub(end, line) for line in lines[1:]))
 
 
-def _at_the_time_of(lines: _Lines, of: _Lines) -> _Lines:
+def _at_the_time_of(lines: EditedLines, of: EditedLines) -> EditedLines:
     times = _TIME.findall(of[0])
     return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else of
 
@@ -196,5 +169,5 @@ def _number(name: bytes) -> re.Pattern[bytes]:
     return re.compile(rb'(?<="' + name + rb'": )\d+')
 
 
-def _edit(kind: str, what: str, changes: Mapping[int, _Lines]) -> RecordingEdit:
+def _edit(kind: str, what: str, changes: Mapping[int, EditedLines]) -> RecordingEdit:
     return RecordingEdit(kind=kind, what=what, line=min(changes) + 1, changes=changes)

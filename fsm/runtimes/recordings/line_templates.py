@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
+from fsm.runtimes.recordings.log_scanner import IDS, LONGEST, MOMENTS, SPANS, scan
 
 
 class Scanned(NamedTuple):

@@ -14,11 +14,11 @@ from typing import Final
 
 from msgspec import structs
 
-from fsm.recordings.error_texts import met, split, unresolved
-from fsm.recordings.log_entries import Entry, entry
 from fsm.recordings.notes import FOREIGN
-from fsm.recordings.open_calls import Beginning
-from fsm.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
+from fsm.runtimes.recordings.error_texts import met, split, unresolved
+from fsm.runtimes.recordings.log_entries import Entry, entry
+from fsm.runtimes.recordings.open_calls import Beginning
+from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
 from fsm.trace import Observation, Phase
 
 RELEVANT: Final = re.compile(
@@ -90,9 +90,6 @@ _NAMED: Final = 65_536
 NO_EVENT: Final = "lines without a lifecycle event"
 
 UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
-
-SHOWN: Final = frozenset({"restart"})
-"""Signals that are always logged. Exits are not among them, because containerd 1.6 does not log them."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 Compiled code scans the lines. Lines of most templates mean nothing. For the other templates, the observation is known
 except for its id. Calls on pods whose containers are all known are joined through the table of
-:mod:`fsm.recordings.pod_shapes`, and other calls by the joiner itself. If the lines of a template do not all say the
-same, the log reads them.
+:mod:`fsm.runtimes.recordings.pod_shapes`, and other calls by the joiner itself. If the lines of a template do not all
+say the same, the log reads them.
 """
 
 from collections.abc import Container, Sequence
@@ -13,17 +13,17 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from fsm.recordings import pod_calls
-from fsm.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
-from fsm.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
-from fsm.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
 from fsm.recordings.line_reader import LineSequence
-from fsm.recordings.line_templates import Scanned, Templates
-from fsm.recordings.log_entries import entry
-from fsm.recordings.open_calls import Beginning, OpenCalls
-from fsm.recordings.pod_calls import CONTAINER, POD, Joiner
-from fsm.recordings.pod_shapes import Pod, Shapes, Step, given_back, removed_so
 from fsm.recordings.time_order import WINDOW
+from fsm.runtimes.recordings import pod_calls
+from fsm.runtimes.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
+from fsm.runtimes.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
+from fsm.runtimes.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
+from fsm.runtimes.recordings.line_templates import Scanned, Templates
+from fsm.runtimes.recordings.log_entries import entry
+from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls
+from fsm.runtimes.recordings.pod_calls import CONTAINER, POD, Joiner
+from fsm.runtimes.recordings.pod_shapes import Pod, Shapes, Step, given_back, removed_so
 from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192

@@ -1,0 +1,354 @@
+"""Forms of recording: what a recording of a form shows, how the form is recognised, and who reads it.
+
+The two forms that belong to no domain are declared here: traces and histories. The others are declared by packages, in
+the group :data:`fsm.entry_points.FORMS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+import msgspec
+
+from fsm import entry_points
+from fsm.errors import nearest, refused
+from fsm.recordings import histories, json_lines
+from fsm.recordings.json_lines import TraceHeader
+from fsm.recordings.line_reader import Piece, decoded
+from fsm.recordings.restarts import Restarts
+from fsm.trace import Batch, Line, Observation, batch
+
+if TYPE_CHECKING:
+    from fsm.recordings.histories import RecordedHistory
+    from fsm.recordings.notes import Notes
+
+HEAD: Final = 1 << 16
+"""Maximum number of bytes by which a form is recognised."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class RecordingForm:
+    """A form of recording. Defaults describe a recording that may show anything.
+
+    Names:
+        name: The name for ``--form``, such as ``trace``. Empty if no form recognised the recording.
+        title: What reports call it, such as ``CRI calls``.
+
+    Reading:
+        sniff: Whether a recording of this form begins with this text, of at most :data:`HEAD` bytes, which begins a
+            line. It is called for each line until a form recognises one.
+        open: Reads a recording that was recognised.
+        claims: Whether the path is a recording of this form whatever its content, such as a directory.
+        time: The time of a line in nanoseconds since the epoch, or ``None``. Files without it cannot be put in order.
+        together: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.open_together`, for a recording that can
+            be judged together with another one of the same run.
+        steps: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.as_recorded.as_recorded`, if a recording
+            of this form has to be read in another way when nothing may be inferred.
+
+    Judging:
+        machines: The models to judge it against by default. shown: The signals that happen only if it shows them;
+        ``None`` if these are all signals. outputs: Whether it shows all outputs. ids: Whether entities are named by ids
+        that are never given again. contains: Maps a kind of entity to the kind of entity that contains it. judge:
+        ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`, for rules that no machine has.
+        power: ``MODULE:ATTRIBUTE`` of a :class:`fsm.mutation.power.Reading`, which edits such a recording.
+
+    Coverage and pictures:
+        recorded: The signals that never happen to what is recorded without being shown; ``None`` if unknown.
+        calls_only: Whether it shows calls and no other signals than ``recorded``. Restarts are assumed while reading.
+        intervals: Whether calls have a beginning and an end.
+        receiver: Who receives the outputs that it shows, if known.
+        sighted: Whether states without a call in progress are hearsay of the log, rather than replies.
+        creates: Maps each call that creates an entity to the kind of entity that it names instead, or to an empty
+            string. The id of the new entity is in the reply. If the call names an entity, that is its ``detail``.
+        reaches: The calls that also act on the entities that theirs contains.
+        status: The call whose result is on a line of its own.
+    """
+
+    name: str
+    title: str
+    sniff: Callable[[bytes], bool]
+    open: Callable[[Opening], Recording]
+    claims: Callable[[str], bool] | None = None
+    time: Callable[[bytes], int | None] | None = None
+    together: str = ""
+    steps: str = ""
+    machines: tuple[str, ...] = ()
+    shown: frozenset[str] | None = None
+    outputs: bool = False
+    ids: bool = False
+    contains: Mapping[str, str] = field(default_factory=dict)
+    judge: str = ""
+    power: str = ""
+    recorded: frozenset[str] | None = None
+    calls_only: bool = False
+    intervals: bool = False
+    receiver: str = ""
+    sighted: bool = False
+    creates: Mapping[str, str] = field(default_factory=dict)
+    reaches: frozenset[str] = frozenset()
+    status: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """An open recording: its form, the signals that it shows, and its observations, which are read lazily.
+
+    ``machines``, ``shown`` and ``outputs`` are those of the form unless the recording says otherwise. ``hidden`` has
+    signals that it does not show. ``version()`` returns the name and version of the program that was recorded, such as
+    ``containerd 1.7.24``, as far as the recording has been read. ``history`` has the operations of a history.
+    ``within`` maps each entity to the entity that contains it, as far as it has been read. ``names`` maps entities to
+    the names that people use for them. If ``relative`` is true, times do not count from the epoch.
+    """
+
+    name: str
+    form: RecordingForm
+    machines: tuple[str, ...]
+    batches: Iterator[Batch]
+    notes: Notes
+    shown: frozenset[str] | None = None
+    hidden: tuple[str, ...] = ()
+    fresh: bool = False
+    relative: bool = False
+    outputs: bool = False
+    version: Callable[[], str] = str
+    history: RecordedHistory | None = None
+    within: Mapping[str, str] | None = None
+    names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a form reads: the lines of a recording, and how to read them.
+
+    ``head`` is the first piece that has lines. ``pieces`` are all pieces. ``size`` is the size in bytes, or 0 if it is
+    unknown. If ``whole`` is false, the lines come from a growing file or from several ones. The other attributes are
+    those of :func:`fsm.recordings.open_recording`.
+    """
+
+    name: str
+    head: Piece
+    pieces: Iterator[Piece]
+    notes: Notes
+    size: int = 0
+    whole: bool = True
+    restarts: Restarts = field(default_factory=Restarts)
+    as_called: bool = False
+    settle: int | None = None
+    lenient: bool = False
+
+    def batches(
+        self,
+        read: Callable[[bytes, int | Line], Iterable[tuple[int | Line, Observation]]],
+        reader: Reader | None = None,
+        *,
+        pieces: Iterable[Piece] | None = None,
+        rest: Callable[[], Iterable[tuple[int | Line, Observation]]] = tuple,
+        whole: Callable[[Piece], Batch | None] = lambda _: None,
+    ) -> Iterator[Batch]:
+        """Yield what *read* returns for each line, in one batch for each piece, and finally the *rest*.
+
+        A *reader* that holds observations back is told of pauses and gaps. If *whole* returns a batch for a piece, its
+        lines are not read one by one. *pieces* are other pieces than those of the recording.
+        """
+        file = ""
+        for piece in self.pieces if pieces is None else pieces:
+            if piece.gap:
+                yield _of(file, batch(reader.gap() if reader else [(0, Observation(phase="gap"))]))
+            file = piece.file
+            if (read_whole := whole(piece)) is not None:
+                yield read_whole
+                continue
+            places = range(piece.first, piece.first + len(piece.lines))
+            # Put the file in the line numbers, because observations may be held back until another file is read.
+            numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
+            found = (each for number, line in zip(numbers, piece.lines, strict=False) for each in read(line, number))
+            yield _of(file, batch(found))
+            if reader:
+                yield _of(file, batch(reader.paused(piece.quiet)))
+        yield _of(file, batch(rest()))
+
+
+class Reader(Protocol):
+    """Turns consecutive lines into observations. It may hold some of them back until a pause or a gap."""
+
+    def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]: ...
+
+    def gap(self) -> Iterable[tuple[int | Line, Observation]]: ...
+
+
+def _of(file: str, found: Batch) -> Batch:
+    if not file or not found.observations:
+        return found
+    return Batch(found.observations, [Line.of(each, file) for each in found.lines])
+
+
+class _Sniffed(msgspec.Struct):
+    """The keys that tell a line of a trace from a line of something else."""
+
+    trace: int | None = None
+    op: str | None = None
+    ts: int | None = None
+    event: str | None = None
+    entity: str | None = None
+    phase: str | None = None
+
+
+_SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
+
+
+def first_line(head: bytes) -> bytes:
+    """Return the first line of *head*.
+
+    >>> first_line(b"one\\ntwo")
+    b'one'
+    """
+    end = head.find(b"\n")
+    return head if end < 0 else head[:end]
+
+
+def _is_trace(head: bytes) -> bool:
+    found = decoded(first_line(head), _SNIFFER)
+    if found is None:
+        return False
+    if found.trace is not None or found.entity is not None or found.phase is not None:
+        return True
+    return found.event is not None and found.ts is None and found.op is None
+
+
+def _open_trace(opening: Opening) -> Recording:
+    lines = opening.head.lines
+    title = (json_lines.header(lines[0]) if lines else None) or TraceHeader(trace=1)
+    trace = json_lines.Trace(
+        name=opening.name,
+        title=title,
+        lenient=opening.lenient or opening.settle is not None,
+        notes=opening.notes,
+        clocked=opening.as_called,
+        settle=opening.settle,
+        size=opening.size,
+    )
+    return recorded(title, opening.name, _trace(trace, opening.pieces), opening.notes)
+
+
+def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
+    for piece in pieces:
+        if piece.gap:
+            yield trace.gap()
+        yield trace.observations(piece.lines, piece.first, partial=piece.partial)
+        yield trace.paused(piece.quiet)
+    yield trace.rest()
+
+
+def _open_history(opening: Opening) -> Recording:
+    raise refused(opening.name, "FSM201", "cannot be followed or put together", "a history is judged as a whole")
+
+
+TRACE: Final = RecordingForm(name="trace", title="trace", sniff=_is_trace, open=_open_trace)
+HISTORY: Final = RecordingForm(
+    name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history
+)
+"""The forms that belong to no domain."""
+
+UNKNOWN: Final = "nothing known"
+"""The title of a recording that no form recognises. It is read as the first form, so that its lines are counted."""
+
+
+def own_forms() -> tuple[RecordingForm, ...]:
+    """Return the forms of fsm itself, in the order in which they are tried."""
+    found = [each for _, each in entry_points.own_objects(entry_points.FORMS) if isinstance(each, RecordingForm)]
+    return (*found, TRACE)
+
+
+def foreign_forms() -> tuple[RecordingForm, ...]:
+    """Return the forms of other packages."""
+    return tuple(
+        each for _, each in entry_points.foreign_objects(entry_points.FORMS) if isinstance(each, RecordingForm)
+    )
+
+
+def form_named(name: str) -> RecordingForm:
+    """Return the form called *name*. Raise :class:`InputError` if there is none."""
+    generic = {each.name: each for each in (TRACE, HISTORY)}
+    found = generic.get(name) or entry_points.find(entry_points.FORMS, name)
+    if isinstance(found, RecordingForm):
+        return found
+    known = [*generic, *entry_points.own(entry_points.FORMS), *entry_points.foreign_names(entry_points.FORMS)]
+    raise refused(name, "FSM220", "is not the name of a form of recording", nearest(name, known, of="forms"))
+
+
+def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
+    """Return the form of the first of *lines* that a form recognises, or ``None`` if there is none.
+
+    The forms of fsm itself are tried first. Raise :class:`InputError` if two forms of other packages recognise a line
+    of the recording *name*.
+    """
+    held, own = list(lines), own_forms()
+    for at in range(len(held)):
+        head = _head(held, at)
+        if found := next((each for each in own if each.sniff(head)), None):
+            return found
+    foreign = foreign_forms()
+    for at in range(len(held) if foreign else 0):
+        head = _head(held, at)
+        claims = [each for each in foreign if each.sniff(head)]
+        if len(claims) > 1:
+            names = " and ".join(each.name for each in claims)
+            raise refused(name, "FSM220", f"is a recording of several forms: {names}", f"say --form {claims[0].name}")
+        if claims:
+            return claims[0]
+    return None
+
+
+def _head(lines: list[bytes], at: int) -> bytes:
+    """Return the text that begins with line *at*, up to :data:`HEAD` bytes. Later lines of a long text stand alone."""
+    size, end = 0, at
+    while end < len(lines) and size < HEAD and end - at < _LINES:
+        size += len(lines[end]) + 1
+        end += 1
+    return b"\n".join(lines[at:end])[:HEAD]
+
+
+_LINES: Final = 64
+"""Maximum number of lines by which a form is recognised."""
+
+
+def titled(title: str, name: str) -> RecordingForm | TraceHeader:
+    """Return the form or trace header that *title* stands for in the table *name*. An empty *title* means a trace.
+
+    Raise :class:`InputError` if there is none.
+    """
+    if title in {"", TRACE.title}:
+        return TraceHeader(trace=1)
+    own = {each.title: each for each in own_forms()}
+    found = own.get(title) or json_lines.header(title.encode())
+    found = found or next((each for each in foreign_forms() if each.title == title), None)
+    if found is not None:
+        return found
+    what = f"has rows of '{title}', which is neither a form of recording nor the header of a trace"
+    raise refused(name, "FSM212", what, f"forms: {', '.join(own)}")
+
+
+def recorded(known: RecordingForm | TraceHeader, name: str, batches: Iterator[Batch], notes: Notes) -> Recording:
+    """Return the recording *name* of the *known* form, or with the *known* trace header."""
+    if isinstance(known, TraceHeader):
+        return Recording(
+            name=name,
+            form=TRACE,
+            machines=(known.machine,) if known.machine else (),
+            hidden=known.unseen,
+            fresh=known.fresh,
+            relative=known.relative,
+            batches=batches,
+            notes=notes,
+        )
+    return Recording(
+        name=name,
+        form=known,
+        machines=known.machines,
+        shown=known.shown,
+        outputs=known.outputs,
+        batches=batches,
+        notes=notes,
+    )

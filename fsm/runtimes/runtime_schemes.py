@@ -1,0 +1,166 @@
+"""Container runtimes and NRI plugins as systems under test: ``cri:ADDRESS`` and ``nri-plugin:COMMAND``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Final
+
+from fsm.conformance.lookup import named_object
+from fsm.conformance.scheme import Scheme, SchemeOption, SutRequest, TestRequest
+from fsm.errors import documented, of_extra, refused
+from fsm.language.library import is_system, load, load_system
+from fsm.machine import Machine
+from fsm.machine.versions import Bounded, unknown_profile
+from fsm.runtimes.node_model import DAMAGED, NODE, ONE_POD, RELAYED, node
+from fsm.runtimes.recordings.pod_calls import POD
+from fsm.sut import SUT
+
+if TYPE_CHECKING:
+    from fsm.conformance.tested import Tested
+
+
+def _runtime(asked: SutRequest) -> Callable[[], SUT]:
+    made: Callable[[], SUT] = of_extra("fsm.runtimes.live.runtime_sut", f"cri:{asked.rest}").factory(asked)
+    return made
+
+
+def _repeated(asked: SutRequest, tested: Tested) -> Tested:
+    from fsm.runtimes.live.runtime_sut import confirmed, factory  # noqa: PLC0415  (its libraries may be missing)
+
+    machine = tested.oracle.plan.table.machine
+    make = partial(_made, factory, asked)
+    return replace(tested, failures=confirmed(make, machine, tested.failures, record=asked.record))
+
+
+def _made(factory: Callable[..., Callable[[], SUT]], asked: SutRequest, seen: Callable[..., object] | None) -> SUT:
+    return factory(asked, seen=seen)()
+
+
+@contextmanager
+def _shims() -> Iterator[Callable[[], str]]:
+    """Yield a function that reports the shims that containerd has started since and left running."""
+    from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (needed only for runtimes)
+
+    before = shims()
+
+    def remaining() -> str:
+        remedy = left(before)
+        number = remedy.count(" ")
+        return f"{number} shims of the runtime were left running; to remove them: {remedy}" if remedy else ""
+
+    yield remaining
+
+
+def _planned(request: TestRequest) -> Machine | None:
+    options = request.options
+    nri, kill = options.get("nri"), options.get("kill_command")
+    if nri and (request.script or request.properties or kill):
+        raise ValueError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
+    if nri:
+        _check_relayed(request)
+    machine = node(request.profile) if nri else None
+    if damage := options.get("damage_command"):
+        entity = machine.entity if machine else "" if is_system(request.model) else load(request.model).entity
+        if entity == POD:
+            what = f"{request.model} is of pods"
+            raise ValueError(f"--damage-command is for what a runtime keeps of containers, and {what}")
+        if DAMAGED not in damage:
+            raise ValueError(f"--damage-command has no {DAMAGED}, for the id of the container")
+        if not (options.get("restart_command") or kill):
+            raise ValueError("--damage-command is for some restarts: say --restart-command for the others")
+    return machine
+
+
+def _check_relayed(request: TestRequest) -> None:
+    """Raise an error unless the model of *request* can judge, under its profile, what a plugin receives."""
+    name = request.model
+    if name != NODE and name not in RELAYED:
+        raise ValueError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
+    if request.parts and {**ONE_POD, **request.parts} != ONE_POD:
+        raise ValueError("a runtime is tested with --parts pod=1,container=1")
+    if name == NODE:
+        system = load_system(name)
+        groups: list[Mapping[str, Bounded]] = [
+            system.profiles,
+            *(part.machine.profiles for part in system.parts.values()),
+        ]
+    else:
+        groups = [(load_system(name) if is_system(name) else load(name)).profiles]
+    if wrong := unknown_profile(request.profile, groups):
+        raise ValueError(f"--profile '{wrong[0]}': {wrong[1]}")
+
+
+def _plugin(asked: SutRequest) -> Callable[[], SUT]:
+    name = f"nri-plugin:{asked.rest}"
+    plugins = of_extra("fsm.runtimes.live.plugin_test", name)
+    answers = _answers(asked.options.get("answers", ""))
+    return partial(plugins.PluginSUT, asked.machine, asked.rest, asked.timeout, answers)
+
+
+def _answers(name: str) -> Callable[..., object] | None:
+    if not name:
+        return None
+    kind, _, rest = name.partition(":")
+    if kind != "python" or not rest:
+        hint = f"use python:MODULE:CLASS, see {documented('how-to/nri')}"
+        raise refused(name, "FSM601", "does not name a property of answers", hint)
+    return named_object(name, rest)
+
+
+RUNTIME: Final = Scheme(
+    name="cri",
+    rest="ADDRESS",
+    about="a container runtime at a Unix socket",
+    factory=_runtime,
+    machine=_planned,
+    slow=True,
+    during=_shims,
+    repeated=_repeated,
+    options=(
+        SchemeOption(
+            name="--nri",
+            metavar="ADDRESS",
+            help="Socket where the runtime accepts NRI plugins: connect a plugin, and judge the events that it "
+            "receives. For node, tested with one pod and one container, and for nri-container, nri-pod, "
+            "plugin-container, plugin-pod and nri-plugin-contract.",
+        ),
+        SchemeOption(
+            name="--image",
+            help="Image for the containers of a runtime; it needs sh. Default: busybox, which fsm makes from the "
+            "host's static /bin/busybox if containerd lacks it, and removes afterwards.",
+        ),
+        SchemeOption(
+            name="--restart-command",
+            metavar="COMMAND",
+            help="Command that restarts the runtime. Without it or --kill-command, restarts are not tested.",
+        ),
+        SchemeOption(
+            name="--kill-command",
+            metavar="COMMAND",
+            help="Command that kills the runtime and starts it again, to cut calls off after 3 ms, 18 ms, 33 ms and "
+            "so on.",
+        ),
+        SchemeOption(
+            name="--damage-command",
+            metavar="COMMAND",
+            help="Command that stops the runtime, damages what it keeps of a container, and starts it again. "
+            "{container} stands for the container's id.",
+        ),
+    ),
+)
+PLUGIN: Final = Scheme(
+    name="nri-plugin",
+    rest="COMMAND",
+    about="an NRI plugin, or unix:///SOCKET that it connects to",
+    factory=_plugin,
+    options=(
+        SchemeOption(
+            name="--answers",
+            metavar="python:MODULE:CLASS",
+            help="Class that judges the answers of an NRI plugin; see docs/how-to/nri.md.",
+        ),
+    ),
+)
