@@ -24,7 +24,7 @@ PREAMBLE: Final = f"""\
 # Needs crictl, grpcurl for what crictl has no command for, and an image that the runtime has, with the command sleep.
 IMAGE=${{IMAGE:-docker.io/library/busybox:latest}}
 SOCKET=${{SOCKET:-/run/containerd/containerd.sock}}
-PROTO=${{PROTO:-$PWD/fsm/runtimes/live/cri.proto}} # the messages of CRI, of fsm or of kubernetes/cri-api
+PROTO=${{PROTO:-$PWD/fsm/runtimes/sockets/cri.proto}} # the messages of CRI, of fsm or of kubernetes/cri-api
 RESTART=${{RESTART:-systemctl restart containerd}}
 NOBODY=$(printf %064d 0) # an id that was never given
 export CONTAINER_RUNTIME_ENDPOINT="unix://$SOCKET"

@@ -42,7 +42,7 @@ def _made(factory: Callable[..., Callable[[], SUT]], asked: SutRequest, seen: Ca
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
     """Yield a function that reports the shims that containerd has started since and left running."""
-    from fsm.runtimes.live.shims import left, shims  # noqa: PLC0415  (needed only for runtimes)
+    from fsm.runtimes.live.leftovers import left, shims  # noqa: PLC0415  (needed only for runtimes)
 
     before = shims()
 

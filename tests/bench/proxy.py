@@ -24,8 +24,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 
 from cri_server import VERSION, Answering, serving
 
-from fsm.runtimes.live.cri_client import CriClient
-from fsm.runtimes.live.cri_pb2 import ContainerStatusRequest, ContainerStatusResponse
+from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_pb2 import ContainerStatusRequest, ContainerStatusResponse
 
 ONE: Final = "c" * 64
 WARM: Final = 50

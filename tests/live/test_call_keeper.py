@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from served import served
 
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live.cri_client import CriClient
-from fsm.runtimes.live.cri_server import CriServer
 from fsm.runtimes.live.runtime_session import RuntimeSession
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_server import CriServer
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _RUN = CriServer._run_pod  # noqa: SLF001  (what is slow here)
 
 DIRECT = (
-    "import sys; from fsm.runtimes.live.cri_client import CriClient; from fsm.runtimes.live.cri_pb2 import *; "
+    "import sys; from fsm.runtimes.sockets.cri_client import CriClient; from fsm.runtimes.sockets.cri_pb2 import *; "
     "pod = PodSandboxConfig(metadata=PodSandboxMetadata(name='p', uid='u', namespace='n')); "
     "CriClient(sys.argv[1]).call('RunPodSandbox', RunPodSandboxRequest(config=pod))"
 )

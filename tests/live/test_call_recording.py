@@ -11,8 +11,9 @@ import pytest
 from google.protobuf.message import Message
 
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.cri_client import CallAnswer
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.recordings.cri_calls import CriCallReader
+from fsm.runtimes.sockets.cri_client import CallAnswer
+from fsm.runtimes.sockets.cri_pb2 import (
     CONTAINER_EXITED,
     SANDBOX_NOTREADY,
     ContainerConfig,
@@ -30,7 +31,6 @@ from fsm.runtimes.live.cri_pb2 import (
     RunPodSandboxResponse,
     StopContainerRequest,
 )
-from fsm.runtimes.recordings.cri_calls import CriCallReader
 
 CALLS: list[tuple[str, Message, Message | None, str]] = [
     ("RunPodSandbox", RunPodSandboxRequest(), RunPodSandboxResponse(pod_sandbox_id="p1"), "OK"),

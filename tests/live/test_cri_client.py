@@ -14,9 +14,8 @@ import pytest
 from cri_server import VERSION, Answering, serving
 
 from fsm.errors import InputError
-from fsm.runtimes.live.cri_client import CallAnswer, CriClient, connected
-from fsm.runtimes.live.cri_methods import METHODS
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, CriClient, connected
+from fsm.runtimes.sockets.cri_pb2 import (
     ContainerEventResponse,
     ContainerStatusRequest,
     ContainerStatusResponse,

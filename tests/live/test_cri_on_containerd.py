@@ -13,8 +13,8 @@ from passing import wait_for
 from fsm.errors import InputError
 from fsm.monitor.judgement import judge
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.cri_client import CallAnswer, CriClient, connected
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.sockets.cri_client import CallAnswer, CriClient, connected
+from fsm.runtimes.sockets.cri_pb2 import (
     CONTAINER_EXITED,
     ContainerEventResponse,
     ContainerStatusRequest,

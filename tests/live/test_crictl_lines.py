@@ -19,8 +19,8 @@ from commands import fsm
 from google.protobuf import json_format
 from served import ServedClient, served
 
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live.cri_client import CallAnswer
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import CallAnswer
 
 PROGRAM: Final = """\
 #!/bin/sh

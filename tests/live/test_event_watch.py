@@ -11,9 +11,9 @@ from served import ServedClient, served
 from fsm.conformance import suite
 from fsm.language.library import load
 from fsm.report import conformance_report
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live import node_messages
-from fsm.runtimes.live.event_watch import EventWatch
+from fsm.runtimes.live.runtime_session import EventWatch
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets import node_messages
 
 if TYPE_CHECKING:
     from pathlib import Path

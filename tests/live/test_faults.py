@@ -13,8 +13,8 @@ import pytest
 from passing import Echo, Passing, channel, echoing, passing, wait_for
 
 from fsm.errors import InputError
-from fsm.runtimes.live.call_lines import recorded
-from fsm.runtimes.live.fault_rules import FaultRules, read_rules
+from fsm.runtimes.live.call_recording import recorded
+from fsm.runtimes.live.faults import FaultRules, read_rules
 
 STOP = "/runtime.v1.RuntimeService/StopContainer"
 START = "/runtime.v1.RuntimeService/StartContainer"

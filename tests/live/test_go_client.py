@@ -12,7 +12,7 @@ from served import served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live.call_lines import recorded
+from fsm.runtimes.live.call_recording import recorded
 from fsm.runtimes.live.workload import PAUSE
 from fsm.runtimes.recordings.error_texts import capitals
 

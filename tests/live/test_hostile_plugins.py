@@ -58,6 +58,7 @@ def nothing_left(mark: str) -> bool:
             "garbage", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow
         ),  # it begins a message of 4 GiB
         ("nonsense", "at RunPodSandbox: "),
+        ("asks", "has asked for an update of a container that never was"),
         ("huge", "has answered RunPodSandbox with an error: a response of 5,242,880 bytes, where"),
         pytest.param("twice", "", marks=pytest.mark.slow),  # the second answer is to nothing, and dropped
         pytest.param("deaf", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow),
@@ -82,7 +83,7 @@ def test_it_is_said_what_is_wrong_and_nothing_is_left(
 @pytest.mark.parametrize(
     ("command", "found"),
     [
-        (f"{sys.executable} {PLUGIN} asks", "has asked for an update of a container that never was"),
+        (f"{sys.executable} {PLUGIN} wants", "has asked for an update of a container that never was"),
         ("true", "has closed its connection before it registered; it ended with exit code 0"),
         ("echo no NRI", "has closed its connection before it registered; it ended with exit code 0"),
         (f"{sys.executable} -c \"import os; os.write(3, b'GET / HTTP/1.1\\r\\n' * 9)\"", "sent what is no NRI"),

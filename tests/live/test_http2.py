@@ -9,7 +9,7 @@ from hpack import Encoder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.live.http2 import (
+from fsm.runtimes.sockets.http2 import (
     CONTINUATION,
     DATA,
     END_HEADERS,

@@ -13,8 +13,8 @@ import pytest
 from commands import FSM
 from containerds import Containerd, processes
 
-from fsm.runtimes.live.cri_client import CriClient, connected
 from fsm.runtimes.live.workload import NAMESPACE
+from fsm.runtimes.sockets.cri_client import CriClient, connected
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

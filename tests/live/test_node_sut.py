@@ -14,14 +14,14 @@ from fsm.conformance.executor import Execution
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
-from fsm.runtimes.live import cri_pb2 as cri
 from fsm.runtimes.live import node_sut
-from fsm.runtimes.live.cri_client import CriClient
-from fsm.runtimes.live.cri_server import CriServer
-from fsm.runtimes.live.nri_relays import NodePlugins
 from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_server import CriServer
+from fsm.runtimes.sockets.nri_relays import NodePlugins
 from fsm.sut import Emitting
 
 if TYPE_CHECKING:

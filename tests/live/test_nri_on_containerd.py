@@ -15,7 +15,7 @@ from commands import FSM
 from judged import violations
 
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live.cri_client import connected
+from fsm.runtimes.sockets.cri_client import connected
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

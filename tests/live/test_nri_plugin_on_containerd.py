@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import pytest
 from called import POD, SLEEPS, done, ended, running_pod, started, updated
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.cri_client import CriClient, connected
-from fsm.runtimes.live.cri_pb2 import CreateContainerRequest, RemoveContainerRequest
-from fsm.runtimes.live.nri_link import PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_plugin import NriPlugin, RefusedError, offered
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.cri_client import CriClient, connected
+from fsm.runtimes.sockets.cri_pb2 import CreateContainerRequest, RemoveContainerRequest
+from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_plugin import NriPlugin, RefusedError, offered
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Collection, Sequence

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from commands import FSM, fsm
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.frames import frames
-from fsm.runtimes.live.nri_link import CONNECTIONS, PLUGIN, POD_EVENTS, RelayedEvent
 from fsm.runtimes.live.nri_recorder import LineWriter, opened, record
-from fsm.runtimes.live.nri_runtime import NriRuntime
-from fsm.runtimes.live.ttrpc_messages import MessageKind, encoded
-from fsm.runtimes.live.ttrpc_pb2 import Request
+from fsm.runtimes.names import POD_EVENTS
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.frames import frames
+from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RelayedEvent
+from fsm.runtimes.sockets.nri_runtime import NriRuntime
+from fsm.runtimes.sockets.ttrpc import MessageKind, encoded
+from fsm.runtimes.sockets.ttrpc_pb2 import Request
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.listening import bound
-from fsm.runtimes.live.nri_link import NUMBERS, POD_EVENTS, NriError, NriLink, PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_plugin import NriPlugin, RefusedError
-from fsm.runtimes.live.nri_runtime import NriRuntime, PluginLost, PluginRefusedError, batches
-from fsm.runtimes.live.ttrpc import RpcError
+from fsm.runtimes.names import POD_EVENTS
 from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.reference.nri.messages import NRIError
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import NUMBERS, PLUGIN, NriError, NriLink, PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_plugin import NriPlugin, RefusedError
+from fsm.runtimes.sockets.nri_runtime import NriRuntime, PluginLost, synchronisation
+from fsm.runtimes.sockets.ttrpc import RpcError
+from fsm.runtimes.sockets.unix_sockets import bound
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection, Sequence
@@ -84,6 +86,13 @@ def event(name: str) -> RelayedEvent:
     return RelayedEvent(name=name, pod=POD, container=None if name in POD_EVENTS else CONTAINER)
 
 
+async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
+    """Name and answer of each plugin."""
+    answers: list[tuple[str, PluginChanges]] = []
+    await runtime.relay(event, lambda name, changes: answers.append((name, changes)))
+    return answers
+
+
 @asynccontextmanager
 async def connected(
     runtime: NriRuntime, *plugins: tuple[str, str, Told], wait: bool = True
@@ -110,7 +119,7 @@ async def test_a_plugin_is_configured_synchronised_and_told_everything() -> None
     runtime = NriRuntime(domain, name="containerd", version="2.1.9")
     async with connected(runtime, ("fsm", "10", told)):
         for name in EVENTS:
-            assert await runtime.relay(event(name)) == [("10-fsm", PluginChanges())]
+            assert await relayed(runtime, event(name)) == [("10-fsm", PluginChanges())]
 
     assert ["configured by containerd 2.1.9", "synchronised", *EVENTS] == told.told
     assert ["p1", "c1"] == told.listed
@@ -146,7 +155,7 @@ async def test_an_old_plugin_is_told_by_state_change() -> None:
     async with connected(runtime, ("old", "00", Old())):
         await runtime.relay(event("RunPodSandbox"))
         await runtime.relay(event("RunPodSandbox"))
-        with pytest.raises(PluginRefusedError, match="method CreateContainer"):
+        with pytest.raises(NRIError, match="method CreateContainer"):
             await runtime.relay(event("CreateContainer"))
 
     assert ["RunPodSandbox", "RUN_POD_SANDBOX", "RUN_POD_SANDBOX", "CreateContainer"] == calls
@@ -185,7 +194,7 @@ async def test_changes_come_back() -> None:
     }
     runtime = NriRuntime(Domain())
     async with connected(runtime, ("fsm", "10", told)):
-        got = [(await runtime.relay(event(name)))[0][1] for name in told.answers]
+        got = [(await relayed(runtime, event(name)))[0][1] for name in told.answers]
 
     assert [*list(told.answers.values())[:3], PluginChanges()] == got
 
@@ -195,7 +204,7 @@ async def test_a_refusal_keeps_later_plugins_from_being_told() -> None:
     first.answers["CreateContainer"] = ValueError("not here")
     runtime = NriRuntime(Domain())
     async with connected(runtime, ("a", "10", first), ("b", "20", second)):
-        with pytest.raises(PluginRefusedError, match="plugin 10-a: ValueError: not here"):
+        with pytest.raises(NRIError, match="plugin 10-a: ValueError: not here"):
             await runtime.relay(event("CreateContainer"))
         assert 2 == len(runtime.plugins)
 
@@ -207,7 +216,7 @@ async def test_a_late_plugin_is_disconnected_and_the_others_are_told() -> None:
     slow.hangs.add("StartContainer")
     runtime = NriRuntime(Domain(), request=0.05)
     async with connected(runtime, ("slow", "10", slow), ("quick", "20", quick)):
-        assert [("20-quick", PluginChanges())] == await runtime.relay(event("StartContainer"))
+        assert [("20-quick", PluginChanges())] == await relayed(runtime, event("StartContainer"))
         assert ("20-quick",) == runtime.plugins
 
     assert PluginLost(plugin="10-slow", why="has not answered StartContainer within 0.05 s") in runtime.lost
@@ -262,13 +271,15 @@ async def test_unknown_events_end_the_connection() -> None:
     await serving
     await running
 
-    assert ["at Configure: subscribed to unknown events: 0x100000"] == [each.why for each in runtime.lost]
+    assert ["at Configure: plugin events 0x100000: the mask of all that there are is 0x3fff"] == [
+        each.why for each in runtime.lost
+    ]
 
 
 async def test_a_long_synchronisation_comes_in_several_messages() -> None:
     domain, told = Domain(), Told()
     domain.containers = [nri.Container(id=f"c{number}", annotations={"a": "x" * 1_000_000}) for number in range(10)]
-    assert 3 == len(list(batches(*domain.listed())))
+    assert 3 == len(synchronisation(*domain.listed()))
     runtime = NriRuntime(domain)
     async with connected(runtime, ("fsm", "10", told)):
         pass
@@ -293,7 +304,7 @@ async def test_a_plugin_is_registered_once() -> None:
     runtime = NriRuntime(Domain())
     async with connected(runtime, ("fsm", "10", Told())) as (plugin,):
         assert plugin._link is not None  # noqa: SLF001  (no plugin of ours registers twice)
-        with pytest.raises(RpcError, match="registered already"):
+        with pytest.raises(RpcError, match="10-fsm is active already"):
             await plugin._link.call("RegisterPlugin", nri.RegisterPluginRequest(), nri.Empty, 5)  # noqa: SLF001
 
 
@@ -317,7 +328,7 @@ async def test_a_plugin_connects_again_when_the_runtime_restarts(tmp_path: Path)
 
 
 async def test_a_plugin_that_is_never_configured_gives_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("fsm.runtimes.live.nri_plugin.REGISTRATION", 0.05)
+    monkeypatch.setattr("fsm.runtimes.sockets.nri_plugin.REGISTRATION", 0.05)
     left, right = socket.socketpair()
 
     async def register(_payload: bytes) -> bytes:
@@ -355,3 +366,20 @@ def test_a_socket_that_is_in_use_is_not_taken(tmp_path: Path) -> None:
 def test_every_event_has_its_number() -> None:
     assert {nri.Event.Value(nri.Event.Name(number)) for number in NUMBERS.values()} == set(range(1, 15))
     assert set(EVENTS) == set(NUMBERS) - {"ValidateContainerAdjustment"}
+
+
+async def test_updates_before_the_synchronisation_are_refused() -> None:
+    """A plugin may request updates by itself once it has joined."""
+    domain = Domain()
+    left, right = socket.socketpair()
+    runtime = NriRuntime(domain)
+    serving = asyncio.create_task(runtime.serve(await asyncio.open_connection(sock=left)))
+    link = NriLink(*await asyncio.open_connection(sock=right), served=PLUGIN, methods={})
+    running = asyncio.create_task(link.run())
+
+    with pytest.raises(RpcError, match="update-containers: plugin is registering already"):
+        await link.call("UpdateContainers", nri.UpdateContainersRequest(), nri.UpdateContainersResponse, 5)
+    await link.close()
+    await asyncio.gather(serving, running)
+
+    assert [] == domain.updates

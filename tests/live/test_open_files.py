@@ -12,7 +12,7 @@ import pytest
 from commands import FSM
 from cri_server import serving
 
-from fsm.runtimes.live.cri_client import CriClient
+from fsm.runtimes.sockets.cri_client import CriClient
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -17,9 +17,9 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay
 from fsm.language.library import load_system
 from fsm.machine.product.flatten import flatten
-from fsm.runtimes.live.nri_pb2 import ContainerUpdate
 from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
 from fsm.runtimes.live.plugin_test import PluginSUT
+from fsm.runtimes.sockets.nri_pb2 import ContainerUpdate
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -22,10 +22,9 @@ from passing import Echo, Passing, channel, echoing, passing, wait_for
 from fsm.errors import InputError
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live.call_lines import recorded
-from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.cri_client import CallAnswer, CriClient
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.call_recording import CallRecording, recorded
+from fsm.runtimes.sockets.cri_client import CallAnswer, CriClient
+from fsm.runtimes.sockets.cri_pb2 import (
     ContainerStatusRequest,
     ContainerStatusResponse,
     CreateContainerRequest,

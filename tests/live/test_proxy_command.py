@@ -20,14 +20,14 @@ import pytest
 from commands import fsm
 from cri_server import serving
 
-from fsm.runtimes.live.cri_client import CriClient
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.faults import read_rules
+from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_pb2 import (
     CreateContainerRequest,
     CreateContainerResponse,
     StopContainerRequest,
     StopContainerResponse,
 )
-from fsm.runtimes.live.fault_rules import read_rules
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 

@@ -11,8 +11,8 @@ from served import ServedClient, served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live.call_lines import of_events, recorded
-from fsm.runtimes.live.cri_client import CriClient
+from fsm.runtimes.live.call_recording import of_events, recorded
+from fsm.runtimes.sockets.cri_client import CriClient
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:

@@ -11,9 +11,11 @@ from containerds import Containerd
 from packages_of_debian import CACHE
 from passing import passing, wait_for
 
-from fsm.runtimes.live.call_lines import recorded
-from fsm.runtimes.live.cri_client import CallAnswer, CriClient
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.call_recording import recorded
+from fsm.runtimes.live.faults import read_rules
+from fsm.runtimes.live.workload import PAUSE
+from fsm.runtimes.sockets.cri_client import CallAnswer, CriClient
+from fsm.runtimes.sockets.cri_pb2 import (
     ContainerStatusRequest,
     CreateContainerRequest,
     PodSandboxStatusRequest,
@@ -24,8 +26,6 @@ from fsm.runtimes.live.cri_pb2 import (
     StopContainerRequest,
     StopPodSandboxRequest,
 )
-from fsm.runtimes.live.fault_rules import read_rules
-from fsm.runtimes.live.workload import PAUSE
 
 pytestmark = pytest.mark.live
 

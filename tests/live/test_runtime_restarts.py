@@ -17,10 +17,10 @@ from fsm.conformance import suite
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
 from fsm.language.library import load
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live.cri_client import CriClient
-from fsm.runtimes.live.cri_server import CriServer
 from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_server import CriServer
 from fsm.verdict import Fails, Unknown
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from fsm.conformance.plan import steps
 from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live import run_label
-from fsm.runtimes.live.cri_client import CriClient
-from fsm.runtimes.live.cri_server import CriServer
+from fsm.runtimes.live import leftovers
 from fsm.runtimes.live.runtime_session import RuntimeSession
 from fsm.runtimes.reference.driven import CallError
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_server import CriServer
 from fsm.verdict import Fails, Holds
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def again(model: str, address: str, text: str, profile: str | None = None) -> Te
 def pods(address: str) -> list[str]:
     """The labels of the pods that a runtime has."""
     with CriClient(address) as client:
-        return [each.labels[run_label.KEY] for each in client.call("ListPodSandbox").message.items]
+        return [each.labels[leftovers.KEY] for each in client.call("ListPodSandbox").message.items]
 
 
 def drive(model: str, address: str, profile: str | None = None, examples: int = 0) -> Tested:

@@ -16,8 +16,8 @@ from fsm.conformance.lookup import find
 from fsm.conformance.race_runs import Pace
 from fsm.language.library import load
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live.cri_server import CriServer
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_server import CriServer
 
 if TYPE_CHECKING:
     from pathlib import Path

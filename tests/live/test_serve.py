@@ -23,7 +23,7 @@ from served import ServedClient, served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.verdict import Holds
 
 FSM = str(Path(sys.executable).parent / "fsm")

@@ -14,14 +14,14 @@ from served import ServedClient, served
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.nri_link import PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_plugin import NriPlugin
 from fsm.runtimes.live.nri_recorder import LineWriter, record
-from fsm.runtimes.live.nri_relays import NodePlugins
-from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
 from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_plugin import NriPlugin
+from fsm.runtimes.sockets.nri_relays import NodePlugins
+from fsm.runtimes.sockets.ttrpc import Code, RpcError
 from fsm.verdict import Holds
 
 
@@ -189,7 +189,7 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
     """A run and a creation are undone then, a container that was to be started has exited; the next plugin is not told."""
     first, second = Listener(), Listener()
-    refusal = RpcError(UNKNOWN, "not here")
+    refusal = RpcError(Code.UNKNOWN, "not here")
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
         async with joined(tmp_path, first), joined(tmp_path, second, "20"):
             pod = await asyncio.to_thread(client.pod)
@@ -273,3 +273,17 @@ async def test_older_runtimes_relay_by_state_change(tmp_path: Path) -> None:
             await asyncio.to_thread(client.container, await asyncio.to_thread(client.pod), "true")
 
     assert ["RUN_POD_SANDBOX", "CreateContainer", "POST_CREATE_CONTAINER"] == listener.heard()
+
+
+async def test_a_limit_that_cri_cannot_express_is_refused(tmp_path: Path) -> None:
+    """NRI has unsigned shares, and CRI has signed ones."""
+    listener = Listener()
+    cpu = nri.LinuxCPU(shares=nri.OptionalUInt64(value=1 << 63))
+    linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))
+    listener.answers["CreateContainer"] = PluginChanges(adjustment=nri.ContainerAdjustment(linux=linux))
+    with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
+        async with joined(tmp_path, listener):
+            pod = await asyncio.to_thread(client.pod)
+            refused = await asyncio.to_thread(client.create, pod, "true")
+
+    assert ("UNKNOWN", True) == (refused.code, "plugins want a cpu_shares of 9223372036854775808" in refused.detail)

@@ -15,7 +15,7 @@ from commands import fsm
 from served import ServedClient, served
 
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.verdict import Holds
 
 FSM = str(Path(sys.executable).parent / "fsm")

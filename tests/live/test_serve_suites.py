@@ -16,7 +16,7 @@ import grpc
 import pytest
 from served import ServedClient, served
 
-from fsm.runtimes.live import cri_pb2 as cri
+from fsm.runtimes.sockets import cri_pb2 as cri
 
 NOWHERE = "f" * 64
 LOGGING = ("sh", "-c", "while true; do echo hello World; sleep 0.05; done")

@@ -13,9 +13,8 @@ import pytest
 from passing import wait_for
 
 from fsm.errors import InputError
-from fsm.runtimes.live.listening import bound
-from fsm.runtimes.live.sockets import path, reached, target
 from fsm.runtimes.live.told_plugin import ToldPlugin
+from fsm.runtimes.sockets.unix_sockets import bound, path, reached, target
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.live.spdy import DICTIONARY, Left, Opened, Pinged, Spdy, SpdyError, StreamData
+from fsm.runtimes.sockets.spdy import DICTIONARY, Left, Opened, Pinged, Spdy, SpdyError, StreamData
 
 TEXTS = st.text(max_size=8)
 FRAMES = st.one_of(

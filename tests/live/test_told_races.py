@@ -17,17 +17,17 @@ from fsm.conformance.race_runs import Pace, Programme, Race, Runs
 from fsm.machine.findings import Cause
 from fsm.monitor.judgement import judge
 from fsm.report.lanes import raced
-from fsm.runtimes.live.cri_server import CriServer
-from fsm.runtimes.live.nri_relays import NodePlugins
 from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node.node_containers import NodeContainers
+from fsm.runtimes.sockets.cri_server import CriServer
+from fsm.runtimes.sockets.nri_relays import NodePlugins
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from fsm.runtimes.reference.node.plans import Limits
+    from fsm.runtimes.reference.node.command import Limits
 
 _UPDATE, _REMOVE = NodeContainers._update, NodeContainers._remove  # noqa: SLF001  (what the twins spoil)
 

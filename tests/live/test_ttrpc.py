@@ -10,11 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.live import ttrpc
-from fsm.runtimes.live.nri_pb2 import ConfigureRequest, ConfigureResponse, Empty
-from fsm.runtimes.live.ttrpc import Client, ClosedError, ProtocolError, RpcError, Server, method
-from fsm.runtimes.live.ttrpc_messages import LONGEST, Message, MessageDecoder, MessageKind, encoded
-from fsm.runtimes.live.ttrpc_pb2 import Request, Response
+from fsm.runtimes.sockets import ttrpc
+from fsm.runtimes.sockets.nri_pb2 import ConfigureRequest, ConfigureResponse, Empty
+from fsm.runtimes.sockets.ttrpc import (
+    LONGEST,
+    Client,
+    ClosedError,
+    MessageDecoder,
+    MessageKind,
+    ProtocolError,
+    RpcError,
+    Server,
+    TtrpcMessage,
+    encoded,
+    method,
+)
+from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response
 
 SENT = st.lists(st.tuples(st.integers(1, 9), st.sampled_from(MessageKind), st.binary(max_size=40)), max_size=8)
 
@@ -25,13 +36,13 @@ def test_what_is_encoded_is_decoded_however_it_is_cut(
 ) -> None:
     wire = b"".join(encoded(*each) for each in sent)
     decoder = MessageDecoder()
-    found: list[Message] = []
+    found: list[TtrpcMessage] = []
     for size in sizes:
         found += decoder.messages(wire[:size])
         wire = wire[size:]
     found += decoder.messages(wire)
 
-    assert [Message(stream, kind, data, len(data)) for stream, kind, data in sent] == found
+    assert [TtrpcMessage(stream, kind, data, len(data)) for stream, kind, data in sent] == found
 
 
 @given(SENT.filter(bool))
@@ -52,7 +63,10 @@ def test_a_message_that_is_too_long_is_dropped_and_told() -> None:
 
     found = [each for at in range(0, len(wire), 65_536) for each in decoder.messages(wire[at : at + 65_536])]
 
-    assert found == [Message(7, MessageKind.REQUEST, None, LONGEST + 1), Message(9, MessageKind.REQUEST, b"next", 4)]
+    assert found == [
+        TtrpcMessage(7, MessageKind.REQUEST, None, LONGEST + 1),
+        TtrpcMessage(9, MessageKind.REQUEST, b"next", 4),
+    ]
 
 
 class Wire:
@@ -61,7 +75,7 @@ class Wire:
     def __init__(self, **methods: ttrpc.Handler) -> None:
         self.client = Client(self._ask)
         self.server = Server(self._respond, {"Door": methods})
-        self.responses: list[Message] = []
+        self.responses: list[TtrpcMessage] = []
 
     async def _ask(self, data: bytes) -> None:
         await self.server.received(data)
@@ -111,10 +125,10 @@ async def test_a_call_is_answered() -> None:
 @pytest.mark.parametrize(
     ("handler", "service", "name", "code", "text"),
     [
-        (bad, "Door", "Configure", ttrpc.UNKNOWN, "LookupError: x"),
+        (bad, "Door", "Configure", ttrpc.Code.UNKNOWN, "LookupError: x"),
         (refusing, "Door", "Configure", 5, "x"),
-        (good, "Window", "Configure", ttrpc.UNIMPLEMENTED, "service Window"),
-        (good, "Door", "Push", ttrpc.UNIMPLEMENTED, "method Push"),
+        (good, "Window", "Configure", ttrpc.Code.UNIMPLEMENTED, "service Window"),
+        (good, "Door", "Push", ttrpc.Code.UNIMPLEMENTED, "method Push"),
     ],
 )
 async def test_a_call_fails_as_the_server_says(
@@ -131,7 +145,7 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
 
     with pytest.raises(RpcError) as failed:
         await wire.call(seconds=0.02)
-    assert failed.value.code == ttrpc.DEADLINE_EXCEEDED
+    assert failed.value.code == ttrpc.Code.DEADLINE_EXCEEDED
     await asyncio.sleep(0.02)  # the server was told the time, and has given up too
 
     assert wire.server.held == 0
@@ -152,7 +166,7 @@ async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
 async def test_what_is_not_protobuf_is_refused() -> None:
     wire = Wire(Configure=configure(good))
 
-    assert (await wire.request(b"\xff\xff")).status.code == ttrpc.INVALID_ARGUMENT
+    assert (await wire.request(b"\xff\xff")).status.code == ttrpc.Code.INVALID_ARGUMENT
     inner = Request(service="Door", method="Configure", payload=b"\xff").SerializeToString()
     assert (await wire.request(inner)).status.message == "the payload is no ConfigureRequest"
 
@@ -163,7 +177,7 @@ async def test_requests_beyond_the_limits_are_refused() -> None:
     for number in range(ttrpc.CALLS):
         await wire.server.received(encoded(2 * number + 1, MessageKind.REQUEST, asked))
 
-    assert (await wire.request(asked, 999)).status.code == ttrpc.RESOURCE_EXHAUSTED
+    assert (await wire.request(asked, 999)).status.code == ttrpc.Code.RESOURCE_EXHAUSTED
     await wire.server.close()
     assert wire.server.held == 0
 
@@ -173,7 +187,7 @@ async def test_requests_beyond_the_limits_are_refused() -> None:
     for number in range(4):
         await wire.server.received(encoded(2 * number + 1, MessageKind.REQUEST, long.SerializeToString()))
     assert wire.server.held <= ttrpc.HELD
-    assert (await wire.request(long.SerializeToString(), 999)).status.code == ttrpc.RESOURCE_EXHAUSTED
+    assert (await wire.request(long.SerializeToString(), 999)).status.code == ttrpc.Code.RESOURCE_EXHAUSTED
     await wire.server.close()
 
 
@@ -192,7 +206,7 @@ async def test_what_is_too_long_is_neither_sent_nor_taken() -> None:
     (answer,) = wire.responses[1:]
     assert answer.data is not None
 
-    assert [*codes, Response.FromString(answer.data).status.code] == [ttrpc.RESOURCE_EXHAUSTED] * 3
+    assert [*codes, Response.FromString(answer.data).status.code] == [ttrpc.Code.RESOURCE_EXHAUSTED] * 3
 
 
 async def test_nonsense_is_a_protocol_error() -> None:

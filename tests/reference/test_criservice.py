@@ -20,7 +20,7 @@ from fsm.errors import InputError
 from fsm.language.library import load, load_system
 from fsm.machine.driver import CannotHappenError
 from fsm.machine.product.flatten import flatten
-from fsm.runtimes.reference.clock import TurnedClock
+from fsm.runtimes.reference.clock import TurnedClock, cancel_others
 from fsm.runtimes.reference.criservice.components import (
     MACHINE,
     Component,
@@ -51,7 +51,6 @@ from fsm.runtimes.reference.events.backoff import HandlerError
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.domain import Domain, Domains
 from fsm.runtimes.reference.nri.messages import Container, Pod
-from fsm.runtimes.reference.tasks import cancel_others
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

@@ -17,8 +17,7 @@ from fsm.machine.table import tabulate
 from fsm.monitor import Monitor
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.lifecycle import EntityStates
-from fsm.runtimes.reference.nri.messages import NOTHING, Container, ContainerState
-from fsm.runtimes.reference.nri.nri_errors import NRIError
+from fsm.runtimes.reference.nri.messages import NOTHING, Container, ContainerState, NRIError
 from fsm.runtimes.reference.nri.sut import FIRST, SECOND, NriContainerSUT, NriPodSUT
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds
@@ -27,10 +26,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.conformance.tested import Tested
-    from fsm.runtimes.reference.nri.config import Config
     from fsm.runtimes.reference.nri.domain import Domains
     from fsm.runtimes.reference.nri.messages import Fields, Pod, Request
     from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
+    from fsm.runtimes.reference.nri.session import Config
     from fsm.verdict import Verdict
 
 SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
@@ -122,8 +121,8 @@ def test_every_cell(name: str, release: str, observer: str) -> None:
 class RelaysNothing(NRI):
     """Relays nothing."""
 
-    def _relay(self, request: Request) -> Relayed:
-        return super()._relay(replace(request, event="none such"))
+    async def _relay(self, request: Request) -> Relayed:
+        return await super()._relay(replace(request, event="none such"))
 
 
 def test_every_cell_of_a_layer_that_relays_nothing() -> None:
@@ -165,16 +164,16 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 class RelaysTwice(NRI):
     """Relays each request twice."""
 
-    def _relay(self, request: Request) -> Relayed:
-        super()._relay(request)
-        return super()._relay(request)
+    async def _relay(self, request: Request) -> Relayed:
+        await super()._relay(request)
+        return await super()._relay(request)
 
 
 class NeverRelaysStops(NRI):
     """Relays no stop."""
 
-    def _relay(self, request: Request) -> Relayed:
-        return super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
+    async def _relay(self, request: Request) -> Relayed:
+        return await super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
 
 
 class AlwaysRelaysStops(NRI):
@@ -193,23 +192,23 @@ class AlwaysRelaysStops(NRI):
 class RelaysBackwards(NRI):
     """Relays the removal before the stop."""
 
-    def _relay(self, request: Request) -> Relayed:
+    async def _relay(self, request: Request) -> Relayed:
         swapped = {"StopContainer": "RemoveContainer", "RemoveContainer": "StopContainer"}
-        return super()._relay(replace(request, event=swapped.get(request.event, request.event)))
+        return await super()._relay(replace(request, event=swapped.get(request.event, request.event)))
 
 
 class SwallowsErrors(NRI):
     """Drops the errors of plugins."""
 
-    def _relay(self, request: Request) -> Relayed:
-        return replace(super()._relay(request), result="ok", error=None)
+    async def _relay(self, request: Request) -> Relayed:
+        return replace(await super()._relay(request), result="ok", error=None)
 
 
 class LossIsError(NRI):
     """Treats a lost plugin as an error."""
 
-    def _relay(self, request: Request) -> Relayed:
-        relayed = super()._relay(request)
+    async def _relay(self, request: Request) -> Relayed:
+        relayed = await super()._relay(request)
         return replace(relayed, result="error", error=NRIError("lost")) if relayed.result == "lost" else relayed
 
 
@@ -314,20 +313,20 @@ class ReversesOrder(NRI):
 
         def joined(connection: Any) -> None:  # noqa: ANN401  # a connection
             join(connection)
-            self._plugins._connections = self._plugins._connections[::-1]  # noqa: SLF001  # the planted bug
+            self._plugins.joined = self._plugins.joined[::-1]  # the planted bug
 
-        self._plugins.join = joined  # type: ignore[method-assign]  # the planted bug
+        self._plugins.join = joined  # type: ignore[method-assign,assignment]  # the planted bug
 
 
 class RelaysAfterErrors(NRI):
     """Calls plugins after an error, too."""
 
-    def _relay(self, request: Request) -> Relayed:
-        relayed = super()._relay(request)
+    async def _relay(self, request: Request) -> Relayed:
+        relayed = await super()._relay(request)
         if relayed.error is not None:
-            _, *others = self._plugins._connections  # noqa: SLF001  # the planted bug
+            _, *others = self._plugins.joined
             for each in others:
-                each.relay(request)
+                await each.relay(request.event, request)
         return relayed
 
 

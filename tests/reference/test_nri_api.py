@@ -17,9 +17,9 @@ from fsm.language.library import load
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.api_sut import NriApiSUT
-from fsm.runtimes.reference.nri.config import Config
-from fsm.runtimes.reference.nri.messages import NOTHING
-from fsm.runtimes.reference.nri.nri_errors import BlockedError, NRIError, NRIStoppedError, ReentrantError
+from fsm.runtimes.reference.nri.connection import Connection, finish
+from fsm.runtimes.reference.nri.messages import NOTHING, BlockedError, NRIError, NRIStoppedError, ReentrantError
+from fsm.runtimes.reference.nri.session import Config
 from fsm.runtimes.reference.nri.sut import FakePlugin
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
@@ -103,12 +103,12 @@ class LeavesPlugins(NRI):
     """Keeps its plugins if the socket cannot be opened, as containerd does."""
 
     def _open_socket(self) -> None:
-        before = self._plugins._connections
+        before = self._plugins.joined
         try:
             super()._open_socket()
         except NRIError:
             self._plugins.leave = MagicMock()  # type: ignore[method-assign]  # the planted bug
-            self._plugins._connections = before
+            self._plugins.joined = before
             raise
 
 
@@ -119,9 +119,9 @@ class StartsUnsynchronised(NRI):
         installed, self._installed = self._installed, ()  # type: ignore[misc]  # the planted bug
         super().start()
         for each in installed:
-            connection = self._plugins.connection(FakePlugin(name=each.name))
-            connection.handshake(launched=True)
-            connection.synchronise((), ())
+            connection = Connection(FakePlugin(name=each.name), self._terms)
+            finish(connection.handshake(launched=True))
+            finish(connection.synchronise([((), ())]))
             self._plugins.join(connection)
 
 
@@ -358,7 +358,7 @@ def test_timeouts_can_be_changed() -> None:
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
-    assert (nri.config.registration_timeout, nri.config.request_timeout, nri._plugins.terms.config.request_timeout) == (
+    assert (nri.config.registration_timeout, nri.config.request_timeout, nri._terms.config.request_timeout) == (
         3,
         2,
         2,
@@ -425,7 +425,7 @@ def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()
-    nri._plugins.terms.local.on_plugin_thread = True
+    nri._local.on_plugin_thread = True
 
     with pytest.raises(ReentrantError):
         nri.relay("start-container", POD, ONE)

@@ -12,18 +12,23 @@ from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
 
 from fsm.runtimes.reference.nri import sut
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.config import Config, default_config
 from fsm.runtimes.reference.nri.domain import Domain, Domains
-from fsm.runtimes.reference.nri.messages import Answer, Container, ContainerState, Eviction, Request, Update
-from fsm.runtimes.reference.nri.nri_errors import (
+from fsm.runtimes.reference.nri.messages import (
+    Answer,
     ChangesFailedError,
     ConflictError,
+    Container,
+    ContainerState,
+    Eviction,
     NRIError,
     NRIStoppedError,
     PluginLostError,
     ReentrantError,
     RegistrationError,
+    Request,
+    Update,
 )
+from fsm.runtimes.reference.nri.session import Config, default_config
 from fsm.runtimes.reference.nri.sut import FakePlugin
 
 if TYPE_CHECKING:

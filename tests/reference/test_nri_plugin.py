@@ -6,34 +6,43 @@ from __future__ import annotations
 
 import threading
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, TypeVar
 
 import pytest
 from nri_parts import TWO, domain_of_two
 
 from fsm.conformance.suite import conform
 from fsm.language.library import load
+from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.config import Config
-from fsm.runtimes.reference.nri.connection import Connection, Terms
+from fsm.runtimes.reference.nri.connection import Connection, finish
 from fsm.runtimes.reference.nri.domain import Domains
-from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, known, subscribed
-from fsm.runtimes.reference.nri.nri_errors import (
+from fsm.runtimes.reference.nri.messages import (
+    Answer,
+    Container,
     NRIError,
     NRIStoppedError,
     PluginLateError,
     PluginLostError,
+    Pod,
     RegistrationError,
+    Request,
+    known,
+    subscribed,
 )
 from fsm.runtimes.reference.nri.plugin_sut import NriPluginSUT
-from fsm.runtimes.reference.nri.plugins import Plugins
+from fsm.runtimes.reference.nri.plugins import Plugins, relay_merged
+from fsm.runtimes.reference.nri.session import Config, Terms, parts
 from fsm.runtimes.reference.nri.sut import FakePlugin
 from fsm.runtimes.reference.nri.upstream import UpstreamConnection
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 
+    from fsm.runtimes.reference.nri.connection import Part
     from fsm.runtimes.reference.nri.messages import Update
 
 UNARRANGED = {
@@ -50,6 +59,9 @@ UNARRANGED = {
 """The outcomes that the reference has not, by profile."""
 
 POD = Pod(id="p1")
+NOTHING: Part = ((), ())
+
+T = TypeVar("T")
 
 
 @pytest.mark.parametrize("profile", UNARRANGED)
@@ -106,84 +118,69 @@ class KeepsWrongNames(Connection):
 class WaitsForever(Connection):
     """Does not give up a plugin that does not register."""
 
-    def await_registration(self) -> None:
+    async def await_registration(self) -> None:
         with suppress(PluginLateError):
-            self._thread.call(lambda: self.plugin.name, until=self._deadline)
+            await self._ask_registration(self._deadline)
 
 
 class AnyEvents(Connection):
     """Accepts a subscription to events that do not exist."""
 
-    def configure(self) -> None:
-        self.events = frozenset(EVENTS[:-1])
-        self._call(lambda: self.plugin.events, "configure")
+    async def configure(self) -> None:
+        self.events = frozenset(REQUESTS[:-1])
+        await self._call(self._ask_events, "configure")
         self._take("configure", "ok")
 
 
 class IgnoresTimeouts(Connection):
     """Goes on with a plugin that is late to be configured."""
 
-    def configure(self) -> None:
-        call = self._thread.call
-
-        def forgiving(what: Callable[[], Collection[str]], *, until: float) -> Collection[str]:
-            try:
-                return call(what, until=until)
-            except PluginLateError:
-                return ()
-
-        self._thread.call = forgiving  # type: ignore[method-assign,assignment]  # the planted bug
-        super().configure()
+    async def _ask_events(self, until: float) -> Collection[str] | int:
+        try:
+            return await super()._ask_events(until)
+        except PluginLateError:
+            return ()
 
 
 class OnePart(Connection):
     """Treats the first part as the last."""
 
-    def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        self.synchronise_last(pods, containers)
+    async def synchronise_part(self, part: Part) -> None:
+        await self.synchronise_last(part)
 
 
 class AnyPart(Connection):
     """Does not check whether a plugin waits for more."""
 
-    def synchronise_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> None:
-        self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
+    async def synchronise_part(self, part: Part) -> None:
+        await self._call(partial(self._ask_last, part), "synchronise")
         self._take("synchronise", "part")
 
 
 class SynchronisesTwice(Connection):
     """Sends the last part twice."""
 
-    def synchronise_last(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        self._call(lambda: self.plugin.synchronize(pods, containers), "synchronise")
-        return super().synchronise_last(pods, containers)
+    async def synchronise_last(self, part: Part) -> Sequence[Update]:
+        await self._call(partial(self._ask_last, part), "synchronise")
+        return await super().synchronise_last(part)
 
 
 class LossIsError(Connection):
     """Treats a lost plugin as an error."""
 
-    def relay(self, request: Request) -> Answer | None:
-        handle = self.plugin.handle
-
-        def failing(request: Request) -> Answer:
-            try:
-                return handle(request)
-            except PluginLostError as error:
-                raise NRIError(str(error)) from error
-
-        self.plugin.handle = failing  # type: ignore[method-assign]  # the planted bug
+    async def _ask(self, request: Request, until: float) -> Answer:
         try:
-            return super().relay(request)
-        finally:
-            self.plugin.handle = handle  # type: ignore[method-assign]  # see above
+            return await super()._ask(request, until)
+        except PluginLostError as error:
+            raise NRIError(str(error)) from error
 
 
 class DropsAtErrors(Connection):
     """Closes the connection of a plugin that fails."""
 
-    def relay(self, request: Request) -> Answer | None:
+    async def relay(self, event: str, request: Request) -> Answer | None:
         try:
-            return super().relay(request)
+            return await super().relay(event, request)
         except NRIError:
             self.stop()
             raise
@@ -192,9 +189,9 @@ class DropsAtErrors(Connection):
 class IgnoresSubscriptions(Connection):
     """Relays every event."""
 
-    def relay(self, request: Request) -> Answer | None:
-        self.events = frozenset(EVENTS)
-        return super().relay(request)
+    async def relay(self, event: str, request: Request) -> Answer | None:
+        self.events = frozenset(REQUESTS)
+        return await super().relay(event, request)
 
 
 class KeepsTheLost(Connection):
@@ -208,11 +205,8 @@ class KeepsTheLost(Connection):
 class UpdatesTooEarly(Connection):
     """Makes updates of a plugin that is not synchronised yet."""
 
-    def request_updates(self, make: Callable[[], None]) -> None:
-        if self.state == "synchronising":
-            make()
-        else:
-            super().request_updates(make)
+    async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
+        return await (make() if self.state == "synchronising" else super().request_updates(make))
 
 
 class ClosesSilently(Connection):
@@ -294,27 +288,28 @@ class Slow(FakePlugin):
 
 def configured(plugin: FakePlugin, terms: Terms) -> Connection:
     connection = Connection(plugin, terms)
-    connection.handshake()
+    finish(connection.handshake())
     return connection
 
 
-def things(number: int) -> tuple[list[Pod], list[Container]]:
-    return [Pod(id=f"p{each}") for each in range(number)], [Container(id=f"c{each}") for each in range(number)]
+def things(number: int, most: float = 4) -> list[Part]:
+    pods = [Pod(id=f"p{each}") for each in range(number)]
+    return [*parts(pods, [Container(id=f"c{each}") for each in range(number)], most)]
 
 
 def test_all_parts_share_one_timeout() -> None:
     """Three messages of a second each exceed two seconds, though none of them does."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
-    connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2, sync_objects=4), clock=clock))
-    assert connection.synchronise(*things(5)) == ()
+    connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
+    assert finish(connection.synchronise(things(5))) == ()
     assert (connection.state, plugin.parts) == ("active", [["p0", "p1", "p2", "p3"], ["p4", "c0", "c1", "c2"]])
     assert [(len(pods), len(containers)) for pods, containers in plugin.synchronised] == [(0, 2)]
 
     plugin = Slow(clock, 1)
-    connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2, sync_objects=4), clock=clock))
+    connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
     with pytest.raises(RegistrationError, match="could not be synchronised") as caught:
-        connection.synchronise(*things(5))
+        finish(connection.synchronise(things(5)))
     assert (connection.state, caught.value.code, len(plugin.parts)) == ("absent", "DEADLINE_EXCEEDED", 2)
 
 
@@ -322,19 +317,19 @@ def test_each_request_has_its_own_timeout() -> None:
     """The time of one request does not count for the next."""
     clock = TurnedClock()
     connection = configured(Slow(clock, 1.5), Terms(config=Config(plugin_request_timeout=2), clock=clock))
-    connection.synchronise((), ())
+    finish(connection.synchronise([NOTHING]))
 
     for _ in range(3):
-        assert connection.relay(Request(event="RunPodSandbox", pod=POD)) == Answer()
+        assert finish(connection.relay("RunPodSandbox", Request(event="RunPodSandbox", pod=POD))) == Answer()
     assert connection.state == "active"
 
 
 def test_a_plugin_that_does_not_accept_parts_is_closed() -> None:
     plugin = FakePlugin()
-    connection = configured(plugin, Terms(config=Config(sync_objects=1)))
+    connection = configured(plugin, Terms())
 
     with pytest.raises(RegistrationError, match="does not handle synchronisation in parts"):
-        connection.synchronise(*things(1))
+        finish(connection.synchronise(things(1, 1)))
     assert (connection.state, plugin.synchronised) == ("absent", [])
 
 
@@ -342,7 +337,7 @@ def test_objects_are_sent_in_order() -> None:
     """However they are split."""
     for largest in range(9):
         plugin = Slow(TurnedClock(), 0)
-        configured(plugin, Terms(config=Config(sync_objects=largest))).synchronise(*things(3))
+        finish(configured(plugin, Terms()).synchronise(things(3, largest or inf)))
 
         [last] = plugin.synchronised
         assert [each for part in (*plugin.parts, ids(*last)) for each in part] == ["p0", "p1", "p2", "c0", "c1", "c2"]
@@ -357,18 +352,18 @@ def test_a_plugin_that_disconnects_in_the_handshake_is_removed() -> None:
 
     connection = configured(FakePlugin(wants=hangs_up), Terms())
     with pytest.raises(RegistrationError) as caught:
-        connection.synchronise((), ())
+        finish(connection.synchronise([NOTHING]))
     assert (connection.state, caught.value.code) == ("absent", "UNAVAILABLE")
 
 
 @pytest.mark.parametrize(
     ("asked", "there", "events"),
     [
-        (0, EVENTS, EVENTS),
-        ((), EVENTS, EVENTS),
-        (0x3FFF, EVENTS, EVENTS),
-        (1 << 9, EVENTS, ["StopContainer"]),
-        (0x7FF, EVENTS[:11], EVENTS[:11]),
+        (0, REQUESTS, REQUESTS),
+        ((), REQUESTS, REQUESTS),
+        (0x3FFF, REQUESTS, REQUESTS),
+        (1 << 9, REQUESTS, ["StopContainer"]),
+        (0x7FF, REQUESTS[:11], REQUESTS[:11]),
     ],
 )
 def test_subscriptions(asked: Collection[str] | int, there: Collection[str], events: Collection[str]) -> None:
@@ -378,10 +373,10 @@ def test_subscriptions(asked: Collection[str] | int, there: Collection[str], eve
 @pytest.mark.parametrize(
     ("asked", "there", "named"),
     [
-        (1 << 14, EVENTS, "0x4000: the mask of all that there are is 0x3fff"),
-        (0x3FFF, EVENTS[:11], "0x3800: the mask of all that there are is 0x7ff"),
-        (-1, EVENTS, "the mask of all"),
-        (["EatContainer"], EVENTS[:1], "EatContainer: there are RunPodSandbox"),
+        (1 << 14, REQUESTS, "0x4000: the mask of all that there are is 0x3fff"),
+        (0x3FFF, REQUESTS[:11], "0x3800: the mask of all that there are is 0x7ff"),
+        (-1, REQUESTS, "the mask of all"),
+        (["EatContainer"], REQUESTS[:1], "EatContainer: there are RunPodSandbox"),
     ],
 )
 def test_subscriptions_to_events_that_do_not_exist(
@@ -392,18 +387,20 @@ def test_subscriptions_to_events_that_do_not_exist(
 
 
 def test_only_the_newest_release_has_validation() -> None:
-    assert known(EVENTS[:11]) == frozenset(EVENTS[:11])
-    assert known(EVENTS[:13]) == frozenset(EVENTS)
+    assert known(REQUESTS[:11]) == frozenset(REQUESTS[:11])
+    assert known(REQUESTS[:13]) == frozenset(REQUESTS)
 
 
 def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
     """Until another plugin joins; a third registration blocks until the timeout."""
     clock = TurnedClock()
-    plugins = Plugins(Terms(clock=clock), UpstreamConnection)
-    first, second, third = (plugins.connection(FakePlugin(index=index)) for index in ("10", "20", "30"))
+    plugins = Plugins[Request, Answer, Connection]()
+    first, second, third = (
+        UpstreamConnection(FakePlugin(index=index), Terms(clock=clock)) for index in ("10", "20", "30")
+    )
     for each in (first, second):
-        each.handshake()
-        each.synchronise((), ())
+        finish(each.handshake())
+        finish(each.synchronise([NOTHING]))
         plugins.join(each)
 
     first.register("late", "40")
@@ -415,8 +412,8 @@ def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> 
     assert (caught.value.code, clock.now()) == ("DEADLINE_EXCEEDED", 5)
     assert plugins.names == ("40-late", "20-fake")
 
-    third.handshake()
-    third.synchronise((), ())
+    finish(third.handshake())
+    finish(third.synchronise([NOTHING]))
     plugins.join(third)
     assert list(plugins.names) == ["20-fake", "30-fake", "40-late"]
 
@@ -424,18 +421,23 @@ def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> 
 @pytest.mark.parametrize(("launched", "left"), [(True, []), (False, ["done"])])
 def test_upstream_a_plugin_that_connected_by_itself_survives_the_stop(*, launched: bool, left: list[str]) -> None:
     """It receives no requests, but its updates are made."""
-    plugins = Plugins(Terms(), UpstreamConnection)
+    plugins = Plugins[Request, Answer, Connection]()
     plugin = FakePlugin()
-    connection = plugins.connection(plugin)
-    connection.handshake(launched=launched)
-    connection.synchronise((), ())
+    connection = UpstreamConnection(plugin, Terms())
+    finish(connection.handshake(launched=launched))
+    finish(connection.synchronise([NOTHING]))
     plugins.join(connection)
 
     plugins.close()
     done: list[str] = []
-    plugins.relay(Request(event="RunPodSandbox", pod=POD))
+    request = Request(event="RunPodSandbox", pod=POD)
+    finish(relay_merged(request, partial(plugins.relay, "RunPodSandbox")))
+
+    async def make() -> None:
+        done.append("done")
+
     with suppress(NRIError):
-        connection.request_updates(lambda: done.append("done"))
+        finish(connection.request_updates(make))
 
     assert (plugin.heard, done) == ([], left)
 

@@ -13,10 +13,10 @@ from fsm.language.library import load
 from fsm.machine.driver import Driver
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.config import Config
+from fsm.runtimes.reference.nri.connection import finish
 from fsm.runtimes.reference.nri.domain import Domains
-from fsm.runtimes.reference.nri.messages import Answer, Container, Request
-from fsm.runtimes.reference.nri.nri_errors import BlockedError, NRIStoppedError
+from fsm.runtimes.reference.nri.messages import Answer, BlockedError, Container, NRIStoppedError, Request
+from fsm.runtimes.reference.nri.session import Config
 from fsm.runtimes.reference.nri.sut import FakePlugin
 from fsm.runtimes.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
 from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
@@ -361,7 +361,7 @@ class RelaysAfterRemoval(Late):
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.free.wait()
         with self._life.call("notify-exit"):
-            self._relay(Request(event="StopContainer", pod=pod, container=container))
+            finish(self._relay(Request(event="StopContainer", pod=pod, container=container)))
 
 
 def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:

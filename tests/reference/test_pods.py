@@ -22,10 +22,8 @@ from fsm.runtimes.reference.container.world import Exit, SimulatedWorld
 from fsm.runtimes.reference.driven import CallError, WorldError, first_of, is_noop, offered
 from fsm.runtimes.reference.harness import turns
 from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
-from fsm.runtimes.reference.pods.network import Leases
 from fsm.runtimes.reference.pods.service import Pods
-from fsm.runtimes.reference.pods.stages import Stage
-from fsm.runtimes.reference.pods.surroundings import Containers
+from fsm.runtimes.reference.pods.surroundings import Containers, Leases, Stage
 from fsm.runtimes.reference.pods.sut import NAME, PodsSUT
 from fsm.runtimes.reference.sandbox.controller import Controller
 from fsm.runtimes.reference.sandbox.processes import Processes
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
-    from fsm.runtimes.reference.pods.stages import MakeError
+    from fsm.runtimes.reference.pods.surroundings import MakeError
 
 
 class ReferenceContainers(Containers):

@@ -24,6 +24,7 @@ MODULES = {
     "events": "events: of a machine as its text has them, and the reference of container events",
     "histories": "histories of concurrent operations: as read, and as judged",
     "mermaid": "Mermaid diagrams, read or written",
+    "names": "names that are written in one place: of what models may contain, and of CRI's states and NRI's events",
     "plantuml": "PlantUML diagrams, read or written",
     "recordings": "recordings: their forms in general, and those of container runtimes",
     "read": "text of one format to data",

@@ -5,8 +5,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
-from fsm.runtimes.live.cri_client import CallAnswer, CriClient
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.workload import WORKLOAD
+from fsm.runtimes.sockets.cri_client import CallAnswer, CriClient
+from fsm.runtimes.sockets.cri_pb2 import (
     CONTAINER,
     NODE,
     ContainerConfig,
@@ -29,7 +30,6 @@ from fsm.runtimes.live.cri_pb2 import (
     StopPodSandboxRequest,
     UpdateContainerResourcesRequest,
 )
-from fsm.runtimes.live.workload import WORKLOAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -29,8 +29,8 @@ import grpc
 from packages_of_debian import CACHE, INSTALL, VERSIONS, PackageError, install, installed, told
 
 from fsm.conformance.exec import reaper
-from fsm.runtimes.live.cri_client import CriClient
 from fsm.runtimes.live.workload import NAMESPACE, PAUSE, WORKLOAD, archive, import_images
+from fsm.runtimes.sockets.cri_client import CriClient
 
 if TYPE_CHECKING:
     from collections.abc import Callable

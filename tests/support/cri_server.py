@@ -10,8 +10,8 @@ from typing import Any
 
 import grpc
 
-from fsm.runtimes.live.cri_methods import METHODS
-from fsm.runtimes.live.cri_pb2 import VersionResponse
+from fsm.runtimes.sockets.cri_client import METHODS
+from fsm.runtimes.sockets.cri_pb2 import VersionResponse
 
 Answering = Callable[[Any, grpc.ServicerContext], Any]
 

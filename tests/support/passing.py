@@ -15,10 +15,10 @@ from typing import Any
 
 import grpc
 
-from fsm.runtimes.live.fault_rules import FaultRules
-from fsm.runtimes.live.listening import listening
+from fsm.runtimes.live.faults import FaultRules
 from fsm.runtimes.live.passing_calls import PassedCall
 from fsm.runtimes.live.proxy import Proxy
+from fsm.runtimes.sockets.unix_sockets import listening
 
 OPTIONS = (
     ("grpc.enable_http_proxy", 0),

@@ -1,4 +1,4 @@
-"""The modules that protoc makes of the protocols in ``fsm/runtimes/live``.
+"""The modules that protoc makes of the protocols in ``fsm/runtimes/sockets``.
 
 ``python tests/support/protocols.py --write`` makes them again; ``tests/live/test_protocols.py`` fails while they are
 not what it would write.
@@ -14,7 +14,7 @@ from typing import Final
 from grpc_tools import protoc
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
-PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "runtimes" / "live").glob("*.proto")))
+PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "runtimes" / "sockets").glob("*.proto")))
 
 
 def made(protocol: Path) -> dict[Path, str]:

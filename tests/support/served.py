@@ -10,13 +10,12 @@ from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Self
 
-from fsm.runtimes.live import cri_pb2 as cri
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.cri_client import CallAnswer, CriClient
-from fsm.runtimes.live.cri_methods import METHODS
-from fsm.runtimes.live.cri_server import serving
-from fsm.runtimes.live.nri_relays import NodePlugins, with_plugins
 from fsm.runtimes.reference.node.node_service import ServedNode
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, CriClient
+from fsm.runtimes.sockets.cri_server import serving
+from fsm.runtimes.sockets.nri_relays import NodePlugins, with_plugins
 
 CALLS = (
     "StartContainer",

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from wsproto import ConnectionType, WSConnection
 from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, RejectConnection, Request
 
-from fsm.runtimes.live.spdy import Opened, Pinged, Spdy, StreamData
+from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 CHANNELS = ("stdin", "stdout", "stderr", "error")
 

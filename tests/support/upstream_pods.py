@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.machine.driver import Position
+from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop
 from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
-from fsm.runtimes.reference.pods.service import MACHINE, NOT_READY, READY, Pods
-from fsm.runtimes.reference.pods.stages import FAILURES, MakeError, Stage, unmake
+from fsm.runtimes.reference.pods.service import MACHINE, Pods
+from fsm.runtimes.reference.pods.surroundings import FAILURES, MakeError, Stage, unmake
 from fsm.runtimes.reference.pods.sut import PodsSUT
 from fsm.runtimes.reference.sandbox.upstream import UpstreamController
 

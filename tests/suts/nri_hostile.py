@@ -1,7 +1,7 @@
 """NRI plugins that do not keep to the protocol, or do not end: ``nri_hostile.py WAY``.
 
-``garbage``, ``nonsense``, ``huge``, ``twice`` and ``deaf`` are how an event is answered; ``asks`` sends requests of its own without an
-end; ``registers-twice``; ``forks`` leaves a child; ``babbles`` on its standard output and error; ``stays`` whatever it is sent.
+``garbage``, ``nonsense``, ``huge``, ``twice`` and ``deaf`` are how an event is answered; ``wants`` asks for an update
+when it is synchronised, and ``asks`` without an end after an event; ``registers-twice``; ``forks`` leaves a child; ``babbles`` on its standard output and error; ``stays`` whatever it is sent.
 """
 
 from __future__ import annotations
@@ -16,23 +16,24 @@ import time
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.frames import Multiplexer
-from fsm.runtimes.live.nri_link import CONNECTIONS, PLUGIN, RUNTIME, inherited
-from fsm.runtimes.live.ttrpc import Client, RpcError
-from fsm.runtimes.live.ttrpc_messages import MessageDecoder, MessageKind, encoded
-from fsm.runtimes.live.ttrpc_pb2 import Request, Response, Status
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.frames import Multiplexer
+from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RUNTIME, inherited
+from fsm.runtimes.sockets.ttrpc import Client, MessageDecoder, MessageKind, RpcError, encoded
+from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
 WAY = sys.argv[-1]
+NOBODYS = nri.SynchronizeResponse(update=[nri.ContainerUpdate(container_id="nobody's")])
+TOLD = asyncio.Event()
 
 
 async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
     """As a plugin answers a request, but for an event."""
     asked = Request.FromString(data).method
-    payload = nri.ConfigureResponse().SerializeToString() if asked == "Configure" else b""
+    payload = NOBODYS.SerializeToString() if asked == "Synchronize" and WAY == "wants" else b""
     reply = encoded(stream, MessageKind.RESPONSE, Response(status=Status(), payload=payload).SerializeToString())
     if asked in {"Configure", "Synchronize"}:
         await send(reply)
@@ -47,6 +48,7 @@ async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: by
         time.sleep(1000)  # noqa: ASYNC251  (nothing is read meanwhile)
     else:
         await send(reply)
+        TOLD.set()
         if WAY == "twice":
             await send(reply)
 
@@ -71,8 +73,10 @@ async def main() -> None:
         with suppress(RpcError):
             await client.call(RUNTIME, "RegisterPlugin", request, nri.Empty, 5)
     while WAY == "asks" and not running.done():
-        update = nri.UpdateContainersRequest(update=[nri.ContainerUpdate(container_id="nobody's")])
-        await client.call(RUNTIME, "UpdateContainers", update, nri.UpdateContainersResponse, 5)
+        await TOLD.wait()
+        update = nri.UpdateContainersRequest(update=NOBODYS.update)
+        with suppress(RpcError):
+            await client.call(RUNTIME, "UpdateContainers", update, nri.UpdateContainersResponse, 5)
     await running
 
 

@@ -14,14 +14,14 @@ import os
 import sys
 from typing import TYPE_CHECKING
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.nri_link import PluginChanges
-from fsm.runtimes.live.nri_plugin import NriPlugin, offered
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import PluginChanges
+from fsm.runtimes.sockets.nri_plugin import NriPlugin, offered
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from fsm.runtimes.live.nri_link import RelayedEvent
+    from fsm.runtimes.sockets.nri_link import RelayedEvent
 
 CPUS = 1
 BUG = sys.argv[1] if len(sys.argv) > 1 else ""

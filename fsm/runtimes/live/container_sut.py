@@ -15,8 +15,10 @@ from shutil import rmtree
 from typing import ClassVar, Final
 
 from fsm.machine import Machine
-from fsm.runtimes.live.cri_client import CallAnswer
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.entity_sut import PATIENCE, EntitySUT, KilledSUT
+from fsm.runtimes.live.runtime_session import HOST, RuntimeSession, away, wait
+from fsm.runtimes.sockets.cri_client import CallAnswer
+from fsm.runtimes.sockets.cri_pb2 import (
     AttachRequest,
     CheckpointContainerRequest,
     ContainerConfig,
@@ -40,9 +42,6 @@ from fsm.runtimes.live.cri_pb2 import (
     StopContainerRequest,
     UpdateContainerResourcesRequest,
 )
-from fsm.runtimes.live.entity_sut import PATIENCE, EntitySUT
-from fsm.runtimes.live.killed_sut import KilledSUT
-from fsm.runtimes.live.runtime_session import HOST, RuntimeSession, away, wait
 from fsm.sut import UnsupportedError
 
 _INSIDE: Final = "/fsm"

@@ -1,8 +1,14 @@
-"""Shared base of the SUTs for a container and a pod of a real runtime.  All their calls go through CRI."""
+"""Shared base of the SUTs for a container and a pod of a real runtime, which may be killed in the middle of a call.
+
+All their calls go through CRI.  Crash points are times.  Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time
+steps after the first one, which is shortly after the call began.
+"""
 
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from threading import Thread
 from typing import Any, ClassVar, Final
 
 from google.protobuf.message import Message
@@ -10,8 +16,8 @@ from google.protobuf.message import Message
 from fsm.conformance.other_judges import ToldEvents
 from fsm.machine import Machine
 from fsm.runtimes.live.call_recording import named
-from fsm.runtimes.live.cri_client import CallAnswer
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
@@ -143,3 +149,44 @@ class EntitySUT(ABC):
 
     def _called(self, op: str, request: Message) -> CallAnswer:
         return self._session.client.call(op, request)
+
+
+BEGINNING: Final = 0.003
+"""Number of seconds from the start of a call to the earliest kill.  A shorter call is not cut off."""
+
+STEP: Final = 0.015
+"""Number of seconds between successive kill times."""
+
+
+class KilledSUT(EntitySUT):
+    """An entity whose runtime *kill* kills and restarts."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        session: RuntimeSession,
+        restart: Callable[[], None] | None,
+        *,
+        kill: Callable[[], None],
+        damage: Callable[[str], None] | None = None,
+    ) -> None:
+        super().__init__(machine, session, restart, damage=damage)
+        self._kill = kill
+
+    def crash(self, event: str, point: int) -> bool:
+        """Like :class:`~fsm.sut.Crashing`, except that a call that is not cut off needs no restart."""
+        if self._rpc[event] not in self._calls:
+            raise UnsupportedError("only calls are cut off")
+        call = Thread(target=self._attempted, args=(event,), daemon=True)
+        call.start()
+        call.join(BEGINNING + STEP * point)
+        if not call.is_alive():
+            return False
+        self._kill()
+        call.join()
+        self.find()  # the reply with the entity's id is lost
+        return True
+
+    def _attempted(self, event: str) -> None:
+        with suppress(BrokenError):  # the killed runtime gives no answer
+            self.do(event)

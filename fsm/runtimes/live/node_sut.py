@@ -5,10 +5,12 @@ runtime relays to the plugin.  The runtime relays the exit of a container on a s
 such an exit is moved behind the other outputs of its step, or before the removal that implies it.
 
 Several threads may also call a second container of the pod.  Such races are judged from their recording, which consists
-of the calls and the events that the plugin received.
+of the calls and the events that the plugin received.  In :class:`ToldNodeSUT`, a model judges that recording after each
+step of a test that another machine plans.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -19,18 +21,19 @@ from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.linearizability.history import Operation
 from fsm.machine import Machine
-from fsm.machine.findings import Illegal, Violation
+from fsm.machine.findings import Covered, Illegal, Violation
 from fsm.monitor.judgement import Judged, judge
 from fsm.runtimes.live.call_recording import encoded
 from fsm.runtimes.live.container_sut import RuntimeContainerSUT
-from fsm.runtimes.live.cri_client import CallAnswer
 from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.pod_sut import RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.live.told_plugin import ToldPlugin
+from fsm.runtimes.names import RUNNING
 from fsm.runtimes.node_model import NODE
 from fsm.runtimes.recordings.nri_events import DECODER, EVENT_NAMES
 from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 
 _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -313,7 +316,7 @@ class RuntimeNodeSUT:
 
     def shows(self) -> str:
         pod, container = self._pod.shows(), self._container.shows()
-        if self.plugin.running and container != "CONTAINER_RUNNING":
+        if self.plugin.running and container != RUNNING:
             wait(lambda: not self.plugin.running, _RELAYED)
         return f"{POD} {pod}, {CONTAINER} {container}" if pod and container else ""
 
@@ -344,3 +347,41 @@ def illegal(judged: Judged | None) -> Iterator[Violation]:
     for verdict in found:
         for finding in verdict.findings:
             yield replace(finding.first[0], file="", line=0)
+
+
+class ToldNodeSUT(RuntimeNodeSUT):
+    """A pod and its container.  *model*, under *profile*, judges the events relayed to the plugin."""
+
+    def __init__(
+        self,
+        session: RuntimeSession,
+        nri: str,
+        restart: Callable[[], None] | None = None,
+        damage: Callable[[str], None] | None = None,
+        *,
+        model: str,
+        profile: str | None,
+        seen: Callable[[CallAnswer], object] | None = None,
+    ) -> None:
+        self.model = model
+        self._last: Judged | None = None
+        self._met: dict[str, Counter[tuple[str, str]]] = {}
+        super().__init__(session, nri, restart, damage, model=model, profile=profile, seen=seen)
+
+    def reset(self) -> None:
+        self._count()
+        super().reset()
+
+    def violation(self) -> Violation | None:
+        """Return the first violation in the recording of this test so far, or ``None``."""
+        self._last = self.judged() or self._last
+        return next(illegal(self._last), None)
+
+    def covered(self) -> tuple[Covered, ...]:
+        self._count()
+        return tuple(Covered(machine=name, cells=dict(cells)) for name, cells in self._met.items())
+
+    def _count(self) -> None:
+        for each in self._last.judgements if self._last else ():
+            self._met.setdefault(each.machine.name, Counter()).update(each.covered.cells)
+        self._last = None

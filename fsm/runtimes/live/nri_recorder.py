@@ -10,8 +10,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import os
-import queue
-import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
@@ -19,14 +17,14 @@ from typing import BinaryIO, Final, Protocol
 
 import msgspec
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.nri_link import POD_EVENTS, NriError, PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_plugin import NriPlugin, offered
+from fsm.runtimes.live.outbox import Outbox
+from fsm.runtimes.names import POD_EVENTS
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import NriError, PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_plugin import NriPlugin, offered
 
 BEHIND: Final = 50_000
 """Maximum number of lines that may wait to be written."""
-TOGETHER: Final = 1_000
-"""Maximum number of lines in one write."""
 
 
 class LineSink(Protocol):
@@ -36,54 +34,17 @@ class LineSink(Protocol):
         """Accept *line*, or return False if that is not possible."""
 
 
-class LineWriter:
+class LineWriter(Outbox[bytes]):
     """Writes lines to *file* on a thread of its own, soon after each :meth:`put`."""
 
     def __init__(self, file: BinaryIO | gzip.GzipFile, *, most: int = BEHIND) -> None:
-        self._file = file
-        self._most = most
-        self._lines: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._put = self._written = 0
-        self.error: OSError | None = None
-        self._thread = threading.Thread(target=self._write, name="recording", daemon=True)
-        self._thread.start()
+        super().__init__(lambda line: file.write(line + b"\n"), idle=file.flush, most=most)
 
-    @property
-    def waiting(self) -> int:
-        """Number of lines not written yet."""
-        return self._put - self._written
-
-    def put(self, line: bytes) -> bool:
-        """Queue *line*.  Return False if too many lines are waiting, or if writing has failed."""
-        if self.error is not None or self.waiting >= self._most:
-            return False
-        self._put += 1
-        self._lines.put(line + b"\n")
-        return True
-
-    def close(self) -> None:
+    def close(self, seconds: float | None = None) -> None:
         """Write all queued lines and stop.  Raise :class:`OSError` if not all could be written."""
-        self._lines.put(None)
-        self._thread.join()
+        super().close(seconds)
         if self.error is not None:
             raise self.error
-
-    def _write(self) -> None:
-        while (line := self._lines.get()) is not None:
-            lines = [line]
-            while len(lines) < TOGETHER and not self._lines.empty():
-                more = self._lines.get()
-                if more is None:
-                    self._lines.put(None)
-                    break
-                lines.append(more)
-            try:
-                if self.error is None:
-                    self._file.write(b"".join(lines))
-                    self._file.flush()
-            except OSError as error:
-                self.error = error
-            self._written += len(lines)
 
 
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
@@ -169,7 +130,7 @@ async def record(
     """Record the events relayed to a plugin at the socket *address* until *ended*, across restarts of the runtime.
 
     *told* is called with messages for the user.  Raise :class:`OSError` if nothing listens at first or if writing
-    fails, and :class:`~fsm.runtimes.live.nri_link.NriError` if the runtime refuses the plugin.
+    fails, and :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)

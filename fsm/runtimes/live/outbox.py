@@ -16,13 +16,13 @@ MOST: Final = 65_536
 class Outbox(Generic[T]):
     """Calls *take* with each item in order, on its own thread, and *idle* whenever the queue has become empty.
 
-    Items that arrive while *most* items are waiting are dropped, as is everything after *take* has failed.  ``dropped``
-    counts them, and ``failure`` is the reason.  *failed* is called with the reason.
+    Items that arrive while *most* items are waiting or being taken are dropped, as is everything after *take* has
+    failed.  ``dropped`` counts them.  ``error`` is the failure, and *failed* is called with ``failure``, its reason.
     """
 
     def __init__(
         self,
-        take: Callable[[T], None],
+        take: Callable[[T], object],
         *,
         idle: Callable[[], None] = lambda: None,
         failed: Callable[[str], None] = lambda _: None,
@@ -30,19 +30,29 @@ class Outbox(Generic[T]):
     ) -> None:
         self.dropped = 0
         self.failure = ""
+        self.error: OSError | ValueError | None = None
+        self._put = self._done = 0
         self._take, self._idle, self._failed, self._most = take, idle, failed, most
         self._waiting: SimpleQueue[T | None] = SimpleQueue()
         self._thread = Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def put(self, thing: T) -> None:
-        if self.failure or self._waiting.qsize() >= self._most:
-            self.dropped += 1
-        else:
-            self._waiting.put(thing)
+    @property
+    def waiting(self) -> int:
+        """Number of items that were neither taken nor dropped yet."""
+        return self._put - self._done
 
-    def close(self, seconds: float) -> None:
-        """Wait at most *seconds* until the queue is empty, and then drop what is left."""
+    def put(self, thing: T) -> bool:
+        """Queue *thing*.  Return False if it is dropped."""
+        if self.failure or self.waiting >= self._most:
+            self.dropped += 1
+            return False
+        self._put += 1
+        self._waiting.put(thing)
+        return True
+
+    def close(self, seconds: float | None = None) -> None:
+        """Wait until the queue is empty, at most *seconds* if they are given, and then drop what is left."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():
@@ -59,6 +69,8 @@ class Outbox(Generic[T]):
                 else:
                     self.dropped += 1
             except (OSError, ValueError) as error:
+                self.error = error
                 self.failure = (getattr(error, "strerror", None) or str(error)).lower()
                 self.dropped += 1
                 self._failed(self.failure)
+            self._done += 1

@@ -8,7 +8,7 @@ from typing import Final
 from urllib.parse import unquote_to_bytes
 
 from fsm.language.grpc_codes import CODES
-from fsm.runtimes.live.http2 import (
+from fsm.runtimes.sockets.http2 import (
     CONTINUATION,
     DATA,
     GOAWAY,

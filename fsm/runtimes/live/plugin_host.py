@@ -2,6 +2,9 @@
 
 The plugin is a command, started as runtimes start plugins, or any program that connects to a socket.  Every violation
 by the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
+
+A user's own check receives each answer of the plugin and returns what is wrong with it.  It gets pods, containers and
+answers as plain data, with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -12,20 +15,76 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, Protocol, TypeAlias
+
+from google.protobuf.json_format import MessageToDict
+from google.protobuf.message import Message
 
 from fsm.conformance.exec.transport import EndedError, Process, TalkError
-from fsm.runtimes.live import sockets
-from fsm.runtimes.live.accepting import Acceptor, accept_streams
-from fsm.runtimes.live.listening import bound
-from fsm.runtimes.live.nri_link import REGISTRATION, PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_runtime import NriRuntime, PluginRefusedError
-from fsm.runtimes.live.plugin_answers import AnswerCheck
 from fsm.runtimes.live.plugin_inventory import Inventory
+from fsm.runtimes.names import REGISTRATION
+from fsm.runtimes.reference.clock import LoopThread
+from fsm.runtimes.reference.nri.messages import NRIError
+from fsm.runtimes.sockets import unix_sockets
+from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_runtime import NriRuntime
+from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
 from fsm.sut import BrokenError
+
+Plain: TypeAlias = Mapping[str, Any]
+
+
+class Answers(Protocol):
+    """Checks the answers on one connection.  The :option:`--answers` factory makes it from the listed objects."""
+
+    def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
+        """Return what is wrong with *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
+
+
+class AnswerCheck:
+    """Passes each answer on a connection to the checker that *factory* makes for that connection."""
+
+    def __init__(self, factory: Callable[..., Any]) -> None:
+        self._factory = factory
+        self._answers: Answers | None = None
+
+    def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
+        """Make the connection's checker.  Return what is wrong with the *updates* requested at synchronisation."""
+        try:
+            self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
+        except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
+            return f"cannot be judged: {_raised(error)}"
+        return self._said("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
+
+    def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
+        """Return what is wrong with the *changes* answered to *event*."""
+        answer: dict[str, Any] = {"update": [*map(_plain, changes.updates)]}
+        if changes.adjustment is not None:
+            answer["adjust"] = _plain(changes.adjustment)
+        container = _plain(event.container) if event.container is not None else None
+        return self._said(event.name, _plain(event.pod), container, answer)
+
+    def _said(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
+        if self._answers is None:
+            return ""
+        try:
+            said = self._answers.on(event, pod, container, answer)
+        except (Exception, SystemExit) as error:  # noqa: BLE001
+            said = _raised(error)
+        return f"has answered {event} wrongly: {said}" if said else ""
+
+
+def _plain(message: Message) -> dict[str, Any]:
+    return MessageToDict(message, preserving_proto_field_name=True)
+
+
+def _raised(error: BaseException) -> str:
+    text = next(iter(str(error).splitlines()), "")
+    return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
+
 
 AS: Final = ("fsm-test", "10")
 """Name and index of a plugin that is started."""
@@ -44,24 +103,20 @@ os.execvp(command[0], command)
 """
 """A program that becomes the plugin.  Not a shell, because some shells support only ten file descriptors."""
 
-Found = TypeVar("Found")
-
 
 class PluginHost:
     """Hosts the plugin at *where* (a command or a socket address) and allows it *request* seconds per answer.
 
-    *answers* is a factory for the user's checker of those answers (:mod:`fsm.runtimes.live.plugin_answers`).
+    *answers* is a factory for the user's checker of those answers (:mod:`fsm.runtimes.live.plugin_host`).
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
         self.inventory = Inventory()
         self._check = AnswerCheck(answers) if answers is not None else None
-        self._path = sockets.path(where) if where.startswith("unix:") else ""
+        self._path = unix_sockets.path(where) if where.startswith("unix:") else ""
         self._command = () if self._path else tuple(shlex.split(where))
         self._request = request
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="plugin host", daemon=True)
-        self._thread.start()
+        self._thread = LoopThread("plugin host")
         self._runtime: NriRuntime | None = None
         self._server: Acceptor | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -73,7 +128,7 @@ class PluginHost:
         self.disconnect()
         self.inventory.wrong = ""
         self.inventory.asked = []
-        joined = self._done(self._connected())
+        joined = self._thread.run(self._connected())
         if joined is None:
             return
         ended = f"; it {self._process.ended()}" if self._process and self._process.ended() else ""
@@ -82,7 +137,7 @@ class PluginHost:
 
     def relay(self, event: RelayedEvent) -> None:
         """Relay *event* to the plugin.  Raise :class:`BrokenError` for a violation since the previous event."""
-        found = self._done(self._relayed(event))
+        found = self._thread.run(self._relayed(event))
         if not found:
             return
         said = " / ".join(map(repr, self._process.errors())) if self._process else ""
@@ -97,25 +152,20 @@ class PluginHost:
     def disconnect(self) -> None:
         """Stop the runtime and the plugin that it started."""
         if self._runtime is not None:
-            self._done(self._disconnected())
+            self._thread.run(self._disconnected())
         if self._process is not None:
             self._process.end()
             self._process = None
 
     def close(self) -> None:
         """Release everything.  May be called again."""
-        if self._loop.is_closed():
+        if self._thread.closed:
             return
         self.disconnect()
         if self._server is not None:
-            self._loop.call_soon_threadsafe(self._server.close)
+            self._thread.loop.call_soon_threadsafe(self._server.close)
             Path(self._path).unlink(missing_ok=True)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
-        self._loop.close()
-
-    def _done(self, what: Coroutine[None, None, Found]) -> Found:
-        return asyncio.run_coroutine_threadsafe(what, self._loop).result()
+        self._thread.close()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if self._runtime is None:
@@ -153,11 +203,12 @@ class PluginHost:
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
         creating = event.container.id if event.container is not None and event.name == "CreateContainer" else ""
+        answers: list[PluginChanges] = []
         try:
-            answers = await runtime.relay(event)
-        except PluginRefusedError as error:
-            return f"has answered {event.name} with an error: {error.message}"
-        changes = answers[0][1] if answers else PluginChanges()
+            await runtime.relay(event, lambda _, changes: answers.append(changes))
+        except NRIError as error:
+            return f"has answered {event.name} with an error: {error.__cause__}"
+        changes = answers[0] if answers else PluginChanges()
         self.inventory.refused(changes.updates, creating=creating)
         # Update the inventory first, because the plugin's next request must be checked against the state after this
         # event.

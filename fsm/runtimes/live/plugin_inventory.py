@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 
-from fsm.runtimes.live import nri_pb2 as nri
+from fsm.runtimes.sockets import nri_pb2 as nri
 
 
 class Inventory:

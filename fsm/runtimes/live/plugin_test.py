@@ -17,11 +17,12 @@ from fsm.conformance.simulated import Simulated
 from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.nri_link import POD_EVENTS, REQUEST, RelayedEvent
 from fsm.runtimes.live.plugin_host import PluginHost
 from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
+from fsm.runtimes.names import POD_EVENTS, REQUEST
 from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import RelayedEvent
 from fsm.sut import BrokenError
 
 CODE: Final = "FSM601"

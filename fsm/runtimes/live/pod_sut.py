@@ -13,8 +13,10 @@ from typing import ClassVar, Final
 from msgspec.json import Decoder
 
 from fsm.recordings.line_reader import decode
-from fsm.runtimes.live.cri_client import CallAnswer
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.entity_sut import PATIENCE, EntitySUT, KilledSUT
+from fsm.runtimes.live.runtime_session import HOST, wait
+from fsm.runtimes.sockets.cri_client import CallAnswer
+from fsm.runtimes.sockets.cri_pb2 import (
     ContainerConfig,
     ContainerMetadata,
     CreateContainerRequest,
@@ -31,9 +33,6 @@ from fsm.runtimes.live.cri_pb2 import (
     StopPodSandboxRequest,
     UpdatePodSandboxResourcesRequest,
 )
-from fsm.runtimes.live.entity_sut import PATIENCE, EntitySUT
-from fsm.runtimes.live.killed_sut import KilledSUT
-from fsm.runtimes.live.runtime_session import HOST, wait
 from fsm.sut import UnsupportedError
 
 _NO_HANDLER: Final = "container-fsm-no-such-handler"

@@ -1,6 +1,6 @@
-"""The connection, shared directory and pods that one test needs of a runtime, and their removal.
+"""The connection, shared directory, events and pods that one test needs of a runtime, and their removal.
 
-Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.run_label`).  A session first
+Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.leftovers`).  A session first
 removes what killed runs have left behind.  At its end, it removes everything it made itself, including entities whose
 id was lost with a reply.  It then looks again for leftovers of killed runs, because a runtime finishes a creation even
 if nobody waits for it, and shows the result only then.
@@ -8,18 +8,26 @@ if nobody waits for it, and shows the result only then.
 
 import atexit
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
+from threading import Event, Lock, Thread
+from time import time_ns
 from typing import Final
 
+from fsm.conformance.other_judges import ToldEvents
 from fsm.errors import InputError, refused
-from fsm.runtimes.live import run_label
+from fsm.runtimes.live import leftovers
 from fsm.runtimes.live.call_keeper import CallKeeper
-from fsm.runtimes.live.cri_client import TIMEOUT, CallAnswer, CriClient, connected
-from fsm.runtimes.live.cri_pb2 import (
+from fsm.runtimes.live.call_recording import encoded, end_of_events, event_line, joined
+from fsm.runtimes.live.workload import archive, import_images
+from fsm.runtimes.recordings.container_events import KINDS, MISSING
+from fsm.runtimes.recordings.cri_calls import CriCallReader
+from fsm.runtimes.recordings.event_findings import broken_by
+from fsm.runtimes.sockets.cri_client import TIMEOUT, CallAnswer, CriClient, EventStream, connected
+from fsm.runtimes.sockets.cri_pb2 import (
     CONTAINER,
     NODE,
     ImageSpec,
@@ -35,11 +43,85 @@ from fsm.runtimes.live.cri_pb2 import (
     RunPodSandboxRequest,
     StopPodSandboxRequest,
 )
-from fsm.runtimes.live.event_watch import EventWatch
-from fsm.runtimes.live.sockets import path
-from fsm.runtimes.live.workload import archive, import_images
+from fsm.runtimes.sockets.unix_sockets import path
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
+from fsm.trace import Line, Observation
+
+_LONG: Final = 86_400.0
+"""Number of seconds after which a stream is replaced by a new one."""
+
+_AGAIN: Final = 0.05
+"""Number of seconds between the end of a stream, such as at a restart, and the next stream."""
+
+_ENDING: Final = 5.0
+"""Number of seconds within which a closed stream ends."""
+
+
+class EventWatch:
+    """Follows all events of the runtime at *address*, if it has GetContainerEvents.
+
+    If events are *shared* between clients, no event counts as missing, because it may have gone to another client, even
+    to one that has left.
+    """
+
+    def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
+        self._count = 0
+        self._shared = shared
+        self._reader = CriCallReader()
+        self._found: list[Observation] = []
+        self._lock = Lock()
+        self._client = CriClient(address, timeout=timeout)
+        self._stream: EventStream | None = None
+        self._over = Event()
+        self._thread = Thread(target=self._follow, name="events", daemon=True)
+        self._thread.start()
+
+    def take(self, answer: CallAnswer) -> None:
+        """Record the *answer* to a call of a test."""
+        self._read(encoded(answer))
+
+    def interrupted(self) -> None:
+        """Record that the runtime was just restarted.  The end of its stream may be noticed only later."""
+        now = time_ns()
+        self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
+
+    def close(self) -> None:
+        """End the stream.  May be called again."""
+        self._over.set()
+        if self._stream is not None:
+            self._stream.close()
+        self._thread.join(_ENDING)
+        self._client.close()
+
+    def told(self, machine: str) -> ToldEvents:
+        """Stop watching.  Return the number of events and their violations, reported for a test of *machine*."""
+        self.close()
+        with self._lock:
+            self._keep(self._reader.rest())
+        found = [each for each in self._found if not (self._shared and each.event == MISSING)]
+        return ToldEvents(count=self._count, violations=[broken_by(each, machine, Line("", 0)) for each in found])
+
+    def _follow(self) -> None:
+        while not self._over.wait(_AGAIN if self._stream else 0):
+            self._stream, began = self._client.events(timeout=_LONG), time_ns()
+            if self._over.is_set():
+                self._stream.close()
+            for message in self._stream:
+                self._count += 1
+                self._read(joined([event_line(began, time_ns(), message)]))
+            self._read(joined([end_of_events(began, time_ns(), self._stream.code, self._stream.detail)]))
+            if self._stream.code == "UNIMPLEMENTED":
+                return
+
+    def _read(self, lines: bytes) -> None:
+        with self._lock:
+            for line in lines.splitlines():
+                self._keep(self._reader.observations(line, 0))
+
+    def _keep(self, found: Iterable[tuple[int | Line, Observation]]) -> None:
+        self._found += (seen for _, seen in found if seen.of in KINDS)
+
 
 HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
 """Host network, so that no network must be set up, and separate PID namespaces, as the kubelet requests."""
@@ -105,7 +187,7 @@ class RuntimeSession:
         self.address = address
         self.timeout = timeout or TIMEOUT
         self._seen = seen
-        self._label = str(run_label.own())
+        self._label = str(leftovers.own())
         self.calls = 0
         client, version = connected(address, timeout=self.timeout, seen=self._called)
         self.runtime = version.runtime_name
@@ -141,11 +223,11 @@ class RuntimeSession:
 
     @property
     def labels(self) -> dict[str, str]:
-        return {run_label.KEY: self._label}
+        return {leftovers.KEY: self._label}
 
     def name(self) -> str:
         """Return a name that is not used in the runtime."""
-        return f"fsm-{run_label.own().process}-{next(_NUMBERS)}"
+        return f"fsm-{leftovers.own().process}-{next(_NUMBERS)}"
 
     def pod(self) -> PodSandboxConfig:
         """Return the configuration of a new pod that uses the host network."""
@@ -153,7 +235,7 @@ class RuntimeSession:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
         return PodSandboxConfig(
-            metadata=PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=run_label.NAMESPACE),
+            metadata=PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=leftovers.NAMESPACE),
             log_directory=str(logs),
             labels=self.labels,
             linux=LinuxPodSandboxConfig(security_context=LinuxSandboxSecurityContext(namespace_options=HOST)),
@@ -214,8 +296,8 @@ def _images(client: CriClient) -> tuple[str, ...]:
 
 
 def _dead(label: str) -> bool:
-    known = run_label.read(label)
-    return known is not None and run_label.ended(known)
+    known = leftovers.read(label)
+    return known is not None and leftovers.ended(known)
 
 
 def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
@@ -239,4 +321,4 @@ def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
 
 
 def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
-    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(run_label.KEY, ""))]
+    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(leftovers.KEY, ""))]

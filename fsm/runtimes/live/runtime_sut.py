@@ -19,13 +19,12 @@ from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
 from fsm.runtimes.live.call_recording import CallRecording
 from fsm.runtimes.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
-from fsm.runtimes.live.cri_client import CallAnswer
-from fsm.runtimes.live.node_sut import RuntimeNodeSUT
+from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
 from fsm.runtimes.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
-from fsm.runtimes.live.told_judge import ToldNodeSUT
 from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
 from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
+from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 
 _RESTARTING: Final = 60.0

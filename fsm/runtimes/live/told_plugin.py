@@ -5,21 +5,20 @@ It runs on a thread of its own, and the test calls it from another.
 
 from __future__ import annotations
 
-import asyncio
-import signal
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Sequence
 from concurrent.futures import Future
 from typing import Final, TypeVar
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live import sockets
-from fsm.runtimes.live.nri_link import NriError, PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_plugin import NriPlugin
+from fsm.runtimes.live.leftovers import NAMESPACE
 from fsm.runtimes.live.nri_recorder import NriRecorder
-from fsm.runtimes.live.run_label import NAMESPACE
-from fsm.runtimes.live.ttrpc import UNKNOWN, RpcError
+from fsm.runtimes.reference.clock import LoopThread
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets import unix_sockets
+from fsm.runtimes.sockets.nri_link import NriError, PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_plugin import NriPlugin
+from fsm.runtimes.sockets.ttrpc import Code, RpcError
 from fsm.sut import BrokenError
 
 _JOINING: Final = 10.0
@@ -42,7 +41,7 @@ class ToldPlugin:
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
         self._address = address
         self._mine = mine
-        sockets.reached(address)
+        unix_sockets.reached(address)
         self.recording: list[bytes] = []
         self._begun = 0
         self.told: list[tuple[str, str]] = []
@@ -56,14 +55,7 @@ class ToldPlugin:
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
         self._synchronized = threading.Event()
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._run, name="plugin", daemon=True)
-        self._thread.start()
-
-    def _run(self) -> None:
-        # Writing to a runtime that has gone must be an error instead of killing the process with SIGPIPE.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGPIPE})
-        self._loop.run_forever()
+        self._thread = LoopThread("plugin")
 
     @property
     def joined(self) -> bool:
@@ -96,9 +88,7 @@ class ToldPlugin:
         self.leave()
         self._synchronized.clear()
         self._plugin = NriPlugin("fsm-test", "99", self)
-        self._connection = asyncio.run_coroutine_threadsafe(
-            self._plugin.run(self._address, lost=self._lost), self._loop
-        )
+        self._connection = self._thread.start(self._plugin.run(self._address, lost=self._lost))
         until = time.monotonic() + _JOINING
         while not self._synchronized.wait(0.01):
             if self._connection.done() or time.monotonic() >= until:
@@ -123,26 +113,16 @@ class ToldPlugin:
 
     def close(self) -> None:
         """Leave and stop the thread.  May be called again."""
-        if self._thread.is_alive():
+        if not self._thread.closed:
             self.leave()
-            self._within(self._ended())
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join(_JOINING)
-            self._loop.close()
-
-    async def _ended(self) -> None:
-        """Cancel the tasks that an interrupted connection left behind."""
-        left = asyncio.all_tasks() - {asyncio.current_task()}
-        for each in left:
-            each.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+            self._thread.close()
 
     def _lost(self, why: Exception | None) -> None:
         self.lost = f"the runtime has closed the connection of the plugin{f': it {why}' if why else ''}"
 
     def _within(self, work: Coroutine[object, object, _T]) -> _T | None:
         try:
-            return asyncio.run_coroutine_threadsafe(work, self._loop).result(_JOINING)
+            return self._thread.run(work, _JOINING)
         except (NriError, TimeoutError):
             return None
 
@@ -171,7 +151,7 @@ class ToldPlugin:
         elif event.container is not None and event.name in {"StopContainer", "RemoveContainer"}:
             self.running.discard(event.container.id)
         if event.name in self.refused:
-            raise RpcError(UNKNOWN, f"the test refuses {event.name}")
+            raise RpcError(Code.UNKNOWN, f"the test refuses {event.name}")
         return None
 
     async def shut_down(self) -> None:

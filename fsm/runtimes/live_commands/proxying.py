@@ -97,13 +97,13 @@ def command(
     fsm proxy --listen unix:///run/fsm.sock --to unix:///run/containerd/containerd.sock --record calls.jsonl.gz
     crictl --runtime-endpoint unix:///run/fsm.sock ps
     """
-    proxying, sockets = _live("proxy"), _live("sockets")
+    proxying, sockets = _live("live.proxy"), _live("sockets.unix_sockets")
     own, other = sockets.path(listen), sockets.path(to)
     if Path(own).resolve() == Path(other).resolve():
         raise refused(
             listen, sockets.CODE, "is the socket of the runtime itself", "name another path, and let clients use it"
         )
-    faults = _live("fault_rules").read_rules(rules) if rules else None
+    faults = _live("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
         listener = stack.enter_context(socket.socket(socket.AF_UNIX))
 
@@ -111,7 +111,7 @@ def command(
             listener.bind(own)
             listener.listen()
 
-        stack.enter_context(_live("listening").listening(listen, bind))
+        stack.enter_context(sockets.listening(listen, bind))
         stack.enter_context(sockets.peers_may_leave())
         judging = stack.enter_context(_Judge(profile, settle, fail_on)) if judge else None
         recorder = stack.enter_context(_Recorder(record, judging)) if record or judge else None
@@ -188,11 +188,11 @@ class _Recorder:
         self._file: CallRecording | None = None
         if path is not None:
             try:
-                self._file = _live("call_recording").CallRecording(path)
+                self._file = _live("live.call_recording").CallRecording(path)
             except OSError as error:
                 raise click.FileError(str(path), reason(error)) from error
-        outboxes = _live("outbox")
-        self._lines = _live("call_lines").recorded
+        outboxes = _live("live.outbox")
+        self._lines = _live("live.call_recording").recorded
         self._unread = 0
         # There are two, so that either can fall behind or fail without affecting the other.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
@@ -262,4 +262,4 @@ def _say(what: str) -> None:
 
 
 def _live(name: str) -> ModuleType:
-    return of_extra(f"fsm.runtimes.live.{name}", "fsm proxy")
+    return of_extra(f"fsm.runtimes.{name}", "fsm proxy")

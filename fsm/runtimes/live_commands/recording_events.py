@@ -13,8 +13,8 @@ import click
 
 from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.runtimes.live import sockets
 from fsm.runtimes.live_commands import counted
+from fsm.runtimes.sockets import unix_sockets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,12 +50,12 @@ def command(address: str, output: Path | None) -> int:
     fsm judge events.jsonl
     """
     recorders = of_extra("fsm.runtimes.live.nri_recorder", "fsm record")
-    sockets.path(address)
+    unix_sockets.path(address)
     new = output is not None and not os.path.lexists(output)
     file = _opened(output, recorders.opened)
     writer = recorders.LineWriter(file)
     try:
-        with sockets.peers_may_leave():
+        with unix_sockets.peers_may_leave():
             recorder = asyncio.run(_recorded(recorders, address, writer))
         _close(writer, file, own=output is not None)
     except BaseException:
@@ -96,7 +96,7 @@ async def _recorded(recorders: ModuleType, address: str, writer: LineWriter) -> 
         except OSError as error:
             if writer.error is not None:
                 raise
-            raise sockets.unreachable(address, error) from error
+            raise unix_sockets.unreachable(address, error) from error
     return found
 
 

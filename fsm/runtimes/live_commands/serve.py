@@ -12,8 +12,8 @@ from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
 from fsm.language.library import load
 from fsm.machine.versions import unknown_profile
-from fsm.runtimes.live.sockets import peers_may_leave
 from fsm.runtimes.live_commands import profile_option
+from fsm.runtimes.sockets.unix_sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
 MACHINES = ("container-status", "pod-sandbox", "sandbox-controller", "nri-container", "nri-pod")
@@ -76,11 +76,11 @@ def command(
     for each in profiles:
         if wrong := unknown_profile(each, groups):
             raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
-    of_extra("fsm.runtimes.live.cri_server", "fsm serve")
-    from fsm.runtimes.live.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
-    from fsm.runtimes.live.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
+    of_extra("fsm.runtimes.sockets.cri_server", "fsm serve")
     from fsm.runtimes.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (slow to import)
     from fsm.runtimes.reference.node.records import state_folder  # noqa: PLC0415
+    from fsm.runtimes.sockets.cri_server import serving  # noqa: PLC0415  (its libraries may be missing)
+    from fsm.runtimes.sockets.nri_relays import NodePlugins, with_plugins  # noqa: PLC0415
 
     async def serve() -> None:
         with (

@@ -1,9 +1,14 @@
-"""Clocks: the system clock, and one that advances only when told to, so that tests need not sleep."""
+"""Clocks, one of which is turned so that tests need not sleep, and the tasks and threads of event loops."""
 
 import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Future
+from inspect import isawaitable
+from signal import SIG_BLOCK, SIGPIPE, pthread_sigmask
+from threading import Thread
+from typing import Any, TypeVar
 
 
 class Clock:
@@ -86,3 +91,88 @@ class TurnedClock(Clock):
         finally:
             with self._lock:
                 self._waiting.remove(changed)
+
+
+T = TypeVar("T")
+
+
+class Tasks(set[asyncio.Task[Any]]):
+    """A set of running tasks.
+
+    >>> async def example() -> int:
+    ...     tasks = Tasks()
+    ...     first, second = tasks.start(asyncio.sleep(0, 7)), tasks.start(asyncio.sleep(3600))
+    ...     result = await first
+    ...     await tasks.cancel()
+    ...     return result if second.cancelled() else 0
+    >>> asyncio.run(example()), len(Tasks())
+    (7, 0)
+    """
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> asyncio.Task[T]:
+        task = asyncio.create_task(coroutine)
+        self.add(task)
+        task.add_done_callback(self.discard)
+        return task
+
+    async def cancel(self) -> None:
+        """Cancel all tasks, and wait until they have ended."""
+        for each in self:
+            each.cancel()
+        await asyncio.gather(*self, return_exceptions=True)
+
+
+class LoopThread:
+    """An event loop on a thread called *name*. Other threads run coroutines on it.
+
+    >>> thread = LoopThread("example")
+    >>> thread.run(asyncio.sleep(0, 7))
+    7
+    >>> thread.close()
+    >>> thread.closed
+    True
+    """
+
+    def __init__(self, name: str) -> None:
+        self.loop = asyncio.new_event_loop()
+        self._thread = Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def closed(self) -> bool:
+        return self.loop.is_closed()
+
+    def _run(self) -> None:
+        # Writing to a peer that has gone must be an error instead of killing the process with SIGPIPE.
+        pthread_sigmask(SIG_BLOCK, {SIGPIPE})
+        self.loop.run_forever()
+
+    def start(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+
+    def run(self, coroutine: Coroutine[Any, Any, T], seconds: float | None = None) -> T:
+        """Return the result of *coroutine*. Raise :class:`TimeoutError` if it takes more than *seconds*."""
+        return self.start(coroutine).result(seconds)
+
+    def close(self) -> None:
+        """Cancel the tasks that are left, and end the thread. May be called again."""
+        if not self.closed:
+            self.run(cancel_others())
+            self.loop.call_soon_threadsafe(self.loop.stop)
+            self._thread.join()
+            self.loop.close()
+
+
+async def cancel_others() -> None:
+    """Cancel all other tasks of the event loop, and wait until they have ended."""
+    await Tasks(asyncio.all_tasks() - {asyncio.current_task()}).cancel()
+
+
+async def perform(act: Callable[[], object]) -> None:
+    """Call *act*, and await its result if that is awaitable.
+
+    >>> asyncio.run(perform(lambda: asyncio.sleep(0)))
+    """
+    result = act()
+    if isawaitable(result):
+        await result

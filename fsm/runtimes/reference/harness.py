@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
 
 from fsm.machine.driver import CannotHappenError
+from fsm.runtimes.reference.clock import cancel_others, perform
 from fsm.runtimes.reference.driven import ReplyError, driver
-from fsm.runtimes.reference.tasks import cancel_others, perform
 from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import Final, NoReturn, TypeVar
 
 from fsm.machine.driver import CannotHappenError
+from fsm.runtimes.reference.clock import cancel_others
 from fsm.runtimes.reference.criservice.components import (
     Component,
     EventMonitor,
@@ -21,7 +22,6 @@ from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction
 from fsm.runtimes.reference.harness import K, LoopSUT
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.domain import Domain
-from fsm.runtimes.reference.tasks import cancel_others
 from fsm.sut import BrokenError
 
 C = TypeVar("C", bound=Component)

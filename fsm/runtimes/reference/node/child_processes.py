@@ -14,12 +14,12 @@ from signal import SIGKILL, SIGTERM
 from typing import IO, Final
 
 from fsm.errors import reason
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.container.world import Exit
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.node.command import LONGEST_LINE, Command
 from fsm.runtimes.reference.node.workloads import Write
 from fsm.runtimes.reference.sandbox.processes import SIGNALLED, process_end
-from fsm.runtimes.reference.tasks import Tasks
 
 TERM_GRACE: Final = "0"
 """Grace period in seconds when a reaper ends a process. It is 0 because the process was asked to end before."""
@@ -44,10 +44,10 @@ class ChildProcess:
         try:
             self._process = subprocess.Popen(  # noqa: S603  (running a given command is its purpose)
                 [*own, *arguments],
-                stdin=subprocess.PIPE if command.listens else subprocess.DEVNULL,
+                stdin=subprocess.PIPE if command.config.stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                cwd=command.folder or None,
+                cwd=command.config.working_dir or None,
                 env=_environment(command),
             )
         except (OSError, ValueError) as error:
@@ -96,7 +96,7 @@ class ChildProcess:
                 stdin=subprocess.PIPE if given else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
-                cwd=command.folder or None,
+                cwd=command.config.working_dir or None,
                 env=_environment(command),
                 start_new_session=True,
             )

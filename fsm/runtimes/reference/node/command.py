@@ -1,66 +1,74 @@
-"""A command and its environment: variables, host directories, files generated for its pod, and its log."""
+"""Commands as clients request them in CRI: with variables, host directories, the files of the pod, a log and limits."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Final, Self, TypeAlias
 
 from fsm.errors import reason
 from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.node.images import StoredImage
+from fsm.runtimes.reference.nri.messages import Fields
+from fsm.runtimes.sockets import cri_pb2 as cri
 
 LONGEST_LINE: Final = 16_384
 """Maximum number of bytes in a log line. Longer lines are written in parts, as containerd does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mount:
-    """The path ``own`` of this machine, mounted at ``inside`` in a container."""
-
-    inside: str
-    own: str
-    readonly: bool = False
+Limits: TypeAlias = Mapping[str, int | str]
+"""The limits that are set, as a mapping from CRI field name to value."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Command:
-    """A command and its environment. An empty ``folder`` means the default one, an empty ``log`` means no log.
+    """The command of the container *config* in the pod *pod*, or the *words* of another command in the same container.
 
-    ``files`` maps paths in the container to file contents. If ``listens``, the command has a standard input that stays
-    open. If ``once``, its input ends with the first client that attaches to it.
+    ``log`` is empty if there is no log. ``files`` maps paths in the container to contents that the pod determines.
     """
 
+    config: cri.ContainerConfig
+    pod: cri.PodSandboxConfig = field(default_factory=cri.PodSandboxConfig)
     words: tuple[str, ...] = ()
-    environment: tuple[tuple[str, str], ...] = ()
-    folder: str = ""
-    log: str = ""
-    mounts: tuple[Mount, ...] = ()
-    files: tuple[tuple[str, str], ...] = ()
-    listens: bool = False
-    once: bool = False
-    terminal: bool = False
+
+    @classmethod
+    def requested(cls, request: cri.CreateContainerRequest) -> Self:
+        """Return the command of the container that *request* creates."""
+        config = request.config
+        return cls(config=config, pod=request.sandbox_config, words=(*config.command, *config.args))
 
     @property
     def variables(self) -> Mapping[str, str]:
-        return dict(self.environment)
+        return {each.key: each.value for each in self.config.envs}
+
+    @property
+    def log(self) -> str:
+        folder, path = self.pod.log_directory, self.config.log_path
+        return f"{folder}/{path}" if folder and path else ""
+
+    @cached_property
+    def files(self) -> Mapping[str, str]:
+        return dict(_files(self.pod))
 
     def here(self, inside: str) -> str:
         """Replace paths *inside* the container with paths of this machine. They may be within other text.
 
-        >>> Command(mounts=(Mount(inside="/in", own="/tmp/out"),)).here("read a < /in/pipe")
+        >>> mounts = [cri.Mount(container_path="/in", host_path="/tmp/out")]
+        >>> Command(config=cri.ContainerConfig(mounts=mounts)).here("read a < /in/pipe")
         'read a < /tmp/out/pipe'
         """
-        for each in self.mounts:
-            if each.inside and each.own:
-                pattern = rf"(?<![\w/.-]){re.escape(each.inside)}(?![\w.-])"
-                inside = re.sub(pattern, lambda _, own=each.own: own, inside)  # type: ignore[misc]  # mypy loses own
+        for each in self.config.mounts:
+            if each.container_path and each.host_path:
+                pattern = rf"(?<![\w/.-]){re.escape(each.container_path)}(?![\w.-])"
+                inside = re.sub(pattern, lambda _, own=each.host_path: own, inside)  # type: ignore[misc]  # mypy loses own
         return inside
 
     def text(self, path: str) -> bytes | None:
         """Return the content of the file at *path* in the container, or ``None`` if there is no such file."""
-        made = dict(self.files).get(path)
+        made = self.files.get(path)
         if made is not None:
             return made.encode()
         with suppress(OSError, ValueError):
@@ -80,9 +88,11 @@ class Command:
 
         Raise :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
         """
-        for each in self.mounts:
-            if each.own and not Path(each.own).exists():
-                raise WorldError(f"failed to create shim task: error mounting {each.own!r}: no such file or directory")
+        for each in self.config.mounts:
+            if each.host_path and not Path(each.host_path).exists():
+                raise WorldError(
+                    f"failed to create shim task: error mounting {each.host_path!r}: no such file or directory"
+                )
         self.begin_log()
 
     def begin_log(self) -> None:
@@ -109,7 +119,60 @@ class Command:
 
     def _mounted(self, path: str) -> Path | None:
         wanted = PurePosixPath(path)
-        for each in self.mounts:
-            if each.own and each.inside and wanted.is_relative_to(each.inside):
-                return Path(each.own, wanted.relative_to(each.inside))
+        for each in self.config.mounts:
+            if each.host_path and each.container_path and wanted.is_relative_to(each.container_path):
+                return Path(each.host_path, wanted.relative_to(each.container_path))
         return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ContainerRecord:
+    """A container that a client has requested, with the full name ``reserved`` and the image ``image``.
+
+    ``made_at`` is its creation time. ``pid`` is the id of its first process, or 0 if it has none, and ``started_at`` is
+    the time at which that process was started.
+    """
+
+    request: cri.CreateContainerRequest
+    reserved: str = ""
+    image: StoredImage | None = None
+    made_at: int = 0
+    pid: int = 0
+    started_at: int = 0
+
+
+def _files(pod: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
+    yield "/etc/hostname", f"{pod.hostname or pod.metadata.name}\n"
+    dns = pod.dns_config
+    lines = [f"nameserver {each}" for each in dns.servers]
+    lines += [f"search {' '.join(dns.searches)}"] if dns.searches else []
+    lines += [f"options {' '.join(dns.options)}"] if dns.options else []
+    yield "/etc/resolv.conf", "".join(f"{each}\n" for each in lines)
+    for name, value in pod.linux.sysctls.items():
+        yield f"/proc/sys/{name.replace('.', '/')}", f"{value}\n"
+
+
+def limits(resources: cri.LinuxContainerResources) -> Limits:
+    """Return the fields that are set in *resources*, as a mapping from name to value."""
+    return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
+
+
+def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
+    """Give *config* the limits, annotations and variables that plugins want, by field name.
+
+    Raise :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
+    """
+    variables = {each.key: each.value for each in config.envs}
+    for name, value in wanted.items():
+        kind, _, key = name.partition(".")
+        if isinstance(value, int):
+            try:
+                setattr(config.linux.resources, name, value)
+            except ValueError as error:
+                raise WorldError(f"plugins want a {name} of {value}: {error}") from error
+        elif kind == "annotation":
+            config.annotations[key] = str(value)
+        elif kind == "env":
+            variables[key] = str(value)
+    del config.envs[:]
+    config.envs.extend(cri.KeyValue(key=key, value=value) for key, value in variables.items())

@@ -10,44 +10,51 @@ from signal import SIGTERM
 from typing import Final, TypeVar
 
 from fsm.machine.driver import CannotHappenError
+from fsm.runtimes.names import CREATED, RUNNING
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.container.container import Container
 from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop, raise_reply, refusal
-from fsm.runtimes.reference.node.command import Command
-from fsm.runtimes.reference.node.error_words import NO_RECORD, of_container
-from fsm.runtimes.reference.node.plans import ContainerPlan, ContainerRecord, Limits, adjusted
+from fsm.runtimes.reference.node.command import Command, ContainerRecord, Limits, adjust, limits
+from fsm.runtimes.reference.node.error_words import NO_RECORD, AmbiguousIdError, full_id, of_container
 from fsm.runtimes.reference.node.records import Records
 from fsm.runtimes.reference.node.relays import Relays
-from fsm.runtimes.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.runtimes.reference.node.workloads import ContainerWorld, Executed, Heard, Workload
 from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.pods.surroundings import Containers
-from fsm.runtimes.reference.tasks import Tasks
+from fsm.runtimes.sockets import cri_pb2 as cri
 
 T = TypeVar("T")
 
-CREATED: Final = "CONTAINER_CREATED"
-RUNNING: Final = "CONTAINER_RUNNING"
 MAY_RUN: Final = frozenset({RUNNING, "CONTAINER_UNKNOWN"})
+NOBODY: Final = ContainerRecord(request=cri.CreateContainerRequest())
+"""The record of a container that does not exist."""
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
 class NodeContainer:
     """A container of the pod ``pod``, whether or not it is in the store.
 
-    ``reserved`` is its full name. ``watch`` is the task that waits for its workload to exit.
+    ``record`` has the request that made it. ``watch`` is the task that waits for its workload to exit.
     """
 
     def __init__(
-        self, identity: str, pod: messages.Pod, plan: ContainerPlan, reference: Container, world: ContainerWorld
+        self, identity: str, pod: messages.Pod, record: ContainerRecord, reference: Container, world: ContainerWorld
     ) -> None:
         self.id = identity
         self.pod = pod
-        self.plan = plan
+        self.record = record
         self.reference = reference
         self.world = world
-        self.reserved = ""
         self.watch: asyncio.Task[None] | None = None
+
+    @property
+    def config(self) -> cri.ContainerConfig:
+        return self.record.request.config
+
+    @property
+    def command(self) -> Command:
+        return Command.requested(self.record.request)
 
     @property
     def shows(self) -> str:
@@ -71,7 +78,7 @@ class NodeContainer:
             state = messages.ContainerState(self.shows)
         except ValueError:
             state = LISTED.get(self.shows, messages.ContainerState.UNKNOWN)
-        return messages.Container(id=self.id, pod_id=self.pod.id, name=self.plan.name, state=state)
+        return messages.Container(id=self.id, pod_id=self.pod.id, name=self.config.metadata.name, state=state)
 
 
 def limits_of(status: Status) -> dict[str, int | str]:
@@ -130,7 +137,7 @@ class NodeContainers(Containers):
         except AmbiguousIdError as error:
             why = f"an error occurred when try to find container {given!r}: {error}".replace("'", '"', 2)
             raise CallError(event, UNKNOWN, why) from None
-        return self.store.get(identity) or self._made(identity, messages.Pod(id=""), ContainerPlan(name=""))
+        return self.store.get(identity) or self._made(identity, messages.Pod(id=""), NOBODY)
 
     def known(self, identity: str) -> NodeContainer | None:
         """Return the container *identity*, even while it is being created."""
@@ -139,21 +146,22 @@ class NodeContainers(Containers):
     def of(self, pod: str) -> Iterator[NodeContainer]:
         yield from [each for each in self.store.values() if each.pod.id == pod]
 
-    async def make(self, pod: messages.Pod, plan: ContainerPlan, reserved: str) -> str:
-        """Create a container in *pod* with the full name *reserved*. Return its id."""
+    async def make(self, pod: messages.Pod, record: ContainerRecord) -> str:
+        """Create a container in *pod* with the request and the full name of *record*. Return its id."""
+        reserved, config = record.reserved, record.request.config
         holder = self.names.get(reserved)
         if holder:
             raise WorldError(
                 f'failed to reserve container name "{reserved}": name "{reserved}" is reserved for "{holder}"'
             )
-        made = self._made(token_hex(32), pod, plan, reserved)
+        made = self._made(token_hex(32), pod, record)
         self.names[reserved] = made.id
         self._making[made.id] = made
         told = replace(made.told(), state=messages.ContainerState.CREATED)
         try:
-            wanted = await self._relays.tell("create-container", pod, told, plan.limits)
-            made.plan = plan = adjusted(plan, wanted)
-            self._do(made, "create", made.id, lambda: made.reference.call("create", _resources(plan.limits)))
+            adjust(config, await self._relays.tell("create-container", pod, told, limits(config.linux.resources)))
+            whole = _resources(limits(config.linux.resources))
+            self._do(made, "create", made.id, lambda: made.reference.call("create", whole))
         except (WorldError, CallError):
             del self.names[reserved]
             await self._relays.mention("stop-container", pod, told)
@@ -183,13 +191,13 @@ class NodeContainers(Containers):
         """Remove a container, killing it first if it is running."""
         await self._whole(self._remove(given))
 
-    async def update(self, given: str, limits: Limits) -> None:
-        """Change the limits of a container. Plugins may replace them."""
-        await self._whole(self._update(given, limits))
+    async def update(self, given: str, wanted: Limits) -> None:
+        """Change the limits of a container to *wanted*. Plugins may replace them."""
+        await self._whole(self._update(given, wanted))
 
-    def change(self, identity: str, limits: Mapping[str, object]) -> None:
+    def change(self, identity: str, wanted: Mapping[str, object]) -> None:
         """Change the limits of the container *identity* as a plugin requests. Can be called from any thread."""
-        given = {name: value for name, value in limits.items() if isinstance(value, int | str)}
+        given = {name: value for name, value in wanted.items() if isinstance(value, int | str)}
         found = self.store[identity]
         found.reference.call("update-resources", _resources({**found.limits(), **given}))
 
@@ -212,7 +220,7 @@ class NodeContainers(Containers):
         found, refusal = self.find(given, "reopen-log"), ""
         if found.shows == RUNNING:
             try:
-                found.plan.command.begin_log()
+                found.command.begin_log()
             except WorldError as error:
                 refusal = f"failed to reopen container log: {error}"
         self.use("reopen-log", given, refusal)
@@ -225,7 +233,7 @@ class NodeContainers(Containers):
         if is_noop(found.reference.position, "exec-sync") or found.world.workload is None:
             self.use("exec-sync", given)
             return Executed(code=0)
-        command = replace(found.plan.command, words=words)
+        command = replace(found.command, words=words)
         try:
             async with asyncio.timeout(limit or None):
                 heard = Heard()
@@ -299,16 +307,16 @@ class NodeContainers(Containers):
             while in_progress:
                 in_progress = found.reference.end("remove")
             if self.store.pop(found.id, None):
-                self.names.pop(found.reserved, None)
+                self.names.pop(found.record.reserved, None)
                 await self._notice(found, "deleted")
 
-    async def _update(self, given: str, limits: Limits) -> None:
+    async def _update(self, given: str, wanted: Limits) -> None:
         found = self.find(given, "update-resources")
         async with self._relays.blocking():
             if found.shows != ABSENT:
-                wanted = await self._relays.tell("update-container", found.pod, found.told(), limits)
-                limits = {**limits, **{name: each for name, each in wanted.items() if isinstance(each, int | str)}}
-            whole = _resources({**found.limits(), **limits})
+                told = await self._relays.tell("update-container", found.pod, found.told(), wanted)
+                wanted = {**wanted, **{name: each for name, each in told.items() if isinstance(each, int | str)}}
+            whole = _resources({**found.limits(), **wanted})
             self._do(found, "update-resources", given, lambda: found.reference.call("update-resources", whole))
             await self._relays.mention("post-update-container", found.pod, found.told())
 
@@ -343,15 +351,11 @@ class NodeContainers(Containers):
             why = of_container(event, given, state, shows) if refused else error.why
             raise CallError(event, error.code, why) from None
 
-    def _made(self, identity: str, pod: messages.Pod, plan: ContainerPlan, reserved: str = "") -> NodeContainer:
-        world = self._world(identity, pod, lambda: made.plan, reserved)
-        made = NodeContainer(identity, pod, plan, Container(world.root, world, self._profile), world)
-        made.reserved = reserved
-        return made
+    def _made(self, identity: str, pod: messages.Pod, record: ContainerRecord) -> NodeContainer:
+        world = self._world(identity, record)
+        return NodeContainer(identity, pod, record, Container(world.root, world, self._profile), world)
 
-    def _world(
-        self, identity: str, pod: messages.Pod, plan: Callable[[], ContainerPlan], reserved: str
-    ) -> ContainerWorld:
+    def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
         """Return the world of a container, which is kept as long as containerd would have a record of the container."""
 
         def changed(world: ContainerWorld) -> None:
@@ -359,18 +363,18 @@ class NodeContainers(Containers):
                 self._kept.delete(identity)
                 return
             pid = world.process.pid if world.process else 0
-            times = {"made_at": world.made_at, "started_at": world.started_at}
-            self._kept.save(identity, ContainerRecord(pod=pod.id, reserved=reserved, plan=plan(), pid=pid, **times))
+            now = replace(record, pid=pid, made_at=world.made_at, started_at=world.started_at)
+            self._kept.save(identity, now)
 
-        return ContainerWorld(self._root / identity, lambda: self._launch(plan().command), changed)
+        return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
 
     def recover(self, told: Callable[[str], messages.Pod]) -> None:
         """Restore the kept containers. *told(id)* returns their pods. Remove directories without a record."""
         kept = self._kept.load()
         for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
-            record = kept.get(identity) or ContainerRecord(pod="", reserved="", plan=ContainerPlan(name=""))
-            pod = told(record.pod)
-            world = self._world(identity, pod, lambda record=record: record.plan, record.reserved)  # type: ignore[misc]
+            record = kept.get(identity, NOBODY)
+            pod = told(record.request.pod_sandbox_id)
+            world = self._world(identity, record)
             world.known, world.made_at = identity in kept, record.made_at
             if record.pid and self._resume:
                 world.resume(self._resume(record), record.started_at)
@@ -378,14 +382,13 @@ class NodeContainers(Containers):
             if reference.shows == ABSENT:
                 self._kept.delete(identity)
                 continue
-            found = NodeContainer(identity, pod, record.plan, reference, world)
-            found.reserved = record.reserved
+            found = NodeContainer(identity, pod, record, reference, world)
             self.store[identity] = found
             self.names[record.reserved] = identity
             if world.workload and world.process:
                 found.watch = self.tasks.start(self._watch(found, world.workload))
 
 
-def _resources(limits: Limits) -> Resources:
-    known = {name: value for name, value in limits.items() if name in LinuxResources.model_fields}
+def _resources(wanted: Limits) -> Resources:
+    known = {name: value for name, value in wanted.items() if name in LinuxResources.model_fields}
     return Resources(linux=LinuxResources.model_validate(known))

@@ -5,38 +5,38 @@ import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from ipaddress import IPv4Network
 from itertools import count
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from fsm.machine.versions import Bounded, unknown_profile
+from fsm.runtimes.names import CREATED, READY, RUNNING
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.container.container import MACHINE as CONTAINERS
 from fsm.runtimes.reference.container.record import Status
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop, raise_reply, refusal
 from fsm.runtimes.reference.events.queue import EventQueue
 from fsm.runtimes.reference.node.child_processes import ChildProcess
-from fsm.runtimes.reference.node.error_words import of_pod
+from fsm.runtimes.reference.node.command import ContainerRecord, Limits
+from fsm.runtimes.reference.node.error_words import AmbiguousIdError, full_id, of_pod
 from fsm.runtimes.reference.node.images import Images
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
-from fsm.runtimes.reference.node.plans import ContainerPlan, ContainerRecord, Limits, PodPlan
 from fsm.runtimes.reference.node.records import Records
 from fsm.runtimes.reference.node.relays import PluginSender, Relays
-from fsm.runtimes.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.runtimes.reference.node.simulated_processes import resumed, simulated
 from fsm.runtimes.reference.node.workloads import SimulatedPause
 from fsm.runtimes.reference.nri import messages
 from fsm.runtimes.reference.pods.metadata import Metadata, PodStatus
-from fsm.runtimes.reference.pods.network import Leases
 from fsm.runtimes.reference.pods.service import MACHINE as PODS
-from fsm.runtimes.reference.pods.service import READY, Pods
-from fsm.runtimes.reference.pods.surroundings import PodObserver
+from fsm.runtimes.reference.pods.service import Pods
+from fsm.runtimes.reference.pods.surroundings import Leases, PodObserver
 from fsm.runtimes.reference.sandbox.controller import MACHINE as CONTROLLER
 from fsm.runtimes.reference.sandbox.controller import Controller
 from fsm.runtimes.reference.sandbox.processes import Processes
 from fsm.runtimes.reference.sandbox.upstream import UpstreamController
+from fsm.runtimes.sockets import cri_pb2 as cri
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class NodeEvent:
     id: str
     what: str
     at: int
-    pod: tuple[PodPlan, PodStatus] | None
+    pod: tuple[cri.RunPodSandboxRequest, PodStatus] | None
     containers: tuple[tuple[NodeContainer, Status], ...]
 
 
@@ -70,12 +70,11 @@ class ServedNode(PodObserver):
     belongs to one event loop.
 
     >>> import tempfile
-    >>> from fsm.runtimes.reference.node.command import Command
     >>> async def example(folder: str) -> None:
     ...     async with ServedNode(Path(folder)) as node:
-    ...         pod = await node.run_pod(PodPlan(name="web"))
-    ...         plan = ContainerPlan(name="true", image="busybox", command=Command(words=("sh", "-c", "exit 3")))
-    ...         container = await node.create_container(pod, plan)
+    ...         pod = await node.run_pod(cri.RunPodSandboxRequest())
+    ...         config = cri.ContainerConfig(image=cri.ImageSpec(image="busybox"), command=["sh", "-c", "exit 3"])
+    ...         container = await node.create_container(cri.CreateContainerRequest(pod_sandbox_id=pod, config=config))
     ...         await node.containers.start(container[:8])
     ...         await node.containers.halt(container, 10)
     ...         print(node.containers.status(container)[1].exit_code)
@@ -105,11 +104,11 @@ class ServedNode(PodObserver):
         self.kept = kept
         self._deviates = deviates
         self.images = Images(kept=Records(records and records / "images", list[str]))
-        self._kept_pods = Records(records and records / "pods", PodPlan)
+        self._kept_pods = Records(records and records / "pods", cri.RunPodSandboxRequest)
         self.events: EventQueue[NodeEvent] = EventQueue(bool, clock=self.clock)
-        self.plans: dict[str, PodPlan] = {}
+        self.plans: dict[str, cri.RunPodSandboxRequest] = {}
         self.relays = Relays(plugins, applicable(profile, "nri-container"))
-        self._running: dict[str, PodPlan] = {}
+        self._running: dict[str, cri.RunPodSandboxRequest] = {}
         self._unsent: deque[NodeEvent] = deque()
         self.containers = NodeContainers(
             folder / "containers",
@@ -180,23 +179,24 @@ class ServedNode(PodObserver):
         except AmbiguousIdError as error:
             raise CallError(event, UNKNOWN, f'an error occurred when try to find sandbox "{given}": {error}') from None
 
-    async def run_pod(self, plan: PodPlan) -> str:
+    async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
         async def run() -> str:
             async with self.relays.blocking():
-                pod = await self._pods.run(plan.full_name)
+                pod = await self._pods.run(name)
             await self._notice(pod, pod, "created")
             await self._notice(pod, pod, "started")
             return pod
 
-        known = self._pods.names.get(plan.full_name)
-        if known or plan.full_name in self._running:
-            why = f'name "{plan.full_name}" is reserved for "{known or ""}"'
-            raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{plan.full_name}": {why}')
-        self._running[plan.full_name] = plan
+        name = _full_name(plan.config.metadata)
+        known = self._pods.names.get(name)
+        if known or name in self._running:
+            why = f'name "{name}" is reserved for "{known or ""}"'
+            raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
+        self._running[name] = plan
         try:
             return await self._call("run", "", run())
         finally:
-            del self._running[plan.full_name]
+            del self._running[name]
 
     async def stop_pod(self, given: str) -> None:
         pod = self.find_pod(given, "stop")
@@ -208,11 +208,11 @@ class ServedNode(PodObserver):
         async with self.relays.blocking():
             await self._call("remove", given, self._pods.remove(pod))
 
-    def listed_pods(self) -> tuple[tuple[PodPlan, Metadata], ...]:
+    def listed_pods(self) -> tuple[tuple[cri.RunPodSandboxRequest, Metadata], ...]:
         """Return all pods, without querying their worlds."""
         return tuple((self.plans[each.id], each) for each in self._pods.listed() if each.id in self.plans)
 
-    def pod_status(self, given: str) -> tuple[PodPlan, PodStatus]:
+    def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
         pod = self.find_pod(given, "status")
         found = self._checked("status", given, lambda: self._pods.status(pod))
         return self.plans[pod], found
@@ -227,19 +227,22 @@ class ServedNode(PodObserver):
         numbers = {name: each for name, each in limits.items() if isinstance(each, int)}
         self._checked("update-resources", given, lambda: self._pods.update_resources(pod, numbers))
 
-    async def create_container(self, given: str, plan: ContainerPlan) -> str:
-        """Create a container in the pod *given*. Return its id."""
+    async def create_container(self, request: cri.CreateContainerRequest) -> str:
+        """Create a container as in *request*, but with the configuration that its pod has. Return its id."""
+        given, config = request.pod_sandbox_id, request.config
         pod = self.find_pod(given, "create-container")
-        around, made = self.plans.get(pod, PodPlan(name="")), list[str]()
-        log = f"{around.log_folder}/{plan.log_path}" if around.log_folder and plan.log_path else ""
-        plan = replace(plan, command=replace(plan.command, log=log, files=around.files))
+        around, made = self.plans.get(pod, cri.RunPodSandboxRequest()).config, list[str]()
+        request.pod_sandbox_id = pod
+        request.sandbox_config.CopyFrom(around)
 
         async def create() -> None:
-            if self.images.find(plan.image) is None:
-                raise WorldError(f'failed to resolve image "{plan.image}": not found')
-            reserved = f"{plan.name}_{self.plans[pod].full_name}_{plan.attempt}"
+            image = self.images.find(config.image.image)
+            if image is None:
+                raise WorldError(f'failed to resolve image "{config.image.image}": not found')
+            reserved = f"{config.metadata.name}_{_full_name(around.metadata)}_{config.metadata.attempt}"
+            record = ContainerRecord(request=request, reserved=reserved, image=image)
             async with self.relays.blocking():
-                made.append(await self.containers.make(self._told(pod), plan, reserved))
+                made.append(await self.containers.make(self._told(pod), record))
 
         await self._call("create-container", given, self._pods.create_container(pod, create))
         return made[0]
@@ -273,16 +276,15 @@ class ServedNode(PodObserver):
 
     def told_containers(self) -> Sequence[messages.Container]:
         """Return the containers that are created or running, as joining plugins receive them."""
-        live = {"CONTAINER_CREATED", "CONTAINER_RUNNING"}
-        return [each.told() for each in [*self.containers.store.values()] if each.shows in live]
+        return [each.told() for each in [*self.containers.store.values()] if each.shows in {CREATED, RUNNING}]
 
-    def _plan_of(self, pod: str) -> PodPlan:
+    def _plan_of(self, pod: str) -> cri.RunPodSandboxRequest:
         name = next(name for name, holder in self._pods.names.items() if holder == pod)
         return self._running[name]
 
     def _told(self, pod: str) -> messages.Pod:
-        plan = self.plans.get(pod, PodPlan(name=""))
-        return messages.Pod(id=pod, name=plan.name, namespace=plan.namespace)
+        metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
+        return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
 
     def _pod_exited(self, pod: str) -> None:
         if pod in self.plans:
@@ -345,6 +347,10 @@ class ServedNode(PodObserver):
     def _refuses(self, pod: str, event: str) -> bool:
         position = self._pods.position(pod)
         return event != "run" and is_noop(position, event)
+
+
+def _full_name(pod: cri.PodSandboxMetadata) -> str:
+    return f"{pod.name}_{pod.namespace}_{pod.uid}_{pod.attempt}"
 
 
 def applicable(profile: str, machine: str) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 import msgspec
+from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.message import Message
 
 from fsm.errors import reason, refused
 from fsm.recordings.line_reader import decode
@@ -20,7 +22,9 @@ SUFFIX: Final = ".json"
 
 
 class Records(Generic[T]):
-    """Records of one *kind* in the directory *root*, by id. Nothing is kept if *root* is ``None``.
+    """Records of one *kind*, which may contain messages, in the directory *root*, by id.
+
+    Nothing is kept if *root* is ``None``.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -35,14 +39,14 @@ class Records(Generic[T]):
 
     def __init__(self, root: Path | None, kind: type[T]) -> None:
         self._root = root
-        self._decoder = msgspec.json.Decoder(kind)
+        self._decoder = msgspec.json.Decoder(kind, dec_hook=_message)
         if root:
             root.mkdir(parents=True, exist_ok=True)
 
     def save(self, identity: str, record: T) -> None:
         """Keep *record*. Raise :class:`OSError` if that fails."""
         if self._root:
-            durable_files.write(self._path(self._root, identity), msgspec.json.encode(record))
+            durable_files.write(self._path(self._root, identity), msgspec.json.encode(record, enc_hook=_plain))
 
     def delete(self, identity: str) -> None:
         if self._root:
@@ -63,6 +67,18 @@ class Records(Generic[T]):
 
     def _path(self, root: Path, identity: str) -> Path:
         return root / f"{identity}{SUFFIX}"
+
+
+def _plain(message: object) -> dict[str, object]:
+    assert isinstance(message, Message)  # noqa: S101  (records contain nothing else that msgspec does not know)
+    return MessageToDict(message, preserving_proto_field_name=True)
+
+
+def _message(kind: type[Message], plain: dict[str, object]) -> Message:
+    try:
+        return ParseDict(plain, kind())
+    except ParseError as error:
+        raise ValueError(str(error)) from error
 
 
 @contextmanager

@@ -9,12 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Protocol
 
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.nri.lifecycle import EntityStates
-from fsm.runtimes.reference.nri.messages import Container, Fields, Pod, Request
-from fsm.runtimes.reference.nri.nri_errors import NRIError
-from fsm.runtimes.reference.nri.plugins import Relayed, relay_outcome
-from fsm.runtimes.reference.tasks import Tasks
+from fsm.runtimes.reference.nri.messages import Container, Fields, NRIError, Pod, Request
+from fsm.runtimes.reference.nri.plugins import Relayed
 
 
 class PluginSender(Protocol):
@@ -78,17 +77,14 @@ class Relays:
             return {}
         entities, entity = (self.containers, container.id) if container else (self.pods, pod.id)
         request = Request(event=event, pod=pod, container=container, resources=fields or {})
-        async with self._one_at_a_time:
-            ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
-            relayed = [await self.sender.send(replace(request, event=name)) for name in outputs]
-            way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
-        if way.reply and "ok" not in way.reply:
-            error = relayed[-1].error if relayed else None
-            raise WorldError(str(error or NRIError(f"{event}: {way.about}", code=way.reply[0])))
-        if not relayed:
+        sender = self.sender
+        try:
+            async with self._one_at_a_time:
+                merged = await entities.relay(entity, event, lambda name: sender.send(replace(request, event=name)))
+        except NRIError as error:
+            raise WorldError(str(error)) from error
+        if merged is None:
             return {}
-        merged = relayed[-1].merged
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
     async def mention(self, event: str, pod: Pod, container: Container | None = None) -> None:

@@ -12,9 +12,8 @@ from typing import Final
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.container.world import KILLED, Exit
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.command import Command
+from fsm.runtimes.reference.node.command import Command, ContainerRecord
 from fsm.runtimes.reference.node.commands import Script, exit_code, script
-from fsm.runtimes.reference.node.plans import ContainerRecord
 from fsm.runtimes.reference.node.workloads import Write
 from fsm.runtimes.reference.sandbox.processes import SIGNALLED
 
@@ -39,7 +38,7 @@ class SimulatedProcess:
         self._passed = max(0, time.time_ns() - started_at) / SECOND if started_at else 0.0
         self._clock = clock
         self._over = asyncio.Event()
-        self._input = asyncio.StreamReader(limit=OPEN_INPUT) if command.listens else None
+        self._input = asyncio.StreamReader(limit=OPEN_INPUT) if command.config.stdin else None
         self._timer = asyncio.create_task(self._run())
         if self._plan.seconds <= self._passed > 0 and not (self._plan.reads or (self._plan.listens and self._input)):
             self._end(self._plan.code, started_at + int(self._plan.seconds * SECOND))
@@ -140,7 +139,7 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 
 def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
     """Return the process of *record*, which continues."""
-    return SimulatedProcess(record.plan.command, record.pid, clock, record.started_at)
+    return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
 
 
 async def _copy(given: asyncio.StreamReader, write: Write) -> int:

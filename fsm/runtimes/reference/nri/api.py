@@ -10,15 +10,28 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import Future, wait
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
+from math import inf
 from typing import Final
 
-from fsm.runtimes.reference.nri.config import Config, default_config
-from fsm.runtimes.reference.nri.connection import Connection, Plugin, Terms
+from fsm.runtimes.reference.nri.connection import Connection, Plugin, PluginLocal, finish
 from fsm.runtimes.reference.nri.domain import Domains
 from fsm.runtimes.reference.nri.lifecycle import RELAYS, EntityStates, Lifecycle
-from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, Pod, Request, Update, known
-from fsm.runtimes.reference.nri.nri_errors import ChangesFailedError, NRIError, RegistrationError
-from fsm.runtimes.reference.nri.plugins import MergedAnswers, Plugins, Relayed, relay_outcome
+from fsm.runtimes.reference.nri.messages import (
+    NOTHING,
+    Answer,
+    ChangesFailedError,
+    Container,
+    Fields,
+    NRIError,
+    Pod,
+    RegistrationError,
+    Request,
+    Update,
+    known,
+)
+from fsm.runtimes.reference.nri.plugins import MergedAnswers, Plugins, Relayed, relay_merged
+from fsm.runtimes.reference.nri.session import Config, Terms, default_config, parts
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 _log = logging.getLogger(__name__)
@@ -49,7 +62,7 @@ class NRI:
     >>> nri.relay("start-container", Pod(id="p1"), Container(id="c1"))
     Traceback (most recent call last):
         ...
-    fsm.runtimes.reference.nri.nri_errors.NRIStoppedError: the NRI interface was stopped; make a new one
+    fsm.runtimes.reference.nri.messages.NRIStoppedError: the NRI interface was stopped; make a new one
     """
 
     def __init__(
@@ -73,9 +86,11 @@ class NRI:
         self._installed: Final = tuple(plugins)
         self._listen: Final = listen
         self._close_socket: Callable[[], object] = bool
-        terms = Terms(config=self.config, known=known(self._pods.outputs | self._containers.outputs))
-        self._plugins: Final = Plugins(terms)
-        self._life: Final = Lifecycle(release, terms.local, disabled=self.config.disable)
+        events = known(self._pods.outputs | self._containers.outputs)
+        self._terms: Final = Terms(config=self.config, known=events)
+        self._plugins: Final = Plugins[Request, Answer, Connection]()
+        self._local: Final = PluginLocal()
+        self._life: Final = Lifecycle(release, self._local, disabled=self.config.disable)
         self._sync: Final = sync or SyncLock()
         self._exits: set[Future[None]] = set()
 
@@ -120,7 +135,7 @@ class NRI:
                 self.config = replace(
                     self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
                 )
-                self._plugins.terms.config = self.config
+                self._terms.config = self.config
 
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it receives the existing objects, and from then on requests.
@@ -138,7 +153,8 @@ class NRI:
     def disconnect(self, plugin: Plugin) -> None:
         with self._life.call("leave") as acts:
             if acts:
-                self._plugins.lose(plugin)
+                for connection in self._connections(plugin):
+                    connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         """Keep plugins from joining until the returned block is released. First wait for a plugin that is joining."""
@@ -158,8 +174,20 @@ class NRI:
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
         """Make *updates*, which *plugin* requests if it is given. Raise :class:`ChangesFailedError` if some fail."""
         with self._life.call("update-containers") as acts:
-            if acts:
-                self._plugins.request_updates(plugin, lambda: self.domains.update_containers(updates))
+            if not acts:
+                return
+            if plugin is None:
+                self.domains.update_containers(updates)
+            elif connections := self._connections(plugin):
+                finish(connections[0].request_updates(partial(self._update, updates)))
+            else:
+                raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
+
+    async def _update(self, updates: Iterable[Update]) -> None:
+        self.domains.update_containers(updates)
+
+    def _connections(self, plugin: Plugin) -> list[Connection]:
+        return [each for each in self._plugins.joined if each.plugin is plugin]
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -176,14 +204,7 @@ class NRI:
         with self._life.call(RELAYS.get(event, "relay")) as acts:
             if not acts:
                 return None
-            ways = entities.outcomes(entity, event)
-            outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
-            relayed = [self._relay(replace(request, event=name)) for name in outputs]
-            way = entities.take(entity, event, relay_outcome(ways, outputs, relayed))
-        if way.reply and "ok" not in way.reply:
-            error = relayed[-1].error if relayed else None
-            raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
-        return relayed[-1].merged if relayed else None
+            return finish(entities.relay(entity, event, lambda name: self._relay(replace(request, event=name))))
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         """Relay on a separate thread, unordered with other calls, that the container's process ended by itself."""
@@ -209,8 +230,8 @@ class NRI:
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.relay("notify-exit", pod, container)
 
-    def _relay(self, request: Request) -> Relayed:
-        relayed = self._plugins.relay(request)
+    async def _relay(self, request: Request) -> Relayed:
+        relayed = await relay_merged(request, partial(self._plugins.relay, request.event))
         if relayed.error is None:
             with suppress(ChangesFailedError):
                 self.domains.evict_containers(relayed.merged.evictions)
@@ -219,10 +240,10 @@ class NRI:
         return relayed
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
-        connections = [self._plugins.connection(plugin) for plugin in plugins]
+        connections = [Connection(plugin, self._terms, self._local) for plugin in plugins]
         try:
             for connection in connections:
-                connection.handshake(launched=event == "start")
+                finish(connection.handshake(launched=event == "start"))
             with self._sync.joining(timeout=self.config.registration_timeout), self._life.call(event):
                 self._life.take(event, self._synchronise(event, connections))
         except NRIError:
@@ -236,10 +257,13 @@ class NRI:
         if outcome != "unsynchronised":
             self._containers.synchronise(containers)
         for connection in connections:
-            skips = outcome == "unsynchronised"
-            updates = connection.skip_synchronisation() if skips else connection.synchronise(pods, containers)
-            with suppress(ChangesFailedError):
-                self.domains.update_containers(updates)
+            if outcome == "unsynchronised":
+                connection.skip_synchronisation()
+            else:
+                most = self.config.sync_objects or inf
+                updates = finish(connection.synchronise(parts(pods, containers, most)))
+                with suppress(ChangesFailedError):
+                    self.domains.update_containers(updates)
             self._plugins.join(connection)
         if event == "start":
             self._open_socket()

@@ -8,15 +8,15 @@ from itertools import count, cycle
 from pathlib import Path
 from typing import Final
 
+from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.harness import ReferenceSUT
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.config import Config, default_config
 from fsm.runtimes.reference.nri.domain import Domain, Domains
 from fsm.runtimes.reference.nri.lifecycle import RELAYS
-from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Request, Update
-from fsm.runtimes.reference.nri.nri_errors import NRIError
+from fsm.runtimes.reference.nri.messages import Answer, Container, NRIError, Request, Update
+from fsm.runtimes.reference.nri.session import Config, default_config
 from fsm.runtimes.reference.nri.sut import CALLS, POD, FakePlugin, happen, release
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
@@ -173,7 +173,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
         return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
 
     def _relay(self, outcome: str, call: Callable[[], object]) -> None:
-        self._plugin.answers = dict.fromkeys(EVENTS, _refuse) if outcome == "error" else {}
+        self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if outcome == "error" else {}
         before = len(self._plugin.heard)
         try:
             call()

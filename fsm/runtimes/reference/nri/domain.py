@@ -6,8 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from fsm.runtimes.reference.nri.messages import Container, Eviction, Pod, Update
-from fsm.runtimes.reference.nri.nri_errors import ChangesFailedError, NRIError
+from fsm.runtimes.reference.nri.messages import ChangesFailedError, Container, Eviction, NRIError, Pod, Update
 
 _log = logging.getLogger(__name__)
 

@@ -1,7 +1,7 @@
 """The calls that the NRI interface accepts, driven by ``nri-api``, and the pod and container states it keeps."""
 
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -10,8 +10,8 @@ from fsm.machine.driver import Position
 from fsm.machine.table import tabulate
 from fsm.runtimes.reference.driven import Driven, driver
 from fsm.runtimes.reference.nri.connection import PluginLocal
-from fsm.runtimes.reference.nri.messages import Container
-from fsm.runtimes.reference.nri.nri_errors import NRIError, NRIStoppedError, ReentrantError
+from fsm.runtimes.reference.nri.messages import Container, NRIError, NRIStoppedError, ReentrantError
+from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
 
 RELAYS: Final = {
     **dict.fromkeys(("update-pod-sandbox", "post-update-pod-sandbox"), "relay-pod-update"),
@@ -126,7 +126,33 @@ class EntityStates:
             if position.state != self._driver.machine.initial:
                 self._positions[entity] = position
 
+    async def relay(self, entity: str, event: str, send: Callable[[str], Awaitable[Relayed]]) -> MergedAnswers | None:
+        """Let *event* of *entity* happen, and *send* each request as which it is relayed, by name.
+
+        Return the answers to the last request, or ``None`` if nothing was relayed. Raise the error with which the
+        machine replies.
+        """
+        ways = self.outcomes(entity, event)
+        outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
+        relayed = [await send(name) for name in outputs]
+        way = self.take(entity, event, relay_outcome(ways, outputs, relayed))
+        if way.reply and "ok" not in way.reply:
+            error = relayed[-1].error if relayed else None
+            raise error or NRIError(f"{event}: {way.about or 'there is no such method'}", code=way.reply[0])
+        return relayed[-1].merged if relayed else None
+
     def synchronise(self, containers: Iterable[Container]) -> None:
         """Set the states of *containers* to those in which they are listed. Unlisted containers keep theirs."""
         for container in containers:
             self.take(container.id, container.state.event)
+
+
+def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
+    """Return which of *ways* the relays of *outputs* lead to: the outcome of the last, or of an earlier loss."""
+    if not relayed:
+        return ""
+    *before, last = relayed
+    lost = next((number for number, each in enumerate(before, start=1) if each.result == "lost"), 0)
+    if lost and last.result != "error":
+        return next(way.name for way in ways if way.emits == outputs[:lost])
+    return last.result

@@ -1,23 +1,22 @@
-"""The messages between a runtime, the NRI layer and its plugins.
+"""The messages between a runtime, the NRI layer and its plugins, and errors with the codes of their replies.
 
 Resources and adjustments are flat. Each field has one value, and a name such as ``memory.limit`` or
 ``annotation.owner``. The layer passes fields on without interpreting them.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, TypeAlias
 
+from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.recordings import nri_events
+from fsm.runtimes.reference.driven import ReplyError
 
 Fields: TypeAlias = Mapping[str, object]
 """Maps field names to values."""
 
 NOTHING: Final[Fields] = {}
-
-EVENTS: Final = (*nri_events.EVENTS, "ValidateContainerAdjustment")
-"""All events, in the order of their bits."""
 
 
 class ContainerState(Enum):
@@ -99,7 +98,7 @@ class Answer:
 
 def known(relayed: Collection[str]) -> frozenset[str]:
     """Return the events that plugins may subscribe to: *relayed* and, in the newest release, the validation."""
-    return frozenset(relayed) | (set(EVENTS[-1:]) if set(EVENTS[:-1]) <= set(relayed) else set())
+    return frozenset(relayed) | (set(REQUESTS[-1:]) if set(REQUESTS[:-1]) <= set(relayed) else set())
 
 
 def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> frozenset[str]:
@@ -107,19 +106,84 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
 
     Raise :class:`ValueError` for an event that does not exist.
 
-    >>> sorted(subscribed(0b1001, EVENTS)), subscribed((), EVENTS) == subscribed(0, EVENTS) == frozenset(EVENTS)
+    >>> sorted(subscribed(0b1001, REQUESTS)), subscribed((), REQUESTS) == subscribed(0, REQUESTS) == frozenset(REQUESTS)
     (['CreateContainer', 'RunPodSandbox'], True)
-    >>> subscribed(1 << 14, EVENTS)
+    >>> subscribed(1 << 14, REQUESTS)
     Traceback (most recent call last):
         ...
     ValueError: plugin events 0x4000: the mask of all that there are is 0x3fff
     """
     if isinstance(requested, int):
-        valid = sum(1 << bit for bit, event in enumerate(EVENTS) if event in existing)
+        valid = sum(1 << bit for bit, event in enumerate(REQUESTS) if event in existing)
         if requested & ~valid:
             raise ValueError(f"plugin events {requested & ~valid:#x}: the mask of all that there are is {valid:#x}")
-        requested = [event for bit, event in enumerate(EVENTS) if requested >> bit & 1]
+        requested = [event for bit, event in enumerate(REQUESTS) if requested >> bit & 1]
     unknown = sorted(set(requested) - set(existing))
     if unknown:
         raise ValueError(f"plugin events {', '.join(unknown)}: there are {', '.join(sorted(existing))}")
     return frozenset(requested or existing)
+
+
+class NRIError(ReplyError):
+    """An error of the NRI layer, of a domain or of a plugin.
+
+    >>> NRIError("the door is shut", code="FAILED_PRECONDITION").code
+    'FAILED_PRECONDITION'
+    """
+
+    def __init__(self, message: str, *, code: str = "") -> None:
+        """Create the error. If *code* is empty, it has the code of its class."""
+        super().__init__(message)
+        if code:
+            self.code = code
+
+
+class NRIStoppedError(NRIError):
+    """The interface was stopped, and accepts no more calls."""
+
+    code = "UNAVAILABLE"
+
+
+class ReentrantError(NRIError):
+    """A plugin or domain called the NRI layer while the layer was waiting for it."""
+
+    code = "FAILED_PRECONDITION"
+
+
+class BlockedError(NRIError):
+    """A plugin cannot be synchronised, because this was blocked for longer than the registration timeout."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class RegistrationError(NRIError):
+    """A plugin cannot be registered. Its name, index or events are wrong, or it failed."""
+
+    code = "INVALID_ARGUMENT"
+
+
+class PluginLostError(Exception):
+    """A plugin disconnected, or did not answer in time."""
+
+    code = "UNAVAILABLE"
+
+
+class PluginLateError(PluginLostError):
+    """A plugin did not answer in time."""
+
+    code = "DEADLINE_EXCEEDED"
+
+
+class ConflictError(NRIError):
+    """Two plugins claim the same field of a container."""
+
+    code = "ALREADY_EXISTS"
+
+
+class ChangesFailedError(NRIError):
+    """Some container updates or evictions failed and are in ``failed``. All others were made."""
+
+    def __init__(self, failed: Sequence[Update] | Sequence[Eviction]) -> None:
+        self.failed: Final = tuple(failed)
+        change = type(failed[0]).__name__.lower()
+        super().__init__(f"{change} of some containers failed: {', '.join(each.container_id for each in failed)}")

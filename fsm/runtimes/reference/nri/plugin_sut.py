@@ -3,16 +3,18 @@
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count, cycle
 from typing import Final
 
+from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.harness import ReferenceSUT
-from fsm.runtimes.reference.nri.connection import MACHINE, Connection, Plugin, Terms
-from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, Pod, Request, Update
-from fsm.runtimes.reference.nri.nri_errors import NRIError, PluginLostError
-from fsm.runtimes.reference.nri.plugins import Plugins
+from fsm.runtimes.reference.nri.connection import Connection, Plugin, finish
+from fsm.runtimes.reference.nri.messages import Answer, Container, NRIError, PluginLostError, Pod, Request, Update
+from fsm.runtimes.reference.nri.plugins import Plugins, relay_merged
+from fsm.runtimes.reference.nri.session import MACHINE, Terms
 from fsm.runtimes.reference.nri.upstream import UpstreamConnection
 
 PATIENCE: Final = 0.5
@@ -21,7 +23,7 @@ PATIENCE: Final = 0.5
 POD: Final = Pod(id="pod")
 CONTAINER: Final = Container(id="container", pod_id=POD.id)
 
-SUBSCRIBED: Final = EVENTS[:-1]
+SUBSCRIBED: Final = REQUESTS[:-1]
 """Events that the plugin subscribes to."""
 
 NAMES: Final = ("player", "logger_2.0+x-y", "P")
@@ -58,7 +60,7 @@ class ScriptedPlugin(Plugin):
     @property
     def events(self) -> Sequence[str] | int:
         self._play("Configure")
-        return 1 << len(EVENTS) if self.script == "bad-events" else SUBSCRIBED
+        return 1 << len(REQUESTS) if self.script == "bad-events" else SUBSCRIBED
 
     def launch(self) -> None:
         if self.script == "failed":
@@ -108,12 +110,13 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._outcome = ""
         self._numbers = count()
         self._done = threading.Event()
-        self._plugins = Plugins(Terms(clock=self.clock), self._kind)
+        self._terms = Terms(clock=self.clock)
+        self._plugins = Plugins[Request, Answer, Connection]()
         self._begin()
 
     def _begin(self) -> None:
         self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
-        self.connection = self._plugins.connection(self.plugin)
+        self.connection = self._kind(self.plugin, self._terms)
         self._scope.callback(self.connection.stop)
         self._scope.callback(self.connection.hang_up)  # ends its thread
         self._launched = self._again = self._stopped = False
@@ -141,7 +144,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
             "launch": lambda: self._launch(outcome),
             "register": lambda: self._register(outcome),
             "no-registration": self._miss_registration,
-            "configure": self.connection.configure,
+            "configure": lambda: finish(self.connection.configure()),
             "synchronise": lambda: self._synchronise(outcome),
             "relay": lambda: self._relay(outcome),
             "update-containers": lambda: self._update_containers(outcome),
@@ -166,7 +169,10 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._begin()
         self.plugin.script = outcome
         self._launched = outcome != "built-in"
-        self.connection.launch(built_in=not self._launched)
+        if self._launched:
+            self.connection.launch()
+        else:
+            self.connection.launch((self.plugin.name, self.plugin.index), built_in=True)
 
     def _register(self, outcome: str) -> None:
         number = next(self._numbers)
@@ -185,32 +191,33 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
     def _miss_registration(self) -> None:
         self.plugin.script = "given-up"
-        self.connection.await_registration()
+        finish(self.connection.await_registration())
 
     def _synchronise(self, outcome: str) -> None:
         if outcome in {"part", "not-split"}:
-            self.connection.synchronise_part([POD], [CONTAINER])
+            finish(self.connection.synchronise_part(([POD], [CONTAINER])))
             return
-        self.connection.synchronise_last([POD], [CONTAINER])
+        finish(self.connection.synchronise_last(([POD], [CONTAINER])))
         self._plugins.join(self.connection)
 
     def _relay(self, outcome: str) -> None:
-        events = EVENTS[-1:] if outcome == "not-subscribed" else SUBSCRIBED
+        events = REQUESTS[-1:] if outcome == "not-subscribed" else SUBSCRIBED
         event = events[next(self._numbers) % len(events)]
-        relayed = self._plugins.relay(Request(event=event, pod=POD, container=CONTAINER))
+        request = Request(event=event, pod=POD, container=CONTAINER)
+        relayed = finish(relay_merged(request, partial(self._plugins.relay, event)))
         if self._stopped and not self.connection.listed:
             self.connection.drop()  # the stop removed it from the plugins without closing it
         if relayed.error is not None:
             raise relayed.error
 
     def _update_containers(self, outcome: str) -> None:
-        def make() -> None:
+        async def make() -> None:
             if outcome == "failed":
                 raise NRIError("as arranged", code="INTERNAL")
             if outcome != "nothing-known":
                 self._outputs.append("updated")
 
-        self.connection.request_updates(make)
+        finish(self.connection.request_updates(make))
 
     def _stop(self) -> None:
         listed = self.connection.listed
@@ -220,5 +227,5 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._stopped = True
 
     def _be_late(self) -> None:
-        self.clock.turn(self._plugins.terms.config.registration_timeout)
+        self.clock.turn(self._terms.config.registration_timeout)
         self._done.wait(PATIENCE)

@@ -1,13 +1,13 @@
 """The plugins that have joined, called one after the other in the order of their index, and their merged answers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Generic, Literal, TypeVar
 
-from fsm.machine import Outcome
-from fsm.runtimes.reference.nri.connection import Connection, Plugin, Terms
-from fsm.runtimes.reference.nri.messages import Answer, Eviction, Fields, Request, Update
-from fsm.runtimes.reference.nri.nri_errors import ConflictError, NRIError
+from fsm.runtimes.reference.nri.messages import Answer, ConflictError, Eviction, Fields, NRIError, Request, Update
+from fsm.runtimes.reference.nri.session import A, R, Session
+
+S = TypeVar("S", bound=Session[Any, Any, Any, Any])
 
 ALLOWED: Final[Mapping[str, frozenset[str]]] = {
     "CreateContainer": frozenset({"adjust", "updates", "evictions"}),
@@ -26,7 +26,7 @@ class MergedAnswers:
     >>> merged.add("20-b", Answer(adjust={"env.A": "2"}))
     Traceback (most recent call last):
         ...
-    fsm.runtimes.reference.nri.nri_errors.ConflictError: plugins '20-b' and '10-a' both set env.A of container c1
+    fsm.runtimes.reference.nri.messages.ConflictError: plugins '20-b' and '10-a' both set env.A of container c1
     >>> merged.adjust
     {'env.A': '1'}
     """
@@ -100,77 +100,56 @@ class Relayed:
     error: NRIError | None = None
 
 
-class Plugins:
-    """All plugins that have joined, with connections of *kind* on *terms*. Not thread-safe."""
+class Plugins(Generic[R, A, S]):
+    """All plugins that have joined, called in the order of their index. Not thread-safe."""
 
-    def __init__(self, terms: Terms, kind: type[Connection] = Connection) -> None:
-        self.terms: Final = terms
-        self._kind: Final = kind
-        self._connections: tuple[Connection, ...] = ()
+    def __init__(self) -> None:
+        self.joined: tuple[S, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(connection.name for connection in self._connections if connection.listed)
+        return tuple(each.name for each in self.joined if each.listed)
 
-    def connection(self, plugin: Plugin) -> Connection:
-        return self._kind(plugin, self.terms)
+    def join(self, plugin: S) -> None:
+        self.joined = tuple(sorted((*self.joined, plugin), key=lambda each: each.index))
 
-    def join(self, connection: Connection) -> None:
-        self._connections = tuple(sorted((*self._connections, connection), key=lambda each: each.index))
-
-    def request_updates(self, plugin: Plugin | None, make: Callable[[], None]) -> None:
-        """Make updates with *make*, for *plugin* if it is given. Raise :class:`NRIError` if it must not request any."""
-        if plugin is None:
-            make()
-        elif connections := self._of(plugin):
-            connections[0].request_updates(make)
-        else:
-            raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
-
-    def lose(self, plugin: Plugin) -> None:
-        """Handle the disconnection of *plugin*. Has no effect if it has not joined."""
-        for connection in self._of(plugin):
-            connection.hang_up()
-
-    def leave(self, connection: Connection) -> None:
-        connection.stop()
-        self._connections = tuple(each for each in self._connections if each is not connection)
+    def leave(self, plugin: S) -> None:
+        plugin.stop()
+        self.joined = tuple(each for each in self.joined if each is not plugin)
 
     def close(self) -> None:
-        for connection in self._connections:
-            connection.stop()
-        self._connections = ()
+        for each in self.joined:
+            each.stop()
+        self.joined = ()
 
-    def _of(self, plugin: Plugin) -> list[Connection]:
-        return [each for each in self._connections if each.plugin is plugin]
+    async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
+        """Send *request()* to each plugin that subscribed to *event*, and pass its name and answer to *add*.
 
-    def relay(self, request: Request) -> Relayed:
-        """Send *request* to each plugin that subscribed to it, up to the first error. Remove lost plugins."""
-        merged = MergedAnswers(request)
+        Remove lost plugins, and return whether one was lost. Stop at the first :class:`NRIError` of a plugin or *add*.
+        """
         lost = False
         try:
-            for connection in self._connections:
-                listed = connection.listed
-                answer = connection.relay(replace(request, adjusted=dict(merged.adjust)))
-                lost |= listed and not connection.listed
+            for each in self.joined:
+                listed = each.listed
+                answer = await each.relay(event, request())
+                lost |= listed and not each.listed
                 if answer is not None:
-                    merged.add(connection.name, answer)
-        except NRIError as error:
-            return Relayed(result="error", merged=merged, error=error)
+                    add(each.name, answer)
         finally:
-            for connection in self._connections:
-                if not connection.listed:
-                    connection.drop()
-            self._connections = tuple(each for each in self._connections if each.listed)
-        return Relayed(result="lost" if lost else "ok", merged=merged)
+            for each in self.joined:
+                if not each.listed:
+                    each.drop()
+            self.joined = tuple(each for each in self.joined if each.listed)
+        return lost
 
 
-def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
-    """Return which of *ways* the relays of *outputs* lead to: the outcome of the last, or of an earlier loss."""
-    if not relayed:
-        return ""
-    *before, last = relayed
-    lost = next((number for number, each in enumerate(before, start=1) if each.result == "lost"), 0)
-    if lost and last.result != "error":
-        return next(way.name for way in ways if way.emits == outputs[:lost])
-    return last.result
+async def relay_merged(
+    request: Request, relay: Callable[[Callable[[], Request], Callable[[str, Answer], None]], Awaitable[bool]]
+) -> Relayed:
+    """Relay *request* with *relay*, as :meth:`Plugins.relay` does, and merge the answers."""
+    merged = MergedAnswers(request)
+    try:
+        lost = await relay(lambda: replace(request, adjusted=dict(merged.adjust)), merged.add)
+    except NRIError as error:
+        return Relayed(result="error", merged=merged, error=error)
+    return Relayed(result="lost" if lost else "ok", merged=merged)

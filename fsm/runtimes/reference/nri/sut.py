@@ -13,14 +13,24 @@ from typing import Final, NamedTuple
 
 from fsm.language.library import load
 from fsm.machine import Moves
+from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.harness import ReferenceSUT
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.config import RELEASES, Config
 from fsm.runtimes.reference.nri.connection import Plugin
 from fsm.runtimes.reference.nri.domain import Domain, Domains
-from fsm.runtimes.reference.nri.messages import EVENTS, Answer, Container, ContainerState, Pod, Request, Update
-from fsm.runtimes.reference.nri.nri_errors import NRIError, NRIStoppedError, PluginLostError
+from fsm.runtimes.reference.nri.messages import (
+    Answer,
+    Container,
+    ContainerState,
+    NRIError,
+    NRIStoppedError,
+    PluginLostError,
+    Pod,
+    Request,
+    Update,
+)
+from fsm.runtimes.reference.nri.session import RELEASES, Config
 from fsm.sut import BrokenError
 
 FIRST: Final = "10"
@@ -151,7 +161,7 @@ class _NriSUT(ReferenceSUT[NRI]):
         return self.sent[FIRST]
 
     def _joined(self, index: str) -> FakePlugin:
-        plugin = FakePlugin(index=index, answers=dict.fromkeys(EVENTS, partial(self._answer, index)))
+        plugin = FakePlugin(index=index, answers=dict.fromkeys(REQUESTS, partial(self._answer, index)))
         self.nri.register(plugin)
         return plugin
 

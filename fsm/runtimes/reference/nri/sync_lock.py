@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Final, Self
 
 from fsm.runtimes.reference.clock import Clock
-from fsm.runtimes.reference.nri.nri_errors import BlockedError
+from fsm.runtimes.reference.nri.messages import BlockedError
 
 CALL: Final = "call"
 PLUGIN: Final = "plugin"
@@ -51,7 +51,7 @@ class SyncLock:
     ...     pass
     Traceback (most recent call last):
         ...
-    fsm.runtimes.reference.nri.nri_errors.BlockedError: synchronisation of plugins was blocked for 0.01 seconds
+    fsm.runtimes.reference.nri.messages.BlockedError: synchronisation of plugins was blocked for 0.01 seconds
     >>> with lock.joining(timeout=1):
     ...     pass
     """

@@ -5,8 +5,9 @@ from dataclasses import replace
 from typing import Final
 
 from fsm.runtimes.reference.driven import UNKNOWN
-from fsm.runtimes.reference.nri.connection import Connection, Plugin, Terms
-from fsm.runtimes.reference.nri.nri_errors import NRIError, RegistrationError
+from fsm.runtimes.reference.nri.connection import Connection, Plugin
+from fsm.runtimes.reference.nri.messages import NRIError, RegistrationError
+from fsm.runtimes.reference.nri.session import Terms
 from fsm.runtimes.reference.nri.sync_lock import SyncLock
 
 
@@ -19,8 +20,8 @@ class UpstreamConnection(Connection):
         self._registered_again = False
         self._process = False
 
-    def launch(self, *, built_in: bool = False) -> None:
-        super().launch(built_in=built_in)
+    def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
+        super().launch(given, built_in=built_in)
         self._process = not built_in
 
     def register(self, name: str, index: str) -> None:

@@ -9,7 +9,8 @@ from secrets import token_hex
 from typing import Final
 
 from fsm.machine.driver import Position
-from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.names import NOT_READY, READY
+from fsm.runtimes.reference.clock import Clock, Tasks, perform
 from fsm.runtimes.reference.container.world import Exit
 from fsm.runtimes.reference.driven import (
     ABSENT,
@@ -25,15 +26,19 @@ from fsm.runtimes.reference.driven import (
 )
 from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
 from fsm.runtimes.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
-from fsm.runtimes.reference.pods.network import Leases
-from fsm.runtimes.reference.pods.stages import FAILURES, MakeError, Stage, make, unmake
-from fsm.runtimes.reference.pods.surroundings import Containers, PodObserver
+from fsm.runtimes.reference.pods.surroundings import (
+    FAILURES,
+    Containers,
+    Leases,
+    MakeError,
+    PodObserver,
+    Stage,
+    make,
+    unmake,
+)
 from fsm.runtimes.reference.sandbox.controller import Controller, SandboxRecord
-from fsm.runtimes.reference.tasks import Tasks, perform
 
 MACHINE: Final = "pod-sandbox"
-NOT_READY: Final = "SANDBOX_NOTREADY"
-READY: Final = "SANDBOX_READY"
 
 STOPPED: Final[Mapping[str, tuple[str, ...]]] = {
     "held": ("not-stopped", "failed", "unmonitored"),

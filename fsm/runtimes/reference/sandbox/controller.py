@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import Final, Self
 
 from fsm.machine.driver import Position
-from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.names import NOT_READY, READY
+from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.container.world import LOST_CODE, Exit, NoTaskError
 from fsm.runtimes.reference.driven import ABSENT, WorldError, driver, is_noop, offered, raise_reply
 from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
 from fsm.runtimes.reference.sandbox.processes import Processes, WatchError
-from fsm.runtimes.reference.tasks import Tasks
 
 MACHINE: Final = "sandbox-controller"
 
@@ -28,8 +28,8 @@ class SandboxRecord:
     @property
     def state(self) -> str:
         if self.exit is not None:
-            return "SANDBOX_NOTREADY"
-        return "SANDBOX_READY" if self.pid else "SANDBOX_UNKNOWN"
+            return NOT_READY
+        return READY if self.pid else "SANDBOX_UNKNOWN"
 
 
 class Sandbox:

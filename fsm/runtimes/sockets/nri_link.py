@@ -10,10 +10,10 @@ from typing import Final, TypeVar
 
 from google.protobuf.message import Message
 
-from fsm.runtimes.live.frames import FrameError, Multiplexer
-from fsm.runtimes.live.nri_pb2 import Container, ContainerAdjustment, ContainerUpdate, LinuxResources, PodSandbox
-from fsm.runtimes.live.ttrpc import Client, Handler, ProtocolError, Server
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import REQUEST, REQUESTS
+from fsm.runtimes.sockets.frames import FrameError, Multiplexer
+from fsm.runtimes.sockets.nri_pb2 import Container, ContainerAdjustment, ContainerUpdate, LinuxResources, PodSandbox
+from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
 
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
@@ -22,17 +22,10 @@ CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}
 
 VERSION: Final = "v0.12.0"
 """The version of NRI that both sides implement and report to each other."""
-REGISTRATION: Final = 5.0
-"""Number of seconds within which a plugin must register, and then be configured, by default."""
-REQUEST: Final = 2.0
-"""Number of seconds within which a plugin must answer, by default."""
 
-NUMBERS: Final[Mapping[str, int]] = {
-    name: number for number, name in enumerate((*EVENTS, "ValidateContainerAdjustment"), 1)
-}
+NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
 """Maps the RPC name of each event to its number."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
-POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
 """Events that a plugin may answer with changes.  They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
@@ -73,20 +66,6 @@ def mask(events: Collection[str]) -> int:
     return sum(1 << (NUMBERS[each] - 1) for each in set(events))
 
 
-def subscribed(events: int) -> frozenset[str]:
-    """Return the events of a mask, or all events for an empty mask.  Raise :class:`NriError` for unknown bits.
-
-    >>> sorted(subscribed(0x401)), len(subscribed(0))
-    (['RemoveContainer', 'RunPodSandbox'], 14)
-    """
-    if events == 0:
-        return frozenset(NUMBERS)
-    unknown = events & ~mask(NUMBERS)
-    if unknown:
-        raise NriError(f"subscribed to unknown events: {unknown & 0xFFFFFFFF:#x}")
-    return frozenset(name for name, number in NUMBERS.items() if events & 1 << (number - 1))
-
-
 class NriLink:
     """A stream between both sides.  This side provides the *served* service and calls the service of the other side."""
 
@@ -112,7 +91,7 @@ class NriLink:
         await self._client.received(data)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Return the other side's answer.  Raise ``RpcError`` or ``ClosedError`` of :mod:`fsm.runtimes.live.ttrpc`."""
+        """Return the other side's answer.  Raise the errors of :meth:`.ttrpc.Client.call`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:

@@ -15,9 +15,12 @@ from typing import Final, TypeAlias
 import h11
 from wsproto.utilities import ProtocolError
 
-from fsm.runtimes.live.accepting import Acceptor, accept_streams
-from fsm.runtimes.live.spdy import SpdyError
-from fsm.runtimes.live.stream_channels import (
+from fsm.runtimes.reference.clock import Tasks
+from fsm.runtimes.reference.driven import CallError, WorldError
+from fsm.runtimes.reference.node.workloads import Write
+from fsm.runtimes.sockets.spdy import SpdyError
+from fsm.runtimes.sockets.stream_channels import (
+    BUFFER,
     ERRORS,
     INPUT,
     OUTPUT,
@@ -25,13 +28,13 @@ from fsm.runtimes.live.stream_channels import (
     Channels,
     Connect,
     ForwardedPorts,
+    Link,
     MessageChannels,
+    SocketLink,
     SpdyChannels,
+    WebSocketLink,
 )
-from fsm.runtimes.live.stream_links import BUFFER, Link, SocketLink, WebSocketLink
-from fsm.runtimes.reference.driven import CallError, WorldError
-from fsm.runtimes.reference.node.workloads import Write
-from fsm.runtimes.reference.tasks import Tasks
+from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"

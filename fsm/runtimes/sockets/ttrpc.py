@@ -1,7 +1,9 @@
 """Both sides of ttrpc over a byte stream: :class:`Server` answers calls, :class:`Client` makes them.
 
-Both get a function that sends bytes, and the caller passes incoming bytes to ``received``.  Neither trusts its peer.
-Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
+A message is a ten-byte header (length, stream, kind, flags; big-endian), and *length* bytes of data.
+
+Both sides get a function that sends bytes, and the caller passes incoming bytes to ``received``.  Neither trusts its
+peer.  Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
 answered with an error.
 """
 
@@ -9,21 +11,101 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Callable, Mapping
+import struct
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from enum import IntEnum
 from functools import partial
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
-from fsm.runtimes.live.ttrpc_messages import LONGEST, MessageDecoder, MessageKind, encoded
-from fsm.runtimes.live.ttrpc_pb2 import Request, Response, Status
+from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
-UNKNOWN: Final = 2
-INVALID_ARGUMENT: Final = 3
-DEADLINE_EXCEEDED: Final = 4
-RESOURCE_EXHAUSTED: Final = 8
-UNIMPLEMENTED: Final = 12
-UNAVAILABLE: Final = 14
+LONGEST: Final = 4 << 20
+"""Maximum number of bytes of data in a message."""
+
+_HEADER: Final = struct.Struct(">IIBB")
+
+
+class MessageKind(IntEnum):
+    """The kind of a message.  NRI does not use data streams."""
+
+    REQUEST = 1
+    RESPONSE = 2
+    DATA = 3
+
+
+class TtrpcMessage(NamedTuple):
+    """A message.  ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
+
+    stream: int
+    kind: int
+    data: bytes | None
+    length: int
+
+
+def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
+    """Return the bytes of a message.  The caller has checked the length of *data*.
+
+    >>> encoded(1, MessageKind.REQUEST, b"hi").hex(" ")
+    '00 00 00 02 00 00 00 01 01 00 68 69'
+    """
+    return _HEADER.pack(len(data), stream, kind, 0) + data
+
+
+class MessageDecoder:
+    """Decodes messages from the bytes of one stream, received in any pieces.  Holds at most one message.
+
+    >>> decoder = MessageDecoder()
+    >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]
+    [b'yes']
+    """
+
+    def __init__(self) -> None:
+        self._held = bytearray()
+        self._dropping = 0
+        self._head: tuple[int, int, int] | None = None
+
+    def messages(self, data: bytes) -> Iterator[TtrpcMessage]:
+        view = memoryview(data)
+        while True:
+            if self._head is None:
+                missing = _HEADER.size - len(self._held)
+                self._held += view[:missing]
+                view = view[missing:]
+                if len(self._held) < _HEADER.size:
+                    return
+                length, stream, kind, _ = _HEADER.unpack(self._held)
+                self._held.clear()
+                self._head = (length, stream, kind)
+                self._dropping = length if length > LONGEST else 0
+            length, stream, kind = self._head
+            if self._dropping:
+                dropped = min(self._dropping, len(view))
+                self._dropping -= dropped
+                view = view[dropped:]
+                if self._dropping:
+                    return
+                self._head = None
+                yield TtrpcMessage(stream, kind, None, length)
+                continue
+            missing = length - len(self._held)
+            self._held += view[:missing]
+            view = view[missing:]
+            if len(self._held) < length:
+                return
+            whole = bytes(self._held)
+            self._held.clear()
+            self._head = None
+            yield TtrpcMessage(stream, kind, whole, length)
+
+
+Code = IntEnum(
+    "Code",
+    "CANCELLED UNKNOWN INVALID_ARGUMENT DEADLINE_EXCEEDED NOT_FOUND ALREADY_EXISTS PERMISSION_DENIED RESOURCE_EXHAUSTED"
+    " FAILED_PRECONDITION ABORTED OUT_OF_RANGE UNIMPLEMENTED INTERNAL UNAVAILABLE DATA_LOSS UNAUTHENTICATED",
+)
+"""The error codes of gRPC."""
 
 CALLS: Final = 256
 """Maximum number of calls that a server has in progress.  Further calls are refused."""
@@ -63,7 +145,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
         try:
             request = kind.FromString(payload)
         except DecodeError as error:
-            raise RpcError(INVALID_ARGUMENT, f"the payload is no {kind.DESCRIPTOR.name}") from error
+            raise RpcError(Code.INVALID_ARGUMENT, f"the payload is no {kind.DESCRIPTOR.name}") from error
         return (await answer(request)).SerializeToString()
 
     return handler
@@ -90,9 +172,9 @@ class Server:
                 raise ProtocolError(f"a message of kind {message.kind}, where requests are expected")
             if message.data is None:
                 why = f"a request of {message.length:,} bytes, where {LONGEST:,} are the most"
-                await self._refuse(message.stream, RESOURCE_EXHAUSTED, why)
+                await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, why)
             elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
-                await self._refuse(message.stream, RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
+                await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
             else:
                 self.held += len(message.data)
                 task = asyncio.create_task(self._call(message.stream, message.data))
@@ -108,7 +190,7 @@ class Server:
         except RpcError as error:
             response = Response(status=Status(code=error.code, message=error.message))
         except Exception as error:  # noqa: BLE001  (an error of a handler is an answer, as in every server)
-            response = Response(status=Status(code=UNKNOWN, message=f"{type(error).__name__}: {error}"))
+            response = Response(status=Status(code=Code.UNKNOWN, message=f"{type(error).__name__}: {error}"))
         await self._respond(stream, response)
 
     def _over(self, call: asyncio.Task[None], *, size: int) -> None:
@@ -119,13 +201,13 @@ class Server:
         try:
             request = Request.FromString(data)
         except DecodeError as error:
-            raise RpcError(INVALID_ARGUMENT, "what was sent is no request") from error
+            raise RpcError(Code.INVALID_ARGUMENT, "what was sent is no request") from error
         service = self._services.get(request.service)
         if service is None:
-            raise RpcError(UNIMPLEMENTED, f"service {request.service[:TEXT]}")
+            raise RpcError(Code.UNIMPLEMENTED, f"service {request.service[:TEXT]}")
         handler = service.get(request.method)
         if handler is None:
-            raise RpcError(UNIMPLEMENTED, f"method {request.method[:TEXT]}")
+            raise RpcError(Code.UNIMPLEMENTED, f"method {request.method[:TEXT]}")
         limit = request.timeout_nano / 1e9 if request.timeout_nano > 0 else None
         try:
             async with asyncio.timeout(limit) as deadline:
@@ -142,7 +224,7 @@ class Server:
         data = response.SerializeToString()
         if len(data) > LONGEST:
             why = f"a response of {len(data):,} bytes, where {LONGEST:,} are the most"
-            data = Response(status=Status(code=RESOURCE_EXHAUSTED, message=why)).SerializeToString()
+            data = Response(status=Status(code=Code.RESOURCE_EXHAUSTED, message=why)).SerializeToString()
         try:
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
         except ConnectionError:
@@ -181,7 +263,7 @@ class Client:
                 continue
             if message.data is None:
                 why = f"a response of {message.length:,} bytes, where {LONGEST:,} are the most"
-                waiting.set_exception(RpcError(RESOURCE_EXHAUSTED, why))
+                waiting.set_exception(RpcError(Code.RESOURCE_EXHAUSTED, why))
             else:
                 waiting.set_result(message.data)
 
@@ -189,13 +271,13 @@ class Client:
         """Return the answer to *request*.
 
         Raise :class:`RpcError` if the call fails or takes more than *seconds*, or :class:`ClosedError` if the
-        connection ends.  A request that is too long is not sent, and the error has the code :data:`RESOURCE_EXHAUSTED`.
+        connection ends.  A request that is too long is not sent, which is the error ``RESOURCE_EXHAUSTED``.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))
         data = asked.SerializeToString()
         if len(data) > LONGEST:
-            raise RpcError(RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, where {LONGEST:,} are the most")
+            raise RpcError(Code.RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, where {LONGEST:,} are the most")
         if self._closed:
             raise ClosedError(f"{method} cannot be called: the connection is closed")
         stream = next(self._streams)
@@ -206,7 +288,7 @@ class Client:
                 await self._send(encoded(stream, MessageKind.REQUEST, data))
                 found = await waiting
         except TimeoutError as error:
-            raise RpcError(DEADLINE_EXCEEDED, f"{method} was not answered within {seconds:g} s") from error
+            raise RpcError(Code.DEADLINE_EXCEEDED, f"{method} was not answered within {seconds:g} s") from error
         except ConnectionError as error:
             raise ClosedError(f"{method} was not answered: the connection is closed") from error
         finally:

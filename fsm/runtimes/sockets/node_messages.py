@@ -1,16 +1,14 @@
-"""Conversion between CRI messages and the reference node's data: plans and states of pods and containers."""
+"""The CRI messages that describe the reference node: its pods, containers, images and events."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from fsm.runtimes.live import cri_pb2 as cri
 from fsm.runtimes.reference.container.record import ContainerState, Status
-from fsm.runtimes.reference.node.command import Command, Mount
 from fsm.runtimes.reference.node.images import StoredImage
 from fsm.runtimes.reference.node.node_containers import NodeContainer, limits_of
 from fsm.runtimes.reference.node.node_service import NodeEvent
-from fsm.runtimes.reference.node.plans import ContainerPlan, Limits, PodPlan
 from fsm.runtimes.reference.pods.metadata import Metadata, PodStatus
+from fsm.runtimes.sockets import cri_pb2 as cri
 
 COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
@@ -28,123 +26,58 @@ EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
 }
 
 
-def pod_plan(config: cri.PodSandboxConfig, runtime_handler: str) -> PodPlan:
-    """Return the plan of the pod that *config* requests."""
-    metadata, spaces = config.metadata, config.linux.security_context.namespace_options
-    return PodPlan(
-        name=metadata.name,
-        uid=metadata.uid,
-        namespace=metadata.namespace,
-        attempt=metadata.attempt,
-        labels=dict(config.labels),
-        annotations=dict(config.annotations),
-        runtime_handler=runtime_handler,
-        log_folder=config.log_directory,
-        namespaces=(spaces.network, spaces.pid, spaces.ipc),
-        files=tuple(_files(config)),
-    )
-
-
-def _files(config: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
-    yield "/etc/hostname", f"{config.hostname or config.metadata.name}\n"
-    dns = config.dns_config
-    lines = [f"nameserver {each}" for each in dns.servers]
-    lines += [f"search {' '.join(dns.searches)}"] if dns.searches else []
-    lines += [f"options {' '.join(dns.options)}"] if dns.options else []
-    yield "/etc/resolv.conf", "".join(f"{each}\n" for each in lines)
-    for name, value in config.linux.sysctls.items():
-        yield f"/proc/sys/{name.replace('.', '/')}", f"{value}\n"
-
-
-def pod_metadata(plan: PodPlan) -> cri.PodSandboxMetadata:
-    """Return the parts of a pod's name."""
-    return cri.PodSandboxMetadata(name=plan.name, uid=plan.uid, namespace=plan.namespace, attempt=plan.attempt)
-
-
-def pod_status(plan: PodPlan, status: PodStatus) -> cri.PodSandboxStatus:
+def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSandboxStatus:
     """Return the status of a pod for PodSandboxStatus."""
-    network, pid, ipc = map(cri.NamespaceMode.Name, plan.namespaces)
-    address = "" if network == "NODE" or not status.addresses else status.addresses[0]
-    options = cri.NamespaceOption(network=network, pid=pid, ipc=ipc)
+    options = plan.config.linux.security_context.namespace_options
+    address = "" if options.network == cri.NODE or not status.addresses else status.addresses[0]
     return cri.PodSandboxStatus(
         id=status.id,
-        metadata=pod_metadata(plan),
+        metadata=plan.config.metadata,
         state=status.state,
         created_at=status.created_at,
         network=cri.PodSandboxNetworkStatus(ip=address),
         linux=cri.LinuxPodSandboxStatus(namespaces=cri.Namespace(options=options)),
-        labels=plan.labels,
-        annotations=plan.annotations,
+        labels=plan.config.labels,
+        annotations=plan.config.annotations,
         runtime_handler=plan.runtime_handler,
     )
 
 
-def listed_pod(plan: PodPlan, status: Metadata) -> cri.PodSandbox:
+def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandbox:
     """Return the entry of a pod for ListPodSandbox."""
     return cri.PodSandbox(
         id=status.id,
-        metadata=pod_metadata(plan),
+        metadata=plan.config.metadata,
         state=status.state,
         created_at=status.created_at,
-        labels=plan.labels,
-        annotations=plan.annotations,
+        labels=plan.config.labels,
+        annotations=plan.config.annotations,
         runtime_handler=plan.runtime_handler,
     )
-
-
-def container_plan(config: cri.ContainerConfig) -> ContainerPlan:
-    """Return the plan of the container that *config* requests."""
-    return ContainerPlan(
-        name=config.metadata.name,
-        attempt=config.metadata.attempt,
-        image=config.image.image,
-        command=Command(
-            words=(*config.command, *config.args),
-            environment=tuple((each.key, each.value) for each in config.envs),
-            folder=config.working_dir,
-            mounts=tuple(
-                Mount(inside=each.container_path, own=each.host_path, readonly=each.readonly) for each in config.mounts
-            ),
-            listens=config.stdin,
-            once=config.stdin_once,
-            terminal=config.tty,
-        ),
-        labels=dict(config.labels),
-        annotations=dict(config.annotations),
-        log_path=config.log_path,
-        limits=limits(config.linux.resources),
-    )
-
-
-def limits(resources: cri.LinuxContainerResources) -> Limits:
-    """Return the fields that are set in *resources*, as a mapping from name to value."""
-    return {field.name: value for field, value in resources.ListFields() if isinstance(value, int | str)}
 
 
 def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatus:
     """Return the status for ContainerStatus of a container whose record is *status*."""
     exited = status.state() == ContainerState.EXITED
+    image = found.record.image
     usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
     return cri.ContainerStatus(
         id=found.id,
-        metadata=container_metadata(found),
+        metadata=found.config.metadata,
         state=status.state().value,
         created_at=found.created_at(),
         started_at=status.started_at,
         finished_at=status.finished_at,
         exit_code=status.exit_code,
-        image=cri.ImageSpec(image=found.plan.image_name),
-        image_ref=found.plan.image_digest,
-        image_id=found.plan.image_id,
+        image=cri.ImageSpec(image=image.tag or image.id) if image else None,
+        image_ref=image.digest if image else "",
+        image_id=image.id if image else "",
         reason=status.reason or usual,
         message=status.message,
-        labels=found.plan.labels,
-        annotations=found.plan.annotations,
-        mounts=[
-            cri.Mount(container_path=each.inside, host_path=each.own, readonly=each.readonly)
-            for each in found.plan.command.mounts
-        ],
-        log_path=found.plan.command.log,
+        labels=found.config.labels,
+        annotations=found.config.annotations,
+        mounts=found.config.mounts,
+        log_path=found.command.log,
         resources=cri.ContainerResources(linux=_resources(status)),
     )
 
@@ -155,24 +88,20 @@ def _resources(status: Status) -> cri.LinuxContainerResources:
     return cri.LinuxContainerResources(**shown)
 
 
-def container_metadata(found: NodeContainer) -> cri.ContainerMetadata:
-    """Return the parts of a container's name."""
-    return cri.ContainerMetadata(name=found.plan.name, attempt=found.plan.attempt)
-
-
 def listed_container(found: NodeContainer) -> cri.Container:
     """Return the entry of a container for ListContainers."""
+    image_id = found.record.image.id if found.record.image else ""
     return cri.Container(
         id=found.id,
         pod_sandbox_id=found.pod.id,
-        metadata=container_metadata(found),
-        image=cri.ImageSpec(image=found.plan.image),
-        image_ref=found.plan.image_id,
-        image_id=found.plan.image_id,
+        metadata=found.config.metadata,
+        image=cri.ImageSpec(image=found.config.image.image),
+        image_ref=image_id,
+        image_id=image_id,
         state=found.shows,
         created_at=found.created_at(),
-        labels=found.plan.labels,
-        annotations=found.plan.annotations,
+        labels=found.config.labels,
+        annotations=found.config.annotations,
     )
 
 
@@ -182,9 +111,9 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
     return cri.ContainerStats(
         attributes=cri.ContainerAttributes(
             id=found.id,
-            metadata=container_metadata(found),
-            labels=found.plan.labels,
-            annotations=found.plan.annotations,
+            metadata=found.config.metadata,
+            labels=found.config.labels,
+            annotations=found.config.annotations,
         ),
         cpu=_cpu(used, now),
         memory=_memory(1, now),
@@ -197,12 +126,14 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
     )
 
 
-def pod_stats(plan: PodPlan, status: Metadata, running: Sequence[NodeContainer], now: int) -> cri.PodSandboxStats:
+def pod_stats(
+    plan: cri.RunPodSandboxRequest, status: Metadata, running: Sequence[NodeContainer], now: int
+) -> cri.PodSandboxStats:
     """Return statistics of a pod with its *running* containers.  See :func:`stats`."""
     containers = [stats(each, now) for each in running]
     return cri.PodSandboxStats(
         attributes=cri.PodSandboxAttributes(
-            id=status.id, metadata=pod_metadata(plan), labels=plan.labels, annotations=plan.annotations
+            id=status.id, metadata=plan.config.metadata, labels=plan.config.labels, annotations=plan.config.annotations
         ),
         linux=cri.LinuxPodSandboxStats(
             cpu=_cpu(sum(each.cpu.usage_core_nano_seconds.value for each in containers), now),

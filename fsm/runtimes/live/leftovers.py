@@ -1,9 +1,11 @@
-"""The label that a test run sets on its pods, which distinguishes leftovers from what is in use.
+"""Pods with the label of their run, and shims of containerd, which killed test runs leave behind.
 
-The label names the process, its start time, and the boot and PID namespace in which its process id is valid.
+The label names the process, its start time, and the boot and PID namespace in which its process id is valid. containerd
+leaves some shims running when a start fails or when it is killed.
 """
 
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -76,3 +78,20 @@ def _started(process: int) -> int | None:
         return None
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in {"Z", "X"} else int(fields[_STARTED])
+
+
+def shims() -> dict[int, str]:
+    """Return, by process id, the id for which each running shim was started.  Empty without ``/proc``."""
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            program, *words = file.read_bytes().decode(errors="replace").split("\0")
+            if Path(program).name.startswith("containerd-shim") and "-id" in words[:-1]:
+                found[int(file.parent.name)] = words[words.index("-id") + 1]
+    return found
+
+
+def left(before: dict[int, str]) -> str:
+    """Return the command that kills the shims started since *before*, or an empty string if there are none."""
+    new = sorted(set(shims()) - set(before))
+    return f"kill {' '.join(map(str, new))}" if new else ""

@@ -7,17 +7,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live.listening import unusable
-from fsm.runtimes.live.nri_link import PluginChanges, RelayedEvent
-from fsm.runtimes.live.nri_runtime import NriRuntime, PluginRefusedError
-from fsm.runtimes.live.sockets import path
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.node.node_service import ServedNode
 from fsm.runtimes.reference.nri.messages import Answer, ContainerState, Fields, Pod, Request, Update
-from fsm.runtimes.reference.nri.nri_errors import NRIError
-from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
+from fsm.runtimes.reference.nri.plugins import Relayed, relay_merged
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent
+from fsm.runtimes.sockets.nri_runtime import NriRuntime
+from fsm.runtimes.sockets.unix_sockets import path, unusable
 
 NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
     "cpu_shares": ("cpu", "shares"),
@@ -39,23 +38,19 @@ class NodePlugins:
 
     async def send(self, request: Request) -> Relayed:
         """Relay *request* to the plugins, and apply their updates of other containers."""
-        merged, before = MergedAnswers(request), len(self.runtime.lost)
         event = RelayedEvent(
             name=request.event,
             pod=self._pod(request.pod),
             container=self._container(request) if request.container else None,
             resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
         )
-        try:
-            for name, changes in await self.runtime.relay(event):
-                merged.add(name, _answer(name, changes))
-        except PluginRefusedError as error:
-            return Relayed(result="error", merged=merged, error=NRIError(str(error)))
-        except NRIError as error:
-            return Relayed(result="error", merged=merged, error=error)
-        for each in merged.others:
+        relayed = await relay_merged(
+            request,
+            lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes))),
+        )
+        for each in () if relayed.error else relayed.merged.others:
             self._change(each.container_id, each.resources)
-        return Relayed(result="lost" if len(self.runtime.lost) > before else "ok", merged=merged)
+        return relayed
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers to synchronise a plugin with, and remember these states as relayed."""
@@ -93,15 +88,15 @@ class NodePlugins:
         return self.node
 
     def _pod(self, pod: Pod) -> nri.PodSandbox:
-        plan = self._node().plans.get(pod.id)
+        plan = self._node().plans.get(pod.id, cri.RunPodSandboxRequest())
         return nri.PodSandbox(
             id=pod.id,
             name=pod.name,
             namespace=pod.namespace,
-            uid=plan.uid if plan else "",
-            labels=plan.labels if plan else {},
-            annotations=plan.annotations if plan else {},
-            runtime_handler=plan.runtime_handler if plan else "",
+            uid=plan.config.metadata.uid,
+            labels=plan.config.labels,
+            annotations=plan.config.annotations,
+            runtime_handler=plan.runtime_handler,
         )
 
     def _container(self, request: Request) -> nri.Container:
@@ -113,17 +108,19 @@ class NodePlugins:
         return self._shown(known, told.state)
 
     def _shown(self, found: NodeContainer, state: ContainerState) -> nri.Container:
-        status, plan = found.status(), found.plan
+        status, config = found.status(), found.config
         return nri.Container(
             id=found.id,
             pod_sandbox_id=found.pod.id,
-            name=plan.name,
+            name=config.metadata.name,
             state=state.value,
-            labels=plan.labels,
-            annotations=plan.annotations,
-            args=plan.command.words,
-            env=[f"{key}={value}" for key, value in plan.command.environment],
-            mounts=[nri.Mount(destination=each.inside, source=each.own, type="bind") for each in plan.command.mounts],
+            labels=config.labels,
+            annotations=config.annotations,
+            args=[*config.command, *config.args],
+            env=[f"{each.key}={each.value}" for each in config.envs],
+            mounts=[
+                nri.Mount(destination=each.container_path, source=each.host_path, type="bind") for each in config.mounts
+            ],
             linux=nri.LinuxContainer(resources=_resources(found.limits())),
             pid=status.pid,
             created_at=status.created_at,

@@ -13,15 +13,14 @@ from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from fsm.runtimes.live import nri_pb2 as nri
-from fsm.runtimes.live import sockets
-from fsm.runtimes.live.nri_link import (
+from fsm.runtimes.names import POD_EVENTS, REGISTRATION, REQUEST
+from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets import unix_sockets
+from fsm.runtimes.sockets.nri_link import (
     ALWAYS,
     BY_NUMBER,
     PLUGIN,
-    POD_EVENTS,
-    REGISTRATION,
-    REQUEST,
     VERSION,
     NriError,
     NriLink,
@@ -30,8 +29,7 @@ from fsm.runtimes.live.nri_link import (
     inherited,
     mask,
 )
-from fsm.runtimes.live.ttrpc import ClosedError, Handler, RpcError, method
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
 """Initial and maximum number of seconds between attempts to connect.  The time doubles with each attempt."""
@@ -88,7 +86,7 @@ class NriPlugin:
         Raise :class:`NriError` if the plugin is refused.  Unless *patient*, raise :class:`OSError` if the first attempt
         to connect fails.
         """
-        path = sockets.path(address)
+        path = unix_sockets.path(address)
         wait, most = AGAIN
         while not self._left.is_set():
             try:

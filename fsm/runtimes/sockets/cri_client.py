@@ -1,22 +1,56 @@
-"""A CRI client on a Unix socket.
+"""A CRI client on a Unix socket, and the methods of CRI by name.
 
 Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings.  Only
 an address without a runtime is an error.
 """
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
 import grpc
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
 
 from fsm.errors import InputError, refused
-from fsm.runtimes.live.cri_methods import METHODS, OLDER
-from fsm.runtimes.live.cri_pb2 import VersionRequest, VersionResponse
-from fsm.runtimes.live.sockets import CHANNEL_OPTIONS, reached, target
 from fsm.runtimes.recordings.error_texts import capitals
+from fsm.runtimes.sockets.cri_pb2 import DESCRIPTOR, VersionRequest, VersionResponse
+from fsm.runtimes.sockets.unix_sockets import CHANNEL_OPTIONS, reached, target
+
+OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
+"""Path of Version in the API before v1, which was the only API of runtimes until 2021."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One method.  ``streams`` is true if it answers with any number of messages."""
+
+    name: str
+    path: str
+    request: type[Message]
+    response: type[Message]
+    streams: bool
+
+
+def _methods() -> Mapping[str, Method]:
+    services: Any = DESCRIPTOR.services_by_name
+    return {
+        method.name: Method(
+            name=method.name,
+            path=f"/{service.full_name}/{method.name}",
+            request=GetMessageClass(method.input_type),
+            response=GetMessageClass(method.output_type),
+            streams=bool(method.server_streaming),
+        )
+        for service in services.values()
+        for method in service.methods
+    }
+
+
+METHODS: Final = _methods()
+"""The methods of both services by name.  No name occurs in both."""
+
 
 CODE: Final = "FSM604"
 

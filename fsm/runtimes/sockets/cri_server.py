@@ -7,31 +7,27 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError, Message
 
-from fsm.runtimes.live import cri_pb2 as cri
-from fsm.runtimes.live import node_messages
-from fsm.runtimes.live.cri_methods import METHODS
-from fsm.runtimes.live.listening import listening
-from fsm.runtimes.live.sockets import SERVER_OPTIONS, target
+from fsm.runtimes.names import READY, RUNNING
 from fsm.runtimes.recordings.error_texts import capitals
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
-from fsm.runtimes.reference.node.error_words import of_pod
-from fsm.runtimes.reference.node.node_containers import RUNNING
+from fsm.runtimes.reference.node.command import limits
+from fsm.runtimes.reference.node.error_words import AmbiguousIdError, full_id, of_pod
 from fsm.runtimes.reference.node.node_service import HANDLERS, ServedNode
-from fsm.runtimes.reference.node.plans import PodPlan
-from fsm.runtimes.reference.node.short_ids import AmbiguousIdError, full_id
 from fsm.runtimes.reference.pods.metadata import Metadata
-from fsm.runtimes.reference.pods.service import READY
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets import node_messages
+from fsm.runtimes.sockets.cri_client import METHODS
+from fsm.runtimes.sockets.unix_sockets import SERVER_OPTIONS, listening, target
 
 if TYPE_CHECKING:
-    from fsm.runtimes.live.node_streams import NodeStreams
+    from fsm.runtimes.sockets.node_streams import NodeStreams
 
 NAME: Final = "fsm"
 API: Final = "v1"
@@ -109,7 +105,7 @@ class CriServer:
 
     def _streaming(self) -> "NodeStreams":
         if self._streams is None:
-            from fsm.runtimes.live.node_streams import NodeStreams  # noqa: PLC0415  (often not needed)
+            from fsm.runtimes.sockets.node_streams import NodeStreams  # noqa: PLC0415  (often not needed)
 
             self._streams = NodeStreams(self.node)
         return self._streams
@@ -154,8 +150,7 @@ class CriServer:
     async def _run_pod(self, request: cri.RunPodSandboxRequest) -> cri.RunPodSandboxResponse:
         if not request.config.HasField("metadata"):
             raise CallError("run", "UNKNOWN", "sandbox config must include metadata")
-        plan = node_messages.pod_plan(request.config, request.runtime_handler)
-        return cri.RunPodSandboxResponse(pod_sandbox_id=await self.node.run_pod(plan))
+        return cri.RunPodSandboxResponse(pod_sandbox_id=await self.node.run_pod(request))
 
     async def _stop_pod(self, request: cri.StopPodSandboxRequest) -> cri.StopPodSandboxResponse:
         await self.node.stop_pod(request.pod_sandbox_id)
@@ -191,7 +186,7 @@ class CriServer:
         )
 
     async def _update_pod(self, request: cri.UpdatePodSandboxResourcesRequest) -> cri.UpdatePodSandboxResourcesResponse:
-        await self.node.update_pod(request.pod_sandbox_id, node_messages.limits(request.resources))
+        await self.node.update_pod(request.pod_sandbox_id, limits(request.resources))
         return cri.UpdatePodSandboxResourcesResponse()
 
     async def _port_forward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
@@ -203,10 +198,7 @@ class CriServer:
     async def _create_container(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
         if not request.config.HasField("metadata"):
             raise CallError("create", "UNKNOWN", "container config must include metadata")
-        plan = node_messages.container_plan(request.config)
-        if stored := self.node.images.find(plan.image):
-            plan = replace(plan, image_id=stored.id, image_name=stored.tag or stored.id, image_digest=stored.digest)
-        return cri.CreateContainerResponse(container_id=await self.node.create_container(request.pod_sandbox_id, plan))
+        return cri.CreateContainerResponse(container_id=await self.node.create_container(request))
 
     async def _start_container(self, request: cri.StartContainerRequest) -> cri.StartContainerResponse:
         await self.node.containers.start(request.container_id)
@@ -261,11 +253,11 @@ class CriServer:
                 for plan, each in self.node.listed_pods()
                 if each.state == READY
                 and (not identity or each.id == identity)
-                and node_messages.selected(plan.labels, request.filter.label_selector)
+                and node_messages.selected(plan.config.labels, request.filter.label_selector)
             ]
         )
 
-    def _stats_of(self, plan: PodPlan, status: Metadata) -> cri.PodSandboxStats:
+    def _stats_of(self, plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandboxStats:
         running = [each for each in self.node.containers.of(status.id) if each.shows == RUNNING]
         return node_messages.pod_stats(plan, status, running, time.time_ns())
 
@@ -284,14 +276,14 @@ class CriServer:
                 if each.shows == RUNNING
                 and (not identity or each.id == identity)
                 and (not pod or each.pod.id == pod)
-                and node_messages.selected(each.plan.labels, wanted.label_selector)
+                and node_messages.selected(each.config.labels, wanted.label_selector)
             ]
         )
 
     async def _update_container(
         self, request: cri.UpdateContainerResourcesRequest
     ) -> cri.UpdateContainerResourcesResponse:
-        await self.node.containers.update(request.container_id, node_messages.limits(request.linux))
+        await self.node.containers.update(request.container_id, limits(request.linux))
         return cri.UpdateContainerResourcesResponse()
 
     async def _reopen_log(self, request: cri.ReopenContainerLogRequest) -> cri.ReopenContainerLogResponse:
@@ -378,7 +370,7 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
     """Serve *node* at *address*, on a socket that only this user may use.  At the end, stop everything on the node.
 
-    Raise :class:`InputError` if the socket cannot be made.  See :func:`~fsm.runtimes.live.listening.listening`.
+    Raise :class:`InputError` if the socket cannot be made.  See :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

@@ -1,0 +1,374 @@
+"""The connection of one plugin from start to end, without input or output: the machine ``nri-plugin`` drives it.
+
+A subclass connects it to a plugin: :class:`~fsm.runtimes.reference.nri.connection.Connection` to one in this process,
+whose answers block, :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` to one at a socket, whose answers suspend.
+The configuration has the time limits, and the differences between releases.
+"""
+
+import logging
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final, Generic, TypeVar
+
+from fsm.runtimes.names import REGISTRATION, REQUEST, REQUESTS
+from fsm.runtimes.reference.clock import Clock
+from fsm.runtimes.reference.driven import UNKNOWN, Driven, driver
+from fsm.runtimes.reference.nri.messages import (
+    NRIError,
+    PluginLateError,
+    PluginLostError,
+    RegistrationError,
+    subscribed,
+)
+
+# The profile containerd-1.7 describes containerd 1.7.2. Synchronisation can be blocked in 1.7.26.
+RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
+"""Maps each release to whether NRI is disabled by default. A release is a profile, or empty for the newest."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """Whether NRI is enabled, where plugins are found, and how much time they have.
+
+    Timeouts are in seconds, or 0 for the default, and each interface has its own. If ``disable_connections``, only
+    plugins passed at the start can join. ``sync_objects`` is the maximum number of pods and containers in one message
+    to a joining plugin. 0 means no limit. Raise :class:`ValueError` for a negative number.
+
+    >>> config = Config(plugin_request_timeout=0.5)
+    >>> config.disable, config.registration_timeout, config.request_timeout
+    (False, 5.0, 0.5)
+    """
+
+    disable: bool = False
+    socket_path: str = "/var/run/nri/nri.sock"
+    plugin_registration_timeout: float = REGISTRATION
+    plugin_request_timeout: float = REQUEST
+    disable_connections: bool = False
+    sync_objects: int = 0
+    release: str = ""
+
+    def __post_init__(self) -> None:
+        seconds = "give seconds, or 0 for the default"
+        for name, value, hint in (
+            ("plugin_registration_timeout", self.plugin_registration_timeout, seconds),
+            ("plugin_request_timeout", self.plugin_request_timeout, seconds),
+            ("sync_objects", self.sync_objects, "give a number, or 0 for any"),
+        ):
+            if value < 0:
+                raise ValueError(f"{name} is {value}; {hint}")
+
+    @property
+    def registration_timeout(self) -> float:
+        return self.plugin_registration_timeout or REGISTRATION
+
+    @property
+    def request_timeout(self) -> float:
+        return self.plugin_request_timeout or REQUEST
+
+
+def default_config(release: str = "") -> Config:
+    """Return the default configuration of *release* (default: newest). Raise :class:`ValueError` if it is unknown.
+
+    >>> default_config().disable, default_config("containerd-1.7").disable
+    (False, True)
+    """
+    if release not in RELEASES:
+        known = ", ".join(filter(None, RELEASES))
+        raise ValueError(f"no release is called {release!r}; there are {known}, and the newest, which has no name")
+    return Config(disable=RELEASES[release], release=release)
+
+
+_log = logging.getLogger(__name__)
+_NAME: Final = re.compile(r"[A-Za-z0-9_.+-]+")
+_INDEX: Final = re.compile(r"[0-9]{2}")
+_SHOWN: Final = 100
+"""Maximum number of characters of an invalid name in an error."""
+
+MACHINE: Final = "nri-plugin"
+
+R = TypeVar("R")
+"""A request that is relayed to plugins."""
+A = TypeVar("A")
+"""A plugin's answer to a request."""
+P = TypeVar("P")
+"""A part of the pods and containers with which a plugin is synchronised."""
+U = TypeVar("U")
+"""The updates that a plugin requests when it is synchronised."""
+T = TypeVar("T")
+Pod = TypeVar("Pod")
+Container = TypeVar("Container")
+
+
+@dataclass(slots=True, kw_only=True)
+class Terms:
+    """Settings of connections, changeable at any time. ``known`` lists all events."""
+
+    config: Config = field(default_factory=Config)
+    known: Collection[str] = REQUESTS
+    clock: Clock = field(default_factory=Clock)
+
+
+class Session(Driven, ABC, Generic[R, A, P, U]):
+    """A connection on *terms*. Not thread-safe.
+
+    Each ``_ask…`` method asks the plugin until a time of the clock. It raises :class:`PluginLateError` if the plugin is
+    late, :class:`PluginLostError` if it has disconnected, and any other exception if its answer is an error.
+    """
+
+    def __init__(self, terms: Terms) -> None:
+        self._driver: Final = driver(MACHINE, terms.config.release)
+        self.position = self._driver.position()
+        self._terms: Final = terms
+        self._deadline = 0.0
+        self._synchronising = False
+        self._given: tuple[str, str] | None = None
+        self.index = ""
+        self.name = "plugin"
+        self.events: frozenset[str] = frozenset()
+
+    @abstractmethod
+    async def _ask_registration(self, until: float) -> None:
+        """Wait until the plugin has called :meth:`register`. Raise the error of that call."""
+
+    @abstractmethod
+    async def _ask_events(self, until: float) -> Collection[str] | int:
+        """Configure the plugin. Return the events to which it subscribes, as names or as a mask."""
+
+    @abstractmethod
+    async def _ask_part(self, part: P, until: float) -> bool:
+        """Send a part of the existing objects. Return whether the plugin waits for more."""
+
+    @abstractmethod
+    async def _ask_last(self, part: P, until: float) -> U:
+        """Send the last part of the existing objects. Return the updates that the plugin requests."""
+
+    @abstractmethod
+    async def _ask(self, request: R, until: float) -> A:
+        """Send *request*. Return the answer."""
+
+    @abstractmethod
+    def _close(self) -> None:
+        """Close the connection, which the runtime has given up. Must return immediately."""
+
+    def _start_process(self) -> None:
+        """Start the plugin's process, if it has one. May raise any exception."""
+
+    @property
+    def listed(self) -> bool:
+        """Whether requests are relayed to the plugin."""
+        return self.state == "active"
+
+    def connect(self) -> None:
+        """Begin the registration of a plugin that has connected by itself, and its time limit."""
+        self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
+        self._take("connect")
+
+    def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
+        """Start an installed plugin, with the *given* name and index if there are any.
+
+        If *built_in*, it has no process and need not register. Raise :class:`RegistrationError` if it cannot be
+        launched.
+        """
+        self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
+        self._given = given
+        if given:
+            self._rename(*given)
+        try:
+            if not built_in:
+                self._start_process()
+        except Exception as error:
+            self._take("launch", "failed")
+            raise RegistrationError(f"plugin cannot be launched: {error}", code="UNAVAILABLE") from error
+        self._take("launch", "built-in" if built_in else "launched")
+
+    async def handshake(self, *, launched: bool = False) -> None:
+        """Connect or launch, register and configure the plugin. Raise :class:`RegistrationError` if that fails."""
+        if launched:
+            self.launch()
+        else:
+            self.connect()
+        await self.await_registration()
+        await self.configure()
+
+    async def await_registration(self) -> None:
+        """Let the plugin register. Raise :class:`RegistrationError` if it does not, or is late."""
+        try:
+            await self._ask_registration(self._deadline)
+        except RegistrationError:
+            raise
+        except PluginLateError as error:
+            self._take("no-registration")
+            raise RegistrationError(f"plugin registration timed out: it {error}", code="DEADLINE_EXCEEDED") from error
+        except Exception as error:
+            self.hang_up()
+            raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
+
+    def register(self, name: str, index: str) -> None:
+        """Register the plugin as *name* with *index*, or with the name and index that were given at its launch.
+
+        Raise :class:`RegistrationError` if one of them is invalid, or :class:`NRIError` if it must not register now.
+        """
+        self._require("register")
+        name, index = self._given or (name, index)
+        mistake = self._mistake(name, index)
+        self._take("register", mistake or "registered")
+        if mistake:
+            message = f"invalid plugin name {name[:_SHOWN]!r}: write letters, digits, and _ . + -"
+            if mistake == "bad-index":
+                message = f"invalid plugin index {index[:_SHOWN]!r}: write two digits"
+            raise RegistrationError(message)
+        self._rename(name, index)
+
+    async def configure(self) -> None:
+        """Ask the plugin for its events. Raise :class:`RegistrationError` if it fails or names an unknown event."""
+        requested = await self._call(self._ask_events, "configure")
+        try:
+            self.events = subscribed(requested, self._terms.known)
+        except ValueError as error:
+            self._take("configure", "bad-events")
+            raise RegistrationError(str(error)) from error
+        self._take("configure", "ok")
+
+    async def synchronise(self, parts: Sequence[P]) -> U:
+        """Send the existing objects in one or several *parts*. Return the updates that the plugin requests.
+
+        Raise :class:`RegistrationError` if that fails, or takes longer than one request may.
+        """
+        for part in parts[:-1]:
+            await self.synchronise_part(part)
+        return await self.synchronise_last(parts[-1])
+
+    async def synchronise_part(self, part: P) -> None:
+        """Send a part of the existing objects. Raise :class:`RegistrationError` if the plugin waits for no more."""
+        if not await self._call(lambda until: self._ask_part(part, until), "synchronise"):
+            self._take("synchronise", "not-split")
+            message = f"plugin {self.name} does not handle synchronisation in parts"
+            raise RegistrationError(message, code="FAILED_PRECONDITION")
+        self._take("synchronise", "part")
+
+    async def synchronise_last(self, part: P) -> U:
+        """Send the last part of the existing objects. Raise the same errors as :meth:`synchronise`."""
+        updates = await self._call(lambda until: self._ask_last(part, until), "synchronise")
+        self._take("synchronise", "ok")
+        return updates
+
+    def skip_synchronisation(self) -> None:
+        """Let the plugin join without synchronisation, as in old releases."""
+        self._take("synchronise", "unsynchronised")
+
+    async def relay(self, event: str, request: R) -> A | None:
+        """Return the plugin's answer to the *request* for *event*, or ``None`` if it has not subscribed or is lost.
+
+        Raise :class:`NRIError` if it answers with an error.
+        """
+        if not self.listed:
+            self.drop()
+            return None
+        if event not in self.events:
+            self._take("relay", "not-subscribed")
+            return None
+        try:
+            answer = await self._ask(request, self._terms.clock.now() + self._terms.config.request_timeout)
+        except PluginLostError as error:
+            _log.warning("plugin %s is lost at %s: it %s", self.name, event, error)
+            self._answered("lost")
+            return None
+        except Exception as error:
+            self._answered("error")
+            code = error.code if isinstance(error, NRIError) else ""
+            raise NRIError(f"plugin {self.name}: {error}", code=code) from error
+        self._answered("ok")
+        return answer
+
+    def _answered(self, outcome: str) -> None:
+        self._take("relay", outcome if self.listed else "")  # it may have hung up, or been stopped, in the meantime
+
+    def drop(self) -> None:
+        """Close the connection if the plugin has hung up and a request has ended without it."""
+        self._take("relay")
+
+    async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
+        """Let the plugin request updates, which *make* makes.
+
+        Raise the error of *make*, or :class:`NRIError` if the plugin must not request updates now.
+        """
+        self._require("update-containers")
+        try:
+            made = await make()
+        except NRIError:
+            self._take("update-containers", "failed")
+            raise
+        self._take("update-containers", "updated")
+        return made
+
+    def hang_up(self) -> None:
+        """Handle the disconnection of the plugin. Has no effect without a connection."""
+        if self._driver.offered("hang-up", self.state):
+            self._take("hang-up")
+
+    def stop(self) -> None:
+        self._take("stop", "stopped")
+
+    def _require(self, event: str) -> None:
+        way = self.position.outcomes(event)[0]
+        if way.name == "refused":
+            raise NRIError(f"{event}: {self.name} is {self.state} already", code=way.reply[0])
+
+    def _take(self, event: str, outcome: str = "") -> None:
+        if "closed" in self.position.take(event, outcome).emits:
+            self._close()
+
+    def _mistake(self, name: str, index: str) -> str:
+        if not _NAME.fullmatch(name):
+            return "bad-name"
+        return "" if _INDEX.fullmatch(index) else "bad-index"
+
+    def _rename(self, name: str, index: str) -> None:
+        self.index = index
+        self.name = f"{index}-{name}"
+
+    async def _call(self, ask: Callable[[float], Awaitable[T]], event: str) -> T:
+        """Return the plugin's answer within the request timeout, which all messages of a synchronisation share."""
+        if not self._synchronising:
+            self._deadline = self._terms.clock.now() + self._terms.config.request_timeout
+        self._synchronising = event == "synchronise"
+        state = self.state
+        try:
+            answer = await ask(self._deadline)
+            if self.state != state:
+                raise PluginLostError("was disconnected")  # noqa: TRY301  (handled like any loss)
+            return answer  # noqa: TRY300  (see above)
+        except Exception as error:
+            late = isinstance(error, PluginLateError)
+            if isinstance(error, PluginLostError) and not late:
+                self.hang_up()
+            elif self.state == state:
+                self._take(event, "timeout" if late else "error")
+            code = error.code if isinstance(error, NRIError | PluginLostError) else UNKNOWN
+            raise RegistrationError(f"plugin {self.name} could not be {event}d: {error}", code=code) from error
+
+
+def parts(
+    pods: Sequence[Pod],
+    containers: Sequence[Container],
+    most: float = inf,
+    size: Callable[[Pod | Container], int] = lambda _: 1,
+) -> list[tuple[list[Pod], list[Container]]]:
+    """Divide *pods* and *containers* into parts of at most *most*, unless a single object has a larger *size*.
+
+    >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
+    ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])
+    """
+    objects: list[tuple[Pod | Container, int]] = [*((each, 0) for each in pods), *((each, 1) for each in containers)]
+    found: list[tuple[list[Pod], list[Container]]] = [([], [])]
+    total = 0
+    for each, kind in objects:
+        if total and total + size(each) > most:
+            found.append(([], []))
+            total = 0
+        found[-1][kind].append(each)  # type: ignore[arg-type]  # kind is the place of its list
+        total += size(each)
+    return found

@@ -1,0 +1,325 @@
+"""The runtime side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
+
+The caller provides an :class:`NriDomain`, which lists the pods and containers and applies the updates that plugins
+request.  Each plugin's answers are passed on unchanged.  They are neither merged nor checked for conflicts here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeVar
+
+from google.protobuf.message import Message
+
+from fsm.runtimes.names import POD_EVENTS, REGISTRATION, REQUEST
+from fsm.runtimes.reference.clock import Tasks
+from fsm.runtimes.reference.nri.messages import NRIError, PluginLateError, PluginLostError, RegistrationError
+from fsm.runtimes.reference.nri.plugins import Plugins
+from fsm.runtimes.reference.nri.session import Config, Session, Terms, parts
+from fsm.runtimes.sockets import nri_pb2 as nri
+from fsm.runtimes.sockets.nri_link import (
+    ANSWERED,
+    NUMBERS,
+    RUNTIME,
+    VERSION,
+    NriError,
+    NriLink,
+    PluginChanges,
+    RelayedEvent,
+)
+from fsm.runtimes.sockets.ttrpc import LONGEST, ClosedError, Code, ProtocolError, RpcError, method
+from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams, bound
+
+M = TypeVar("M", bound=Message)
+
+BATCH: Final = LONGEST - (64 << 10)
+"""Maximum size of the pods and containers in one synchronisation message, with room for the rest of the message."""
+
+_NOBODY: Final = "-"
+"""Name used for a plugin that has not registered."""
+_REPLIES: Final[Mapping[str, type[Message]]] = {
+    "CreateContainer": nri.CreateContainerResponse,
+    "UpdateContainer": nri.UpdateContainerResponse,
+    "StopContainer": nri.StopContainerResponse,
+}
+
+
+class NriDomain(Protocol):
+    """The pods and containers of a runtime, and what it does for plugins."""
+
+    def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
+        """Return the pods and containers that a plugin is synchronised with."""
+
+    async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
+        """Apply the *updates* that *plugin* requests, and return those that failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PluginLost:
+    """A plugin that is no longer connected.  ``why`` is empty if it just closed its connection."""
+
+    plugin: str
+    why: str
+
+
+class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest, Sequence[nri.ContainerUpdate]]):
+    """The session of a plugin at *stream* of *runtime*.  ``why`` says what the plugin did wrong, if anything."""
+
+    def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
+        super().__init__(runtime.terms)
+        self.why = ""
+        self._runtime = runtime
+        self._registered: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._old: set[str] = set()
+        methods = {
+            "RegisterPlugin": method(nri.RegisterPluginRequest, self.registering),
+            "UpdateContainers": method(nri.UpdateContainersRequest, self.updating),
+        }
+        self.link = NriLink(*stream, served=RUNTIME, methods=methods)
+        self.running = asyncio.create_task(self.link.run())
+
+    async def registering(self, request: nri.RegisterPluginRequest) -> Message:
+        """Answer RegisterPlugin."""
+        try:
+            self.register(request.plugin_name, request.plugin_idx)
+        except RegistrationError as error:
+            self._registered.set_exception(error)
+            raise _rpc_error(error) from error
+        except NRIError as error:
+            raise _rpc_error(error) from error
+        self._registered.set_result(None)
+        return nri.Empty()
+
+    async def updating(self, request: nri.UpdateContainersRequest) -> Message:
+        """Answer UpdateContainers."""
+        try:
+            failed = await self.request_updates(lambda: self._runtime.domain.update(self.name, request.update))
+        except NRIError as error:
+            raise _rpc_error(error) from error
+        return nri.UpdateContainersResponse(failed=failed)
+
+    async def _ask_registration(self, until: float) -> None:
+        seconds = until - self._terms.clock.now()
+        await asyncio.wait({self._registered, self.running}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        if self._registered.done():
+            return self._registered.result()
+        if not self.running.done():
+            raise self._late("registered", self._terms.config.registration_timeout)
+        raise PluginLostError(str(self.running.exception() or "has closed its connection before it registered"))
+
+    async def _ask_events(self, until: float) -> int:
+        request = nri.ConfigureRequest(
+            runtime_name=self._runtime.name,
+            runtime_version=self._runtime.version,
+            registration_timeout=int(self._terms.config.registration_timeout * 1000),
+            request_timeout=int(self._terms.config.request_timeout * 1000),
+            NRI_version=VERSION,
+        )
+        return (await self._called("Configure", request, nri.ConfigureResponse, until)).events
+
+    async def _ask_part(self, part: nri.SynchronizeRequest, until: float) -> bool:
+        answer = await self._called("Synchronize", part, nri.SynchronizeResponse, until)
+        return answer.more and not answer.update
+
+    async def _ask_last(self, part: nri.SynchronizeRequest, until: float) -> Sequence[nri.ContainerUpdate]:
+        return (await self._called("Synchronize", part, nri.SynchronizeResponse, until)).update
+
+    async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
+        name = request.name
+        if name not in ANSWERED and (self._runtime.state_changes or name in self._old):
+            return await self._state_change(request, until)
+        try:
+            answer = await self._called(name, _request(request), _REPLIES.get(name, nri.Empty), until)
+        except NRIError as error:
+            if error.code != "UNIMPLEMENTED" or name in ANSWERED:
+                raise
+            self._old.add(name)
+            return await self._state_change(request, until)
+        match answer:
+            case nri.CreateContainerResponse():
+                adjustment = answer.adjust if answer.HasField("adjust") else None
+                return PluginChanges(adjustment=adjustment, updates=tuple(answer.update))
+            case nri.UpdateContainerResponse() | nri.StopContainerResponse():
+                return PluginChanges(updates=tuple(answer.update))
+            case _:
+                return PluginChanges()
+
+    async def _state_change(self, event: RelayedEvent, until: float) -> PluginChanges:
+        number = nri.Event.Name(NUMBERS[event.name])
+        request = nri.StateChangeEvent(event=number, pod=event.pod, container=event.container)
+        await self._called("StateChange", request, nri.Empty, until, event.name)
+        return PluginChanges()
+
+    async def _called(self, method: str, request: Message, kind: type[M], until: float, step: str = "") -> M:
+        step = step or method
+        try:
+            return await self.link.call(method, request, kind, max(0.0, until - self._terms.clock.now()))
+        except RpcError as error:
+            if error.code == Code.DEADLINE_EXCEEDED:
+                raise self._late(f"answered {step}", self._terms.config.request_timeout) from error
+            raise NRIError(error.message, code=next((each.name for each in Code if each == error.code), "")) from error
+        except ClosedError as error:
+            raise self._lost(f"has closed its connection instead of answering {step}") from error
+        except ProtocolError as error:
+            raise self._lost(f"at {step}: {error}") from error
+
+    def _late(self, what: str, seconds: float) -> PluginLateError:
+        self.why = f"has not {what} within {seconds:g} s"
+        return PluginLateError(self.why)
+
+    def _lost(self, why: str) -> PluginLostError:
+        self.why = why
+        return PluginLostError(why)
+
+    def _close(self) -> None:
+        self._runtime.lose(self)
+
+
+class NriRuntime:
+    """A runtime called *name*, to which plugins connect.  ``plugins`` receive events in their order.
+
+    *joining* is a context manager entered around each plugin's synchronisation.  If *state_changes*, events are relayed
+    as by runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
+    """
+
+    def __init__(
+        self,
+        domain: NriDomain,
+        *,
+        name: str = "fsm",
+        version: str = "0",
+        registration: float = REGISTRATION,
+        request: float = REQUEST,
+        state_changes: bool = False,
+        joining: Callable[[], AbstractAsyncContextManager[None]] = nullcontext,
+    ) -> None:
+        self.domain = domain
+        self.name, self.version = name, version
+        self.state_changes = state_changes
+        self.terms = Terms(config=Config(plugin_registration_timeout=registration, plugin_request_timeout=request))
+        self._joining = joining
+        self.plugin_list = Plugins[RelayedEvent, PluginChanges, PluginSession]()
+        self._lost: list[PluginSession] = []
+        self._turn = asyncio.Lock()
+        self._changed = asyncio.Event()
+        self._serving, self._closing = Tasks(), Tasks()
+
+    @property
+    def plugins(self) -> tuple[str, ...]:
+        return self.plugin_list.names
+
+    @property
+    def lost(self) -> tuple[PluginLost, ...]:
+        """The plugins that were connected, or tried to connect, and no longer are."""
+        return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
+
+    async def listen(self, path: str) -> Acceptor:
+        """Accept plugins at the socket at *path*, which :func:`bound` makes."""
+        return accept_streams(bound(path), self.accept)
+
+    def accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve a connected plugin in a separate task."""
+        self._serving.start(self.serve((reader, writer)))
+
+    async def serve(
+        self,
+        stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
+        launched_as: tuple[str, str] | None = None,
+    ) -> None:
+        """Serve one plugin until its connection ends.  *launched_as* is the name and index of a started plugin."""
+        plugin = PluginSession(stream, self)
+        if launched_as:
+            plugin.launch(launched_as)
+        else:
+            plugin.connect()
+        try:
+            await self._join(plugin)
+            await plugin.running
+        except (NRIError, NriError) as error:
+            plugin.why = plugin.why or str(error)
+        finally:
+            plugin.hang_up()
+            self.lose(plugin)
+            await asyncio.gather(plugin.running, return_exceptions=True)
+
+    async def _join(self, plugin: PluginSession) -> None:
+        """Register, configure and synchronise *plugin*.  Raise :class:`NRIError` if that fails."""
+        step = "RegisterPlugin"
+        try:
+            await plugin.await_registration()
+            step = "Configure"
+            await plugin.configure()
+            step = "Synchronize"
+            async with self._joining(), self._turn:  # no event is relayed between the listing and the subscription
+                updates = await plugin.synchronise(synchronisation(*self.domain.listed()))
+                self.plugin_list.join(plugin)
+                if updates:
+                    await self.domain.update(plugin.name, updates)
+        except NRIError as error:
+            lost = isinstance(error.__cause__, PluginLostError)
+            plugin.why = plugin.why or (str(error.__cause__) if lost else f"at {step}: {error.__cause__ or error}")
+            raise
+        self._changed.set()
+
+    async def joined(self, plugins: int, seconds: float) -> bool:
+        """Wait until *plugins* plugins are connected, for at most *seconds*.  Return whether they are.
+
+        Stop waiting when a registered plugin is lost.
+        """
+        before = len(self._lost)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                while len(self.plugins) < plugins and all(each.plugin == _NOBODY for each in self.lost[before:]):
+                    self._changed.clear()
+                    await self._changed.wait()
+        return len(self.plugins) >= plugins
+
+    async def relay(
+        self, event: RelayedEvent, add: Callable[[str, PluginChanges], object] = lambda _plugin, _changes: None
+    ) -> bool:
+        """Relay *event* to its subscribers, and pass each plugin's name and changes to *add*.
+
+        Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes.  A plugin that has gone, or
+        does not answer in time, is disconnected, and the others still receive the event.  Return whether one was lost.
+        """
+        async with self._turn:
+            return await self.plugin_list.relay(event.name, lambda: event, add)
+
+    def lose(self, plugin: PluginSession) -> None:
+        """Close the connection of *plugin* after the answers in progress."""
+        if plugin not in self._lost:
+            self._lost.append(plugin)
+            self._closing.start(plugin.link.leave())
+            self._changed.set()
+
+    async def close(self) -> None:
+        """Close every connection and end the tasks of :meth:`accept`.  Calls of :meth:`serve` return too."""
+        self.plugin_list.close()
+        await self._serving.cancel()
+        await asyncio.gather(*self._closing)
+
+
+def synchronisation(
+    pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
+) -> list[nri.SynchronizeRequest]:
+    """Return messages that list all pods and containers, none too long to send.  All but the last set ``more``.
+
+    >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
+    [(1, 0, False)]
+    """
+    *before, last = parts(pods, containers, BATCH, lambda each: each.ByteSize() + 8)
+    found = [nri.SynchronizeRequest(pods=each[0], containers=each[1], more=True) for each in before]
+    return [*found, nri.SynchronizeRequest(pods=last[0], containers=last[1])]
+
+
+def _request(event: RelayedEvent) -> Message:
+    if event.name in POD_EVENTS:
+        return nri.PodRequest(pod=event.pod, linux_resources=event.resources)
+    return nri.ContainerRequest(pod=event.pod, container=event.container, linux_resources=event.resources)
+
+
+def _rpc_error(error: NRIError) -> RpcError:
+    return RpcError(Code.__members__.get(error.code, Code.UNKNOWN), str(error))

@@ -1,0 +1,278 @@
+"""Unix sockets: addresses as runtimes and the kubelet write them, sockets that this process makes, and connections."""
+
+import asyncio
+import errno
+import os
+import resource
+import signal
+import socket
+import stat
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from resource import RLIMIT_NOFILE, getrlimit
+from typing import Final
+from urllib.parse import quote
+
+from fsm.errors import InputError, reason, refused
+from fsm.runtimes.reference.clock import Tasks
+
+CODE: Final = "FSM603"
+
+_LONGEST: Final = 107
+"""Maximum length in bytes of a socket path on Linux."""
+
+_PATIENCE: Final = 5.0
+"""Number of seconds within which a socket must accept a connection.  After that, its queue counts as full."""
+
+_WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
+
+SERVER_OPTIONS: Final = (
+    ("grpc.so_reuseport", 0),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.server_handshake_timeout_ms", 2_000),
+    ("grpc.max_connection_idle_ms", 60_000),
+    # Without a limit, idle connections would use up all file descriptors, even those that calls need for files.
+    ("grpc.max_allowed_incoming_connections", resource.getrlimit(resource.RLIMIT_NOFILE)[0] % (1 << 31) // 2),
+)
+CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
+    ("grpc.enable_http_proxy", 0),
+    ("grpc.default_authority", "localhost"),
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 1_000),
+    ("grpc.max_receive_message_length", 64 << 20),
+    ("grpc.max_send_message_length", 64 << 20),
+)
+"""Options of a channel to a Unix socket.
+
+Proxies from the environment are for networks.  Without an authority, gRPC sends the path of the socket, which Go
+servers refuse.  Each channel has its own connection, and retries soon after the runtime has restarted.  The minimum
+time between two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and
+a starting runtime needs more.
+"""
+
+
+@contextmanager
+def peers_may_leave() -> Iterator[None]:
+    """Ignore SIGPIPE in the context, so that writing to a closed connection raises an error instead of killing fsm."""
+    before = signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGPIPE, before)
+
+
+def path(address: str) -> str:
+    """Return the path in *address*: ``unix:///path``, ``unix:path``, or an absolute path.
+
+    Raise :class:`InputError` for any other form of address.
+
+    >>> path("unix:///run/containerd/containerd.sock"), path("unix:fsm.sock"), path("/run/crio/crio.sock")
+    ('/run/containerd/containerd.sock', 'fsm.sock', '/run/crio/crio.sock')
+    """
+    if address.startswith("unix:"):
+        found = address.removeprefix("unix:")
+        if found.startswith("//"):
+            found = found.removeprefix("//")
+            if not found.startswith("/"):
+                raise refused(
+                    address, CODE, "has a host in the place of a path", "write unix:///PATH, with three slashes"
+                )
+    elif address.startswith("/"):
+        found = address
+    else:
+        raise refused(address, CODE, "is not the address of a Unix socket", _WAY)
+    if not found or "\0" in found:
+        raise refused(address, CODE, "names no path", _WAY)
+    if (size := len(os.fsencode(found))) > _LONGEST:
+        what = f"has a path of {size} bytes, where the system has room for {_LONGEST}"
+        raise refused(address, CODE, what, "make a symbolic link to its folder, and use that")
+    return found
+
+
+def target(address: str) -> str:
+    """Return *address* as gRPC expects it.
+
+    >>> target("/run/a socket")
+    'unix:/run/a%20socket'
+    """
+    return f"unix:{quote(os.fsencode(path(address)))}"
+
+
+def reached(address: str) -> str:
+    """Return the path of the socket at *address*, after checking that something listens on it.
+
+    Raise :class:`InputError` if there is no socket, if it may not be used, or if nothing listens on it.
+    """
+    found = path(address)
+    try:
+        if not stat.S_ISSOCK(os.stat(found).st_mode):  # noqa: PTH116  (keeps a path that is not UTF-8)
+            raise refused(address, CODE, "is not a socket", _WAY)
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(_PATIENCE)
+            probe.connect(found)
+    except OSError as error:
+        raise unreachable(address, error) from error
+    return found
+
+
+_REASONS: Final[Mapping[type[OSError], tuple[str, str]]] = {
+    FileNotFoundError: (
+        "there is no such socket",
+        "is the runtime running? its configuration has the path of its socket",
+    ),
+    NotADirectoryError: ("there is no such socket", "a part of the path is not a folder"),
+    PermissionError: ("may not be used by this user", "most runtimes let only root use their socket: try sudo"),
+    ConnectionRefusedError: ("nothing listens on this socket", "the runtime that made it has ended: start it again"),
+    TimeoutError: ("does not accept connections", "the runtime may hang"),
+    BlockingIOError: ("does not accept connections", "the runtime may hang"),
+}
+
+
+def unreachable(address: str, error: OSError) -> InputError:
+    """Return the error to report when connecting to *address* failed with *error*."""
+    known = next((reason for kind, reason in _REASONS.items() if isinstance(error, kind)), None)
+    what, hint = known or (f"cannot be connected to: {reason(error)}", _WAY)
+    return refused(address, CODE, what, hint)
+
+
+@contextmanager
+def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
+    """Have *bind* make the socket at *address* with mode 0600, and remove it at the end.
+
+    A socket that nobody listens on is replaced.  Raise :class:`InputError` if another process listens on it, if
+    something else exists there, or if the socket cannot be made.
+    """
+    at = Path(path(address))
+    try:
+        bound(str(at)).close()  # fails before gRPC does, which prints to standard error
+        at.unlink()
+        with _for_this_user():
+            bind()
+        made = at.stat().st_ino
+    except (OSError, RuntimeError) as error:  # gRPC raises RuntimeError
+        raise unusable(address, error) from error
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if at.stat().st_ino == made:  # unless it has been replaced in the meantime
+                at.unlink()
+
+
+def bound(name: str) -> socket.socket:
+    """Return a socket at the path *name* that only this user may use, replacing one that nobody listens on.
+
+    Raise ``OSError``: ``FileExistsError`` if something else exists there, or ``EADDRINUSE`` if it is in use.
+    """
+    _vacate(Path(name))
+    made = socket.socket(socket.AF_UNIX)
+    try:
+        with _for_this_user():
+            made.bind(name)
+    except OSError:
+        made.close()
+        raise
+    return made
+
+
+@contextmanager
+def _for_this_user() -> Iterator[None]:
+    before = os.umask(0o177)
+    try:
+        yield
+    finally:
+        os.umask(before)
+
+
+def _vacate(at: Path) -> None:
+    try:
+        found = at.lstat()
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise FileExistsError(errno.EEXIST, "is there already, and is no socket", str(at))
+    with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # a full queue means that a process listens
+        probe.setblocking(False)  # noqa: FBT003  (its only parameter)
+        try:
+            probe.connect(str(at))
+        except ConnectionRefusedError:
+            at.unlink()
+            return
+    raise OSError(errno.EADDRINUSE, "another process listens there", str(at))
+
+
+def unusable(address: str, error: Exception) -> InputError:
+    """Return the error to report when making a socket at *address* failed with *error*."""
+    at = Path(path(address))
+    number = error.errno if isinstance(error, OSError) else 0
+    if number == errno.EEXIST:
+        return refused(address, CODE, "is there already, and is no socket", "name a path at which there is nothing")
+    if number == errno.EADDRINUSE:
+        return refused(address, CODE, "is in use: another process listens there", "end it, or name another path")
+    if not at.parent.is_dir():
+        return refused(address, CODE, f"cannot be made: there is no folder {at.parent}", "make it first")
+    if not os.access(at.parent, os.W_OK):
+        return refused(address, CODE, f"cannot be made: nothing may be written to {at.parent}", "name another folder")
+    why = (error.strerror if isinstance(error, OSError) else "") or "the system refuses it"
+    return refused(address, CODE, f"cannot be made: {why.lower()}", "name another path")
+
+
+class Acceptor:
+    """Accepts connections on *listening* in the running loop and calls *take* with each, until it is closed.
+
+    An eighth of the process's file descriptors stays free for files and for modules that are imported later.  When no
+    others are left, clients wait in the socket's queue, and *say* is called once.
+    """
+
+    # An asyncio server would use the last descriptor, and then print a hundred tracebacks per second.
+
+    def __init__(
+        self,
+        listening: socket.socket,
+        take: Callable[[socket.socket], object],
+        say: Callable[[str], None] | None = None,
+    ) -> None:
+        listening.setblocking(False)  # noqa: FBT003  (its only parameter)
+        listening.listen()
+        self.listening, self._take, self._say = listening, take, say
+        self._listen()
+
+    def close(self) -> None:
+        """Stop accepting connections."""
+        asyncio.get_running_loop().remove_reader(self.listening)
+        self.listening.close()
+
+    def _listen(self) -> None:
+        if self.listening.fileno() >= 0:
+            asyncio.get_running_loop().add_reader(self.listening, self._accept)
+
+    def _accept(self) -> None:
+        limit, _ = getrlimit(RLIMIT_NOFILE)
+        try:
+            os.close(lowest := os.dup(self.listening.fileno()))
+            if 0 < limit <= lowest + limit // 8:  # the system assigns the lowest free number
+                raise OSError  # noqa: TRY301  (handled like too many open files)
+            self._take(self.listening.accept()[0])
+        except (BlockingIOError, ConnectionAbortedError):  # the client has gone
+            pass
+        except OSError:
+            loop = asyncio.get_running_loop()
+            loop.remove_reader(self.listening)
+            loop.call_later(0.1, self._listen)
+            if self._say:
+                self._say(f"new connections wait until others end: too many files are open (ulimit -n is {limit:,})")
+                self._say = None
+
+
+def accept_streams(
+    listening: socket.socket, take: Callable[[asyncio.StreamReader, asyncio.StreamWriter], object]
+) -> Acceptor:
+    """Accept connections on *listening*, and call *take* with the streams of each."""
+    tasks = Tasks()
+
+    async def open_streams(connection: socket.socket) -> None:
+        take(*await asyncio.open_connection(sock=connection))
+
+    return Acceptor(listening, lambda connection: tasks.start(open_streams(connection)))
