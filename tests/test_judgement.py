@@ -17,6 +17,7 @@ from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.recordings import form
 from fsm.report import ExitCode, Report, json_report
+from fsm.report.cases import cases as as_cases
 from fsm.report.github import github
 from fsm.report.junit import junit
 from fsm.report.sarif import sarif
@@ -126,15 +127,18 @@ def test_every_format_has_the_property_and_its_lines(tmp_path: Path) -> None:
 
     assert ExitCode.FAILS.value == report.code()
     assert ExitCode.UNKNOWN.value == once.code()  # nothing puts it to the test
-    for write in (as_text, json_report.json, junit, sarif, github):
+    for write in (as_text, json_report.json):
         assert f"breaks the property {name}" in write(report)
         assert f"breaks the property {name}" not in write(once)
+    for tool in (junit, sarif, github):
+        assert f"breaks the property {name}" in tool(as_cases(report))
+        assert f"breaks the property {name}" not in tool(as_cases(once))
     assert "lines      :3, :4" in as_text(report)
     findings = json.loads(json_report.json(report))["recordings"][0]["machines"][0]["findings"]
     assert [3, 4] == [line["line"] for finding in findings for line in finding["first"][0]["lines"]]
-    assert f"container-status/properties/{name}" in sarif(report)
-    assert "::error file=" in github(report)
-    assert 'classname="fsm.container-status.properties"' in junit(report)
+    assert f"container-status/properties/{name}" in sarif(as_cases(report))
+    assert "::error file=" in github(as_cases(report))
+    assert 'classname="fsm.container-status.properties"' in junit(as_cases(report))
 
 
 @pytest.mark.parametrize(("code", "name", "how", "what"), WRONG, ids=[case[1] for case in WRONG])
@@ -299,7 +303,7 @@ def test_every_violation_is_kept_where_it_is_asked_for(tmp_path: Path) -> None:
         shown = [
             int(line)
             for line in re.findall(
-                r"^also at: .*:(\d+)", junit(Report(judged=(judge(str(trace), every=every),))), re.MULTILINE
+                r"^also at: .*:(\d+)", junit(as_cases(Report(judged=(judge(str(trace), every=every),)))), re.MULTILINE
             )
         ]
         assert kept[-1][1] == [2, *shown]

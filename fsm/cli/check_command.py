@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -33,9 +33,6 @@ from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.property.evidence import Examined
 from fsm.machine.versions import within
 from fsm.report import check_report
-
-if TYPE_CHECKING:
-    from fsm.report.cases import Cases
 
 PAIR: Final = 2
 FEW: Final = 9
@@ -177,17 +174,11 @@ def command(
         form,
         text=lambda: check_report.text(examined, layout(), runs=runs),
         json=lambda: check_report.json(examined),
-        cases=lambda: _cases(examined),
+        cases=lambda: check_report.cases(examined),
     )
     if over:
         click.echo(over, err=True)
     return check_report.answer(examined).value
-
-
-def _cases(examined: list[Examined]) -> Cases:
-    from fsm.report.cases import of_check  # noqa: PLC0415  (it also imports everything that tests need)
-
-    return of_check(examined)
 
 
 def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]:

@@ -22,7 +22,7 @@ from fsm.errors import nearest, refused
 from fsm.language.library import load, names
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
-from fsm.report import diff_report, equivalence_report
+from fsm.report import diff_report
 
 _LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
@@ -102,9 +102,9 @@ def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> in
     if form not in {"text", "json"}:
         raise click.UsageError(f"--behaviour cannot be written as {form}: use text or json")
     found = compare_behaviour(tabulate(first), tabulate(second))
-    text = equivalence_report.text(found, (name, other), layout(coloured=output is None))
-    put(equivalence_report.json(found, (name, other)) if form == "json" else text, output)
-    return equivalence_report.answer(found).value
+    text = diff_report.behaviour_text(found, (name, other), layout(coloured=output is None))
+    put(diff_report.behaviour_json(found, (name, other)) if form == "json" else text, output)
+    return diff_report.behaviour_answer(found).value
 
 
 class _Side(NamedTuple):

@@ -1,13 +1,15 @@
 """``fsm explain``: explain an error code."""
 
 import difflib
+import textwrap
+from collections.abc import Mapping
 
 import click
 
-from fsm.cli import completion
-from fsm.cli.options import layout
+from fsm.cli import completion, options
+from fsm.errors import Rule, about_code
 from fsm.language.codes import FAMILIES, RULES
-from fsm.report import explanation
+from fsm.report.layout import Layout
 
 
 @click.command("explain")
@@ -23,7 +25,7 @@ def command(codes: tuple[str, ...]) -> int:
     fsm explain
     """
     if not codes:
-        click.echo(explanation.listing(RULES, FAMILIES, layout()), nl=False)
+        click.echo(_listing(RULES, FAMILIES, options.layout()), nl=False)
     for number, given in enumerate(codes):
         code = given.upper()
         if code not in RULES:
@@ -31,5 +33,42 @@ def command(codes: tuple[str, ...]) -> int:
             hint = (f"did you mean {near[0]}? " if near else "") + "'fsm explain' lists all codes"
             what = f"there is no code '{given}'; {hint}, {min(RULES)} to {max(RULES)}"
             raise click.BadParameter(what, param_hint="CODE")
-        click.echo(("\n" if number else "") + explanation.text(code, RULES[code], layout()), nl=False)
+        click.echo(("\n" if number else "") + _text(code, RULES[code], options.layout()), nl=False)
     return 0
+
+
+def _text(code: str, rule: Rule, layout: Layout) -> str:
+    """Return what the rule *code* finds, why that is wrong, and its example before and after, ending in a newline.
+
+    >>> print(_text("FSM004", RULES["FSM004"], Layout()), end="")
+    FSM004: text that is not TOML
+    <BLANKLINE>
+      The rest of the file cannot be trusted.
+    <BLANKLINE>
+      wrong
+        initial = shut
+    <BLANKLINE>
+      right
+        initial = "shut"
+    <BLANKLINE>
+      https://container-fsm.readthedocs.io/en/latest/reference/codes.html#fsm004
+    """
+    head = layout.kept(f"{code}: {rule.finds}", "", "  ", marked=code, how="bold")
+    why = layout.kept(f"{rule.why[0].upper()}{rule.why[1:]}.")
+    example = [
+        line
+        for label, how, part in (("wrong", "red", rule.wrong), ("right", "green", rule.right))
+        for line in ("", f"  {layout.style(label, how)}", *textwrap.indent(part, "    ").split("\n"))
+    ]
+    return "\n".join([*head, "", *why, *example, "", f"  {about_code(code)}"]) + "\n"
+
+
+def _listing(rules: Mapping[str, Rule], families: Mapping[str, str], layout: Layout) -> str:
+    """Return the list of *rules* below the names of their families, ending in a newline."""
+    lines: list[str] = []
+    for family, about in families.items():
+        lines += ["", layout.style(about, "bold")] if lines else [layout.style(about, "bold")]
+        for code, rule in rules.items():
+            if code.startswith(family):
+                lines += layout.kept(f"{code}  {rule.finds}", "  ", " " * 10)
+    return "\n".join(lines) + "\n"

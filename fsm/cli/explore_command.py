@@ -25,8 +25,7 @@ from fsm.monitor.judgement import Judged, judge
 from fsm.monitor.judgement.stories import Telling, with_stories
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
-from fsm.report.page.model_page import machine_page, system_page
-from fsm.report.page.recording_page import html
+from fsm.report.page.document import html, machine_page, system_page
 
 NO_PROPERTIES = "FSM306"
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from fsm.cli.options import (
+    CASE_FORMATS,
     at_least_option,
+    case_report,
     engine,
     fail_on_option,
     layout,
@@ -36,6 +38,7 @@ from fsm.recordings import is_table, matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import ExitCode, Report
+from fsm.report.cases import cases
 from fsm.report.text import text
 from fsm.report.words import plural
 
@@ -50,13 +53,10 @@ if TYPE_CHECKING:
 
 FORMATS: Final[Mapping[str, str]] = {
     "json": "fsm.report.json_report",
-    "junit": "fsm.report.junit",
-    "sarif": "fsm.report.sarif",
-    "github": "fsm.report.github",
     "summary": "fsm.fleet.summary",
-    "html": "fsm.report.page.recording_page",
+    "html": "fsm.report.page.document",
 }
-"""Maps each format to its module, which is loaded on demand because an XML library loads slowly."""
+"""Maps each format of this command only to its module, which is loaded on demand."""
 
 
 @click.command("judge", epilog="Exit codes: 0 every recording holds, 1 a recording fails, 2 wrong input, 3 unknown.")
@@ -76,7 +76,13 @@ FORMATS: Final[Mapping[str, str]] = {
     "auto selects the version that the recording shows."
 )
 @fail_on_option
-@click.option("--format", "form", type=click.Choice(["text", *FORMATS]), default="text", help="Format of the report.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json", *CASE_FORMATS, "summary", "html"]),
+    default="text",
+    help="Format of the report.",
+)
 @click.option(
     "--fresh",
     is_flag=True,
@@ -267,7 +273,7 @@ def _code(report: Report, at_least: float) -> int:
     covers = merged(report.judged) if at_least else ()
     below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
     for each in below:
-        met = f"met {len(each.covered):,} of {plural(len(each.cells), 'reachable pair')}"
+        met = f"exercised {len(each.covered):,} of {plural(len(each.cells), '(event, state) pair')}"
         click.echo(f"fails: {each.machine.name} {met}, less than the {at_least:g} % of --at-least", err=True)
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
@@ -289,6 +295,8 @@ def _told(
 def _written(report: Report, form: str, *, coverage: bool) -> str:
     if form == "text":
         return text(report, layout(coloured=False), coverage=coverage)
+    if form in CASE_FORMATS:
+        return case_report(form, cases(report))
     writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
     with drawing() if form == "html" else nullcontext():
         return writer(report)

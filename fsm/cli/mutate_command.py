@@ -36,7 +36,6 @@ from fsm.mutation.system_mutants import JointMutant, joint_mutants
 from fsm.recordings import open_recording
 from fsm.recordings.restarts import Assume
 from fsm.report import mutation_report as report
-from fsm.report import power_report, suggestion_report
 
 FEW: Final = 8
 """Maximum number of copies in a system that is mutated directly, without first trying one copy of each part."""
@@ -183,8 +182,8 @@ def _suggest(
         survivors = [each.mutant.name for each in mutated.survivors]
         taken = [each.name for each in found.properties]
         made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=partial(bar.update, 1))
-    put(suggestion_report.toml(made, mutated), output)
-    return suggestion_report.answer(made).value
+    put(report.suggestions(made, mutated), output)
+    return report.suggestions_answer(made).value
 
 
 def _stated(name: str) -> Specification[Machine | System]:
@@ -209,9 +208,9 @@ def _power(
             power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
             for name in names
         )
-    text = power_report.json(powers) if form == "json" else power_report.text(powers, layout(), profiled=bool(profile))
+    text = report.power_json(powers) if form == "json" else report.power_text(powers, layout(), profiled=bool(profile))
     click.echo(text, nl=False)
-    return power_report.answer(powers).value
+    return report.power_answer(powers).value
 
 
 def _mutants(of: Specification[Machine | System], profile: str | None) -> Iterable[Mutant | JointMutant]:

@@ -51,8 +51,7 @@ from fsm.machine.product.flatten import flatten
 from fsm.machine.property.claims import Property
 from fsm.recordings import either
 from fsm.report import conformance_report, words
-from fsm.report.cases import of_property_tests, of_test
-from fsm.report.history_lines import written
+from fsm.report.lanes import history_lines
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT
@@ -225,7 +224,7 @@ def command(
         results = _property_tests(model, only, profile, run)
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
-        tests = partial(of_property_tests, report, specification(model).path)
+        tests = partial(report.cases, specification(model).path)
         told(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
@@ -266,7 +265,7 @@ def command(
         form,
         text=lambda: conformance_report.text(tested, layout(), again=command, least=least, at_least=at_least),
         json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
-        cases=lambda: of_test(tested, least, at_least),
+        cases=lambda: conformance_report.cases(tested, least, at_least),
     )
     return conformance_report.answer(tested, least, at_least).value
 
@@ -295,7 +294,7 @@ def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str,
         races = tuple(repeated(machine, factory, each, pace) for each in races)
     for number, race in enumerate(races if record is not None else (), 1):
         if race.witness is None:
-            put(written(model, race.history, machine.entity), Path(str(record)))
+            put(history_lines(model, race.history, machine.entity), Path(str(record)))
         for end, content in race.witness.files.items() if race.witness else ():
             put(content, Path(f"{record}.race-{number}{end}"))
     return replace(tested, races=replace(tested.races, found=races))

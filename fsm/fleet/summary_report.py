@@ -7,8 +7,8 @@ from typing import Final, Literal, TypeAlias
 from fsm.errors import visible
 from fsm.fleet.summary import NEVER, GatheredCause, Share, Summary
 from fsm.machine import LEVELS, Level
-from fsm.report import counts, words
-from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
+from fsm.report import counts, severity, words
+from fsm.report.layout import LABEL, PLAIN, Layout
 
 By: TypeAlias = Literal["clause", "version", "node"]
 
@@ -29,8 +29,8 @@ def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: 
 def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[str]:
     if by == "clause":
         for share in summary.of_all().shares:
-            for word, how, cause in _causes(share, least):
-                yield from layout.wrapped(_head(word, cause, share), marked=word, how=how)
+            for word, cause in _causes(share, least):
+                yield from layout.wrapped(_head(word, cause, share), marked=word)
                 yield from _evidence(cause, layout, share, summary.nodes(share.machine, cause))
                 yield ""
         for share in summary.of_all().shares:
@@ -40,11 +40,11 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
         for name in sorted({getattr(each, by) for each in summary.shares}):
             group = Summary(shares=tuple(each for each in summary.shares if getattr(each, by) == name)).of_all()
             title = known.format(name) if name else unknown
-            yield from layout.kept(f"{title}: {group.answer(least).name.lower()}", "", marked=title, how="bold")
+            yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
             for share in group.shares:
                 yield from _counts(share, layout, least)
-                for word, how, cause in _causes(share, least):
-                    yield from layout.wrapped(_head(word, cause, share), "    ", marked=word, how=how)
+                for word, cause in _causes(share, least):
+                    yield from layout.wrapped(_head(word, cause, share), "    ", marked=word)
             yield ""
     counts = [words.plural(summary.notes.get("lines", 0), "line")]
     for each in ("node", "version"):
@@ -54,12 +54,11 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
     yield f"  verdict: {layout.verdict(summary.answer(least))}"
 
 
-def _causes(share: Share, least: Level) -> Iterator[tuple[str, str, GatheredCause]]:
+def _causes(share: Share, least: Level) -> Iterator[tuple[str, GatheredCause]]:
     for cause in sorted(share.found, key=lambda each: (-LEVELS.index(each.level), -each.count)):
-        word, how = ("violation", "red") if counts(cause.level, least) else ("surprise", "yellow")
-        yield word, how, cause
+        yield severity(fails=counts(cause.level, least)), cause
     for cause in sorted(share.tolerated, key=attrgetter("count"), reverse=True):
-        yield "tolerated deviation", "cyan", cause
+        yield "tolerated deviation", cause
 
 
 def _head(word: str, cause: GatheredCause, share: Share) -> str:
@@ -82,19 +81,12 @@ def _evidence(cause: GatheredCause, layout: Layout, share: Share, nodes: tuple[s
 
 def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     answer = share.answer(least)
-    yield from layout.wrapped(f"{share.machine} {answer.name.lower()}", marked=answer.name.lower(), how=COLOURS[answer])
-    tally = {
-        "violation": sum(each.count for each in share.found if counts(each.level, least)),
-        "surprise": sum(each.count for each in share.found if not counts(each.level, least)),
-        "tolerated deviation": sum(each.count for each in share.tolerated),
-    }
-    parts = [words.plural(count, word) for word, count in tally.items() if count]
-    parts += [words.plural(share.recordings, "recording"), words.plural(share.entities, share.entity)]
-    parts.append(words.plural(share.observations, "observation"))
-    parts += [f"{name} ({count:,})" for name, count in share.notes.items()]
-    yield from layout.wrapped(", ".join(parts), "    ")
+    yield from layout.wrapped(f"{share.machine} {answer.word}", marked=answer.word)
+    found = [(word, cause.count) for word, cause in _causes(share, least)]
+    size = {"recording": share.recordings, share.entity: share.entities, "observation": share.observations}
+    yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
     for reason, count in share.unknown.items():
         yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
     met = sum(1 for row in share.cells.values() for count in row.values() if count)
-    pairs = words.plural(sum(map(len, share.cells.values())), "reachable pair")
-    yield from layout.wrapped(f"met {met} of {pairs}", "    ")
+    pairs = words.plural(sum(map(len, share.cells.values())), "(event, state) pair")
+    yield from layout.wrapped(f"exercised {met} of {pairs}", "    ")

@@ -27,6 +27,10 @@ class ExitCode(Enum):
     FAILS = 1
     UNKNOWN = UNDECIDED
 
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
@@ -40,6 +44,9 @@ class Report:
     fail_on: Level = "MUST"
     problems: tuple[Problem, ...] = ()
     every: bool = False
+
+    def word(self, finding: Finding) -> str:
+        return severity(fails=self.fails(finding))
 
     def fails(self, finding: Finding) -> bool:
         """Check whether *finding* is a violation rather than a surprise."""
@@ -87,6 +94,11 @@ class Report:
 def counts(level: Level, least: Level) -> bool:
     """Check whether breaking a clause of *level* is a violation if *least* is the weakest level that counts."""
     return LEVELS.index(level) >= LEVELS.index(least)
+
+
+def severity(*, fails: bool) -> str:
+    """Return the word for a finding: a violation if it *fails*, otherwise a surprise."""
+    return "violation" if fails else "surprise"
 
 
 def why(judgement: Judgement) -> str:

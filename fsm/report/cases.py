@@ -1,165 +1,194 @@
-"""Results of ``fsm check`` and ``fsm test`` as cases with file locations, for JUnit, SARIF and GitHub."""
+"""Results as cases with file locations, from which the formats of other tools are written: JUnit, SARIF and GitHub.
+
+The reports of ``fsm check`` and ``fsm test`` make their own cases; those of ``fsm judge`` are made here.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from fsm.conformance.failure import Failure
-from fsm.conformance.race_runs import Race
-from fsm.conformance.tested import Tested
-from fsm.machine import Clause, Level, Machine
-from fsm.machine.property import evidence
-from fsm.machine.property.claims import Property
-from fsm.report import ExitCode, check_report, conformance_report, failures, words
-from fsm.report.check_report import PropertyStatus
-from fsm.report.lanes import raced
-from fsm.report.layout import PLAIN
-from fsm.report.property_report import PropertyTestReport, why
+from fsm.errors import Problem
+from fsm.machine import Clause
+from fsm.machine.findings import Illegal, Judgement, Violation
+from fsm.report import ExitCode, Report, why, words
+from fsm.report.lanes import message
+from fsm.trace import Line
 
-CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped"]
+if TYPE_CHECKING:
+    from fsm.monitor.judgement import Judged
+
+CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped", "untried"]
+"""*known* is tolerated or stated; *skipped* was not decided; *untried* was not met, which only JUnit lists."""
+
+RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A clause or property and its location.  If it did not pass, ``what`` says why and ``detail`` is the evidence."""
+    """A clause or property, and what was found of it at one line.
+
+    Args:
+        suite: the recording, or the subject of the test.
+        name: the machine, with ``/properties`` for properties that recordings were checked against.
+        what: one line that says why the case did not pass.
+        detail: the evidence, which begins with what was found.
+        excuse: why a *known* case is no failure.
+        facts: further labelled lines.
+        others: further lines that are evidence.
+        count: how often it was found, or 0 if it was not counted.
+        again: whether the case before it has the same cause.
+    """
 
     suite: str
     name: str
     clause: Clause
-    file: str
-    line: int
+    at: Line
     status: CaseStatus
     what: str = ""
     detail: str = ""
+    excuse: str = "known, and stated where it is claimed"
+    facts: tuple[str, ...] = ()
+    entity: str = ""
+    others: tuple[Line, ...] = ()
+    count: int = 0
+    again: bool = False
 
     @property
     def title(self) -> str:
         return f"{self.clause.name} ({self.clause.level})"
 
+    @property
+    def text(self) -> str:
+        return f"{self.title}: {self.what}"
+
+    @property
+    def rule(self) -> str:
+        """Name of the clause that is unique in all cases."""
+        return f"{self.name}/{self.clause.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """An assumed event, or why the verdict on the machine *name* is unknown.
+
+    A machine is *idle* if its verdict is unknown because the recording does not concern it.
+    """
+
+    suite: str
+    name: str
+    at: Line
+    status: RemarkStatus
+    what: str
+
+    @property
+    def title(self) -> str:
+        return f"{self.name} {'assumes an event' if self.status == 'assumed' else 'unknown'}"
+
+    @property
+    def text(self) -> str:
+        return f"{self.name} {'assumes' if self.status == 'assumed' else 'unknown,'} {self.what}"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """All cases of one run of *command*, and the overall answer."""
+    """All cases of one run of *command*, and the overall answer.  *every* asks for all cases of each cause.
+
+    ``problems`` belong to recordings that could not be judged at all.
+    """
 
     command: str
-    found: tuple[Case, ...]
+    found: tuple[Case | Remark, ...]
     answer: ExitCode
+    problems: tuple[Problem, ...] = ()
+    every: bool = False
 
 
-_STATUS: dict[PropertyStatus, CaseStatus] = {
-    PropertyStatus.HOLDS: "passed",
-    PropertyStatus.KNOWN: "known",
-    PropertyStatus.FAILS: "failed",
-    PropertyStatus.MENDED: "failed",
-    PropertyStatus.SURPRISE: "surprise",
-}
-"""Maps property statuses to case statuses.  A status that is not listed is ``skipped``."""
+def cases(report: Report) -> Cases:
+    """Return a case for each clause of each machine, violation and tolerated deviation, and remarks on the rest."""
+    found = tuple(each for judged, judgement in report.each() for each in _judgement(report, judged, judgement))
+    return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
 
-def of_check(examined: Sequence[evidence.Examined]) -> Cases:
-    """Return a case for each property under each profile, and one for each machine of unexpected size."""
-    found = []
-    for each in examined:
-        suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
-        file = near(each.path or each.machine.path)
-        if each.resized and each.expected is not None:
-            what = f"expect has {check_report.sized(each.expected)}; it is {check_report.sized(each.counts)}"
-            clause = Clause(name="expect", says="It has the size that is expected.", level="MUST", source=file)
-            found.append(
-                Case(suite=suite, name=each.machine.name, clause=clause, file=file, line=1, status="failed", what=what)
+def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator[Case | Remark]:
+    name = judgement.machine.name
+    suite = f"{words.file(judged.name)} {name}"
+    remark = partial(Remark, suite=suite, name=name)
+    reason = why(judgement)
+    if reason:
+        unknown = report.answer(judgement) is report.of(judged) is ExitCode.UNKNOWN
+        yield remark(at=Line(judged.name, 0), status="unknown" if unknown else "idle", what=reason)
+    for event in judgement.assumed:
+        yield remark(at=Line(event.file, event.line), status="assumed", what=words.assumed(event))
+    watched = {each.clause: each for each in judgement.properties}
+
+    def case(clause: Clause) -> Callable[..., Case]:
+        return partial(Case, suite=suite, clause=clause, name=f"{name}/properties" if clause in watched else name)
+
+    undecided = reason if reason not in {each.why for each in judgement.properties} else ""
+    for clause, exercised in _clauses(judgement).items():
+        seen = watched.get(clause)
+        skipped = (f"{seen.status}: {seen.why}" if seen.why else "") if seen else undecided and f"unknown: {undecided}"
+        unmet = "" if exercised or seen else "not exercised: the recording met none of its cells"
+        what = skipped or unmet
+        yield case(clause)(at=Line(judged.name, 0), status="untried" if what else "passed", what=what)
+    for finding in report.findings(judgement):
+        for number, each in enumerate(finding.first):
+            yield case(each.clause)(
+                at=Line(each.file, each.line),
+                status="failed" if report.fails(finding) else "surprise",
+                what=f"{words.what(each)} ({words.times(finding, judgement.machine.entity)})",
+                detail=message(finding, each, judgement.machine.entity),
+                facts=_facts(each, judgement.machine.entity),
+                entity=each.observation.entity,
+                others=_others(each),
+                # The last reported violation of a cause also counts the violations that are not reported.
+                count=finding.count - len(finding.first) + 1 if each is finding.first[-1] else 1,
+                again=number > 0,
             )
-        for one in each.checked:
-            status = check_report.status(one)
-            detail = "\n".join(line.removeprefix("    ") for line in check_report.lines(one, PLAIN))
-            found.append(_of_property(one.of, suite, each.machine.name, file, status, detail))
-    return Cases(command="check", found=tuple(found), answer=check_report.answer(examined))
-
-
-def _of_property(stated: Property, suite: str, machine: str, file: str, status: PropertyStatus, detail: str) -> Case:
-    come = _STATUS.get(status, "skipped")
-    what = "" if come == "passed" else f"{status.word.lower()}: {stated.says}"
-    return Case(
-        suite=suite,
-        name=machine,
-        clause=stated.clause,
-        file=file,
-        line=max(stated.line, 1),
-        status=come,
-        what=what,
-        detail="" if come == "passed" else detail,
-    )
-
-
-def of_property_tests(report: PropertyTestReport, file: str) -> Cases:
-    """Return a case for each property of the property file *file* that was tested."""
-    found = []
-    for each in report.results:
-        status = report.status(each)
-        detail = "\n".join([each.of.says, *failures.evidence(each.failure, PLAIN)]) if each.failure else why(each)
-        found.append(_of_property(each.of, report.sut, report.of.name, near(file), status, detail))
-    return Cases(command="test", found=tuple(found), answer=report.answer())
-
-
-def of_test(tested: Tested, least: Level, at_least: float = 0) -> Cases:
-    """Return a case for each failure, and one for each clause of the machine that no failure breaks."""
-    machine = tested.oracle.plan.table.machine
-    races: tuple[Race, ...] = tested.races.found if tested.races else ()
-    every: tuple[Failure | Race, ...] = (*tested.failures, *races)
-    broken = [_of_failure(tested, each, machine, least) for each in every]
-    named = {each.clause for each in broken}
-    clauses: dict[Clause, tuple[int, bool]] = {}
-    for row, state in tested.reachable:
-        met = tested.cover.cells[row, state] > 0
-        event = tested.oracle.plan.table.rows[row]
-        cells = event.event.ends if event.ends else event.event.cells
-        cell = cells[tested.oracle.plan.table.states[state]]
-        line, before = clauses.get(cell.clause, (cell.line, False))
-        clauses[cell.clause] = (line, before or met)
-    kept = [
-        Case(
-            suite=tested.sut or machine.name,
-            name=machine.name,
-            clause=clause,
-            file=near(machine.path),
-            line=max(line, 1),
-            status="passed" if met else "skipped",
-            what="" if met else "not exercised: no test met one of its cells",
+    for met in judgement.tolerated:
+        deviation = met.first.deviation
+        what = f"tolerated deviation {words.tolerated(met.first)} of {deviation.profile}"
+        yield case(deviation.clause)(
+            at=Line(met.first.file, met.first.line),
+            status="known",
+            what=what,
+            detail=f"{what}: {words.done(met.first)} ({words.often(met.count)})",
+            excuse=f"declared in profile {deviation.profile}",
+            entity=met.first.observation.entity,
+            count=met.count,
         )
-        for clause, (line, met) in clauses.items()
-        if clause not in named
-    ]
-    return Cases(command="test", found=(*broken, *kept), answer=conformance_report.answer(tested, least, at_least))
 
 
-def _of_failure(tested: Tested, found: Failure | Race, machine: Machine, least: Level) -> Case:
-    violation = found.violation
-    clause = violation.clause if violation else found.clause if isinstance(found, Failure) else None
-    if isinstance(found, Race):
-        what, detail = "what several threads see at once is not legal", "\n".join(raced(found))
-    else:
-        what = words.what(violation) if violation else found.broken
-        detail = failures.text(found)
-    event = machine.events.get(violation.observation.event) if violation else None
-    cells = (
-        [event.cells[state].line for state in violation.before if state in event.cells] if violation and event else []
-    )
-    unnamed = Clause(name="answers", says="It answers what can be judged.", level="MUST", source=machine.source)
-    return Case(
-        suite=tested.sut or machine.name,
-        name=machine.name,
-        clause=clause or unnamed,
-        file=near(machine.path),
-        line=max(1, *cells[:1]),
-        status="failed" if conformance_report.fails(found, least) else "surprise",
-        what=what,
-        detail=detail,
-    )
+def _clauses(judgement: Judgement) -> dict[Clause, bool]:
+    """Return the clauses of the machine and its properties.  Map each to whether the recording exercised it."""
+    found: dict[Clause, bool] = {}
+    for event in judgement.machine.events.values():
+        for state, cell in event.cells.items():
+            exercised = judgement.covered.cells.get((event.name, state), 0) > 0
+            found[cell.clause] = found.get(cell.clause, False) or exercised
+    for name, count in judgement.covered.fields.items():
+        found[judgement.machine.requires[name].clause] = count > 0
+    if isinstance(judgement.verdict, Illegal):
+        found |= {each.first[0].clause: True for each in judgement.verdict.findings}
+    return found | {each.clause: True for each in judgement.properties}
 
 
-def near(path: str) -> str:
+def _facts(violation: Violation, entity: str) -> tuple[str, ...]:
+    at = words.moment(violation.observation.at)
+    return (*([f"at: {at}"] if at else ()), f"{entity}: {violation.observation.entity}")
+
+
+def _others(violation: Violation) -> tuple[Line, ...]:
+    first, stretch = Line(violation.file, violation.line), violation.stretch
+    lines = [*violation.lines, *(Line(violation.file, each.line) for each in (stretch.operations if stretch else ()))]
+    return tuple(each for each in dict.fromkeys(lines) if each != first)
+
+
+def near(path: str, line: int) -> Line:
     """Return *path* relative to the current directory if it is below it, as readers of repository files expect."""
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
-    return path if below.startswith(os.pardir) else below
+    return Line(path if below.startswith(os.pardir) else below, max(line, 1))

@@ -5,11 +5,12 @@ from enum import Enum
 from itertools import groupby
 from typing import Final, assert_never
 
-from fsm.machine import Machine, Moves
+from fsm.machine import Clause, Machine, Moves
 from fsm.machine.product.system import System
 from fsm.machine.property import evidence
-from fsm.machine.property.claims import Counts, LeadsTo
+from fsm.machine.property.claims import Counts, LeadsTo, Property
 from fsm.report import ExitCode, worst
+from fsm.report.cases import Case, Cases, CaseStatus, near
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import PLAIN, Layout
 from fsm.report.runs import data, steps
@@ -18,22 +19,30 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """Status of a property: its word, its exit code (``None`` if the property was not tested), and its colour."""
+    """Status of a property: its word, and its exit code (``None`` if the property was not tested)."""
 
-    HOLDS = "holds", ExitCode.HOLDS, "green"
-    KNOWN = "known", ExitCode.HOLDS, "blue"
-    FAILS = "FAILS", ExitCode.FAILS, "red"
-    MENDED = "MENDED", ExitCode.FAILS, "red"
-    SURPRISE = "surprise", ExitCode.HOLDS, "yellow"
-    VACUOUS = "vacuous", ExitCode.UNKNOWN, "yellow"
-    UNKNOWN = "unknown", ExitCode.UNKNOWN, "yellow"
-    UNDECIDED = "undecided", None, "yellow"
-    UNEXERCISED = "not exercised", None, "yellow"
-    UNWATCHABLE = "not watched", None, "yellow"
+    HOLDS = "holds", ExitCode.HOLDS
+    KNOWN = "known", ExitCode.HOLDS
+    FAILS = "FAILS", ExitCode.FAILS
+    MENDED = "MENDED", ExitCode.FAILS
+    SURPRISE = "surprise", ExitCode.HOLDS
+    VACUOUS = "vacuous", ExitCode.UNKNOWN
+    UNKNOWN = "unknown", ExitCode.UNKNOWN
+    UNDECIDED = "undecided", None
+    UNEXERCISED = "not exercised", None
+    UNWATCHABLE = "not watched", None
 
-    def __init__(self, word: str, answer: ExitCode | None, colour: str) -> None:
-        self.word, self.answer, self.colour = word, answer, colour
+    def __init__(self, word: str, answer: ExitCode | None) -> None:
+        self.word, self.answer = word, answer
 
+
+_CASES: Final[dict[PropertyStatus, CaseStatus]] = {
+    PropertyStatus.HOLDS: "passed",
+    PropertyStatus.KNOWN: "known",
+    PropertyStatus.FAILS: "failed",
+    PropertyStatus.MENDED: "failed",
+    PropertyStatus.SURPRISE: "surprise",
+}
 
 _LABEL: Final = 9
 _INDENT: Final = " " * (_LABEL + 4)
@@ -63,18 +72,20 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
-    """Return the text report, ending in a newline.  *runs* adds expected runs and repeated conclusions."""
-    found: list[str] = []
+    """Return verdict and conclusions, ending in a newline.  *runs* adds expected runs and repeated conclusions."""
+    checked = [one for each in examined for one in each.checked]
+    parts = tally([status(one).word for one in checked])
+    if resized := sum(each.resized for each in examined):
+        parts.append(f"{plural(resized, 'machine')} of another size")
+    number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
+    of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
+    found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
-        found.append(layout.style(name, "bold") + f": {title}")
+        found += ["", layout.style(name, "bold") + f": {title}"]
         alike: dict[str, tuple[object, ...]] = {}
         for each in those:
             found += _examined(each, alike, layout, runs=runs)
-        found.append("")
-    parts = tally([status(one).word for each in examined for one in each.checked])
-    if resized := sum(each.resized for each in examined):
-        parts.append(f"{plural(resized, 'machine')} of another size")
-    return "\n".join([*found, f"{layout.verdict(answer(examined))}: {', '.join(parts)}"]) + "\n"
+    return "\n".join(found) + "\n"
 
 
 def _examined(
@@ -184,7 +195,7 @@ def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layo
 
 def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
     label = f"{word.word} ".ljust(_LABEL)
-    return layout.wrapped(what, f"    {label}", _INDENT, marked=label, how=word.colour)
+    return layout.wrapped(what, f"    {label}", _INDENT, marked=label)
 
 
 def _more(layout: Layout, what: str) -> list[str]:
@@ -204,9 +215,41 @@ def sized(counts: Counts | None) -> str:
     return f"{found}; {plural(counts.representatives, 'representative')}"
 
 
+def cases(examined: Sequence[evidence.Examined]) -> Cases:
+    """Return a case for each property under each profile, and one for each machine of unexpected size."""
+    found = []
+    for each in examined:
+        suite = f"{each.machine.name}, {each.profile}" if each.profile else each.machine.name
+        file = each.path or each.machine.path
+        if each.resized and each.expected is not None:
+            what = f"expect has {sized(each.expected)}; it is {sized(each.counts)}"
+            at = near(file, 1)
+            clause = Clause(name="expect", says="It has the size that is expected.", level="MUST", source=at.file)
+            found.append(Case(suite=suite, name=each.machine.name, clause=clause, at=at, status="failed", what=what))
+        for one in each.checked:
+            detail = "\n".join(line.removeprefix("    ") for line in lines(one, PLAIN))
+            found.append(property_case(one.of, suite, each.machine.name, file, status(one), detail))
+    return Cases(command="check", found=tuple(found), answer=answer(examined))
+
+
+def property_case(stated: Property, suite: str, machine: str, file: str, status: PropertyStatus, detail: str) -> Case:
+    """Return the case of one property of *file*.  A property that was not decided is skipped."""
+    case = _CASES.get(status, "skipped")
+    passed = case == "passed"
+    return Case(
+        suite=suite,
+        name=machine,
+        clause=stated.clause,
+        at=near(file, stated.line),
+        status=case,
+        what="" if passed else f"{status.word.lower()}: {stated.says}",
+        detail="" if passed else detail,
+    )
+
+
 def json(examined: Sequence[evidence.Examined]) -> str:
     """Return the report as one JSON document, ending in a newline."""
-    return dumped({"verdict": answer(examined).name.lower(), "machines": [*map(_examined_data, examined)]})
+    return dumped({"verdict": answer(examined).word, "machines": [*map(_examined_data, examined)]})
 
 
 def _examined_data(each: evidence.Examined) -> Json:

@@ -2,7 +2,9 @@
 
 import math
 import shlex
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sized
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sized
+from functools import partial
 from typing import Final
 
 from fsm.conformance.failure import Failure
@@ -10,14 +12,15 @@ from fsm.conformance.forcing import Obstacle
 from fsm.conformance.race_runs import Race, RaceSearch
 from fsm.conformance.tested import Tested
 from fsm.errors import visible
-from fsm.machine import Level, Machine
+from fsm.machine import Clause, Level, Machine
 from fsm.machine.pairs import reachable_pairs
 from fsm.machine.table import Table
-from fsm.report import ExitCode, counts, words
+from fsm.report import ExitCode, counts, failures, severity, words
+from fsm.report.cases import Case, Cases, near
 from fsm.report.failures import lines, trace_data
-from fsm.report.json_report import Json, dumped, record, violation_data
+from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
-from fsm.report.layout import PLAIN, Layout
+from fsm.report.layout import COLOURS, PLAIN, Layout
 
 _MISSED: Final = 5
 """Maximum number of lines in a list of pairs."""
@@ -67,12 +70,11 @@ def text(
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
     for failure in tested.failures:
-        word, how = ("violation", "red") if fails(failure, least) else ("surprise", "yellow")
-        found += ["", *lines(failure, layout, word, how, again)]
+        found += ["", *lines(failure, layout, severity(fails=fails(failure, least)), again)]
     for race in _races(tested):
-        word, how = ("violation", "red") if fails(race, least) else ("surprise", "yellow")
+        word = severity(fails=fails(race, least))
         what = "is not linearizable" if race.witness is None else "is not legal"
-        found += ["", f"  {layout.style(word, how)}: what several threads see at once {what}"]
+        found += ["", f"  {layout.style(word, COLOURS[word])}: what several threads see at once {what}"]
         found += (f"    {line}".rstrip() for line in raced(race))
         if race.repeated is not None:
             found.append("    seen in {:,} of {:,} repetitions".format(*race.repeated))
@@ -80,11 +82,8 @@ def text(
 
 
 def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> Iterator[str]:
-    violations = sum(fails(each, least) for each in _every(tested))
-    surprises = len(_every(tested)) - violations
-    tally = [words.plural(violations, "violation")] if violations else []
-    tally += [words.plural(surprises, "surprise")] if surprises else []
-    tally.append(words.plural(tested.cover.steps, "step"))
+    found = [(severity(fails=fails(each, least)), 1) for each in _every(tested)]
+    tally = words.tally_of(found, {"step": tested.cover.steps}, {})
     if tested.cover.unspecified:
         tally.append(f"{tested.cover.unspecified:,} of them unspecified")
     tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
@@ -200,6 +199,51 @@ def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
         yield f"      … {words.plural(len(of), what)} in all"
 
 
+def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
+    """Return a case for each failure, and one for each clause of the machine that no failure breaks."""
+    table = tested.oracle.plan.table
+    case = partial(Case, suite=tested.sut or table.machine.name, name=table.machine.name)
+    broken = [_failed(case, each, table.machine, least) for each in _every(tested)]
+    named = {each.clause for each in broken}
+    clauses: dict[Clause, tuple[int, bool]] = {}
+    for row, state in tested.reachable:
+        event = table.rows[row]
+        cell = (event.event.ends if event.ends else event.event.cells)[table.states[state]]
+        line, before = clauses.get(cell.clause, (cell.line, False))
+        clauses[cell.clause] = (line, before or tested.cover.cells[row, state] > 0)
+    kept = [
+        case(
+            clause=clause,
+            at=near(table.machine.path, line),
+            status="passed" if met else "skipped",
+            what="" if met else "not exercised: no test met one of its cells",
+        )
+        for clause, (line, met) in clauses.items()
+        if clause not in named
+    ]
+    return Cases(command="test", found=(*broken, *kept), answer=answer(tested, least, at_least))
+
+
+def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, least: Level) -> Case:
+    violation = found.violation
+    clause = violation.clause if violation else found.clause if isinstance(found, Failure) else None
+    if isinstance(found, Race):
+        what, detail = "what several threads see at once is not legal", "\n".join(raced(found))
+    else:
+        what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failures.text(found))
+    event = machine.events.get(violation.observation.event) if violation else None
+    cells = event.cells if event else {}
+    written = [cells[state].line for state in violation.before if state in cells] if violation else []
+    return case(
+        clause=clause
+        or Clause(name="answers", says="It answers what can be judged.", level="MUST", source=machine.source),
+        at=near(machine.path, (written or [1])[0]),
+        status="failed" if fails(found, least) else "surprise",
+        what=what,
+        detail=detail,
+    )
+
+
 def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least: float = 0) -> str:
     """Return the report as one JSON document, ending in a newline."""
     table = tested.oracle.plan.table
@@ -208,13 +252,10 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "machine": table.machine.name,
             "judge": tested.judge or None,
             "sut": tested.sut,
-            "verdict": answer(tested, least, at_least).name.lower(),
+            "verdict": answer(tested, least, at_least).word,
             "why": tested.unknown or None,
             "fail_on": least,
-            "steps": tested.cover.steps,
-            "events": tested.told,
-            "stopped": tested.stopped,
-            "unspecified": tested.cover.unspecified,
+            **picked(tested, steps="cover.steps", events="told", stopped="stopped", unspecified="cover.unspecified"),
             "failures": [_failure_data(each, again, least) for each in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
             "races": _races_data(tested.races, least) if tested.races else None,
@@ -253,26 +294,19 @@ def _named(table: Table, pairs: Iterable[tuple[int, int]]) -> list[Json]:
 
 def _races_data(races: RaceSearch, least: Level) -> Json:
     return {
-        "programmes": races.programmes,
-        "runs": races.runs,
-        "events": races.events,
-        "cut": races.cut,
-        "gone": races.gone,
+        **picked(races, "programmes", "runs", "events", "cut", "gone"),
         "repeated": _repeated_data(races.race.repeated if races.race else None),
         "found": [_race_data(each, least) for each in races.found],
     }
 
 
 def _race_data(race: Race, least: Level) -> Json:
-    programme = race.programme
     return {
         "fails": fails(race, least),
         "drawn": "\n".join(raced(race)),
         "broken": race.broken or None,
         "violation": violation_data(race.violation) if race.violation else None,
-        "before": [*programme.before],
-        "threads": [[*each] for each in programme.threads],
-        "after": [*programme.after],
+        **picked(race.programme, "before", "threads", "after"),
         "repeated": _repeated_data(race.repeated),
     }
 

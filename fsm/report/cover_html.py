@@ -8,8 +8,7 @@ from itertools import groupby
 from typing import Final
 
 from fsm.errors import visible
-from fsm.report import words
-from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
+from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
 
 _STYLE: Final = """\
 :root { color-scheme: light dark }
@@ -25,12 +24,6 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 .key span { padding: .1rem .5rem; margin-right: .5rem }
 pre { background: #8882; padding: .6rem; overflow-x: auto }
 summary { cursor: pointer }"""
-_CLASSES: Final[Mapping[Standing, str]] = {
-    Standing.COVERED: "covered",
-    Standing.CALLS: "calls",
-    Standing.OPEN: "open",
-    Standing.BEYOND: "beyond",
-}
 _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
 """Text in a cell that is not covered."""
 
@@ -59,19 +52,16 @@ def _document(cover: CoverReport) -> Iterator[str]:
         "<h1>Coverage of the specification</h1>",
     )
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
-    for number, judged, verdict in cover.listed():
-        side = "" if not cover.against else " first set" if int(number) <= len(cover.recordings) else " second set"
-        kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
-        name = _shown(words.file(judged.name))
-        yield f'<tr><td class="number">{number}{side}<td>{name}<td>{_shown(kind)}<td>{verdict}</tr>'
+    for each in cover.listed():
+        side = f" {each.side} set" if cover.against else ""
+        cells = (f"{each.number}{side}", escape(each.name), escape(each.kind), each.verdict)
+        yield f'<tr><td class="number">{"<td>".join(cells)}</tr>'
     yield "</tbody></table></div>"
+    if any(row.lines for machine in cover.machines for row in machine.rows):
+        preamble = _shown_lines(cover.client.preamble.splitlines())
+        yield from ("<h2>Before the lines of any cell, once</h2>", f"<pre>{preamble}</pre>")
     for machine in cover.machines:
         yield from _machine(machine, cover.numbers())
-    if any(row.lines for machine in cover.machines for row in machine.rows):
-        yield from (
-            "<h2>Before the lines of any cell, once</h2>",
-            f"<pre>{_shown_lines(cover.client.preamble.splitlines())}</pre>",
-        )
     yield from ("</body>", "</html>")
 
 
@@ -81,7 +71,7 @@ def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
 
 def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield f"<h2>{_shown(machine.name)}</h2>"
-    yield f"<p>{_shown(machine.summary().capitalize())}.</p>"
+    yield f"<p>{_shown(machine.summary())}.</p>"
     yield '<p class="key"><span class="covered">12</span>covered, so often '
     yield '<span class="calls">calls</span>not covered, a client can by calls alone '
     yield '<span class="open">open</span>a client meets it, and the recording leaves it open '
@@ -90,9 +80,8 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
         yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
     yield "</p>"
     yield from _table(machine, numbers)
-    for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
-        if rows := machine.standing(standing):
-            yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
+    for _, about, rows in machine.missing():
+        yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
         yield from map(_how, rows)
     for why, those in machine.beyond().items():
         yield f"<h3>Not covered, {_shown(why)}: {len(those)}</h3>"
@@ -118,7 +107,7 @@ def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]
 def _cell(row: CoverRow, numbers: Mapping[str, str], *, compared: bool) -> str:
     total = sum(row.counts.values())
     side = "" if not compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
-    kind = _CLASSES[row.standing] + side
+    kind = row.standing.name.lower() + side
     about = "; ".join(f"{number}: {count:,}" for number, count in _numbered(row.counts, numbers)) or row.why
     title = f' title="{_shown(about)}"' if about else ""
     return f'<td class="{kind} number"{title}>{f"{total:,}" if total else _MARKS[row.standing]}'

@@ -16,11 +16,12 @@ from fsm.conformance.client_paths import ClientPath, Need, client_paths
 from fsm.conformance.clients import NOBODY, ClientRun, DomainClient, client_of, script
 from fsm.conformance.evident_paths import EvidentPaths
 from fsm.conformance.plan import Plan
+from fsm.errors import visible
 from fsm.machine.table import tabulate
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
-from fsm.report.json_report import Json, dumped
+from fsm.report.json_report import Json, dumped, picked
 
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails, by a command that does not exist",
@@ -41,6 +42,13 @@ class Standing(Enum):
     CALLS = "not covered"
     OPEN = "not shown"
     BEYOND = "beyond calls"
+
+
+MISSING: Final[Mapping[Standing, str]] = {
+    Standing.CALLS: "and a client can by calls alone",
+    Standing.OPEN: "a client meets it by calls alone, and the recording leaves open whether it was this cell",
+}
+"""Descriptions of the uncovered cells that calls alone exercise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,12 +113,20 @@ class CoveredMachine:
         """Return the rows whose standing is one of *kinds*."""
         return tuple(row for row in self.rows if row.standing in kinds)
 
+    def missing(self) -> Iterator[tuple[Standing, str, tuple[CoverRow, ...]]]:
+        """Yield the uncovered cells that calls alone exercise: their standing, what that means, and the cells."""
+        for standing, about in MISSING.items():
+            if rows := self.standing(standing):
+                yield standing, about, rows
+
     def summary(self) -> str:
-        """Return how many cells are covered, of all cells and of those that calls alone can cover."""
-        alone = [row for row in self.rows if row.by_calls]
-        met, by_calls = (sum(1 for row in rows if row.counts) for rows in (self.rows, alone))
-        client = f"{by_calls} of the {len(alone)} that a client can cover by calls alone"
-        return f"covered {met} of {words.plural(len(self.rows), 'reachable pair')}, {client}"
+        """Return how many cells are covered, how many calls alone can cover, and how many of those are missing."""
+        by_calls = sum(row.by_calls for row in self.rows)
+        missing = len(self.standing(Standing.CALLS))
+        rest = f", {missing} missing (calls below)" if missing else ""
+        pairs = words.plural(len(self.rows), "(event, state) pair")
+        client = f"clients can cover {by_calls} by calls alone{rest}"
+        return f"{len(self.standing(Standing.COVERED))} of {pairs} covered; {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
         """Return the uncovered cells that are beyond calls by reason, smallest need first."""
@@ -131,6 +147,18 @@ class CoveredMachine:
             side: [row for row in self.rows if (bool(row.counts), bool(row.others)) == covered]
             for side, covered in sides.items()
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CoveringRecording:
+    """A recording: its number, its set (``first`` or ``second``), and its name, kind and verdict as text."""
+
+    judged: Judged
+    number: str
+    side: str
+    name: str
+    kind: str
+    verdict: str
 
 
 class CoverReport:
@@ -175,20 +203,28 @@ class CoverReport:
             rows.append(row)
         return CoveredMachine(coverage=coverage, rows=tuple(rows), plan=plan, compared=bool(self.against))
 
-    def listed(self) -> Iterator[tuple[str, Judged, str]]:
-        """Yield number, recording and verdict of each recording.  Numbers start at 1 and count through both sets."""
+    def listed(self) -> Iterator[CoveringRecording]:
+        """Yield all recordings.  Numbers start at 1 and count through both sets."""
         report = Report(judged=(*self.recordings, *self.against))
         for number, judged in enumerate(report.judged, start=1):
-            yield str(number), judged, report.of(judged).name.lower()
+            kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
+            yield CoveringRecording(
+                judged=judged,
+                number=str(number),
+                side="first" if number <= len(self.recordings) else "second",
+                name=visible(words.file(judged.name)),
+                kind=visible(kind),
+                verdict=report.of(judged).word,
+            )
+
+    @property
+    def shell(self) -> bool:
+        """Whether the shell lines of any missing cell are shown."""
+        return any(row.lines for each in self.machines for row in each.standing(*MISSING))
 
     def numbers(self) -> dict[str, str]:
         """Map the name of each recording to its number, or to its first number if it is in both sets."""
-        return {judged.name: number for number, judged, _ in reversed([*self.listed()])}
-
-
-BY_CALLS: Final = "and a client can by calls alone"
-OPEN: Final = "a client meets it by calls alone, and the recording leaves open whether it was this cell"
-"""Descriptions of cells with these standings."""
+        return {each.judged.name: each.number for each in reversed([*self.listed()])}
 
 
 def path_of(row: CoverRow) -> str:
@@ -206,17 +242,14 @@ def sh(cover: CoverReport) -> str:
 
 def json(cover: CoverReport) -> str:
     """Return all coverage as one JSON document, ending in a newline."""
-    sets = ["first"] * len(cover.recordings) + ["second"] * len(cover.against)
     document: Json = {
         "recordings": [
             {
-                "file": judged.name,
-                "set": side,
-                "kind": judged.form.title,
-                "version": judged.version or None,
-                "verdict": verdict,
+                **picked(each, file="judged.name", set="side", kind="judged.form.title"),
+                "version": each.judged.version or None,
+                "verdict": each.verdict,
             }
-            for side, (_, judged, verdict) in zip(sets, cover.listed(), strict=True)
+            for each in cover.listed()
         ],
         "machines": [_machine(each) for each in cover.machines],
         "preamble": cover.client.preamble,
@@ -234,10 +267,8 @@ def _machine(machine: CoveredMachine) -> Json:
         "covered_by_calls": sum(1 for row in alone if row.counts),
         "rows": [
             {
-                "event": row.cell[0],
-                "state": row.cell[1],
-                "standing": row.standing.value,
-                "recordings": dict(row.counts),
+                **dict(zip(("event", "state"), row.cell, strict=True)),
+                **picked(row, standing="standing.value", recordings="counts"),
                 "against": dict(row.others) if machine.compared else None,
                 "needs": [need.name.lower().replace("_", "-") for need in row.path.needs],
                 "steps": list(map(str, row.path.steps)),

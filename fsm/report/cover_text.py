@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import attrgetter
 from typing import Final
 
 from fsm.errors import visible
-from fsm.monitor.judgement import Judged
-from fsm.report import words
-from fsm.report.cover_report import BY_CALLS, OPEN, CoveredMachine, CoverReport, CoverRow, Standing, path_of
+from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
 from fsm.report.layout import PLAIN, Layout
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
@@ -23,37 +22,38 @@ def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
 
 def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
     numbers = cover.numbers()
-    for number, judged, verdict in cover.listed():
-        if cover.against and number in {"1", str(len(cover.recordings) + 1)}:
-            yield f"{'first' if number == '1' else 'second'} set"
-        yield f"{number:>3}  {_recording(judged, verdict)}"
     for machine in cover.machines:
-        yield ""
+        yield from layout.wrapped(f"{machine.name}: {machine.summary()}", "", marked=machine.name)
+    yield ""
+    for side, those in groupby(cover.listed(), key=attrgetter("side")):
+        if cover.against:
+            yield f"{side} set"
+        yield from (f"{each.number:>3}  {each.name}: {each.kind}, {each.verdict}" for each in those)
+    if cover.shell:
+        yield from (
+            "",
+            "before any of the lines below, once:",
+            *(f"      {line}" for line in cover.client.preamble.splitlines()),
+        )
+    for machine in cover.machines:
+        yield from ("", layout.style(machine.name, "bold"))
         yield from _machine(machine, numbers, layout)
-    if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
-        yield from ("", "before these lines, once:", *(f"      {line}" for line in cover.client.preamble.splitlines()))
 
 
 def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout) -> Iterator[str]:
-    yield from layout.wrapped(f"{machine.name}: {machine.summary()}", "", "    ", marked=machine.name, how="bold")
     for event, met in groupby(machine.standing(Standing.COVERED), key=lambda row: row.cell[0]):
         yield from layout.wrapped(f"{event}: {'; '.join(_met(row, numbers) for row in met)}")
     if machine.compared:
         for side, those in machine.sides().items():
-            yield from layout.wrapped(f"{side}: {len(those)}{_list(those)}", marked=side, how="bold")
+            yield from layout.wrapped(f"{side}: {len(those)}{_list(those)}", marked=side)
     for why, those in machine.beyond().items():
         yield from layout.wrapped(f"not covered, {why}: {len(those)}{_list(those)}", marked="not covered", how="cyan")
-    for standing, about, how in ((Standing.CALLS, BY_CALLS, "yellow"), (Standing.OPEN, OPEN, "cyan")):
-        if rows := machine.standing(standing):
-            yield from layout.wrapped(f"not covered, {about}: {len(rows)}", marked="not covered", how=how)
+    for standing, about, rows in machine.missing():
+        how = "yellow" if standing is Standing.CALLS else "cyan"
+        yield from layout.wrapped(f"not covered, {about}: {len(rows)}", marked="not covered", how=how)
         for row in rows:
             yield f"    {row.name}" if row.lines else f"    {row.name}: {path_of(row)}"
             yield from (f"      {line}" for line in row.lines)
-
-
-def _recording(judged: Judged, verdict: str) -> str:
-    version = f" of {judged.version}" if judged.version else ""
-    return visible(f"{words.file(judged.name)}: {judged.form.title}{version}, {verdict}")
 
 
 def _met(row: CoverRow, numbers: Mapping[str, str]) -> str:
@@ -93,12 +93,13 @@ def markdown(cover: CoverReport) -> str:
 def _markdown(cover: CoverReport) -> Iterator[str]:
     numbers = cover.numbers()
     yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
-    for number, judged, verdict in cover.listed():
-        side = "" if not cover.against else " (first)" if int(number) <= len(cover.recordings) else " (second)"
-        kind = f"{judged.form.title}{f' of {judged.version}' if judged.version else ''}"
-        yield f"| {number}{side} | {_escaped(words.file(judged.name))} | {_escaped(kind)} | {verdict} |"
+    for each in cover.listed():
+        side = f" ({each.side})" if cover.against else ""
+        yield f"| {each.number}{side} | {_escaped(each.name)} | {_escaped(each.kind)} | {each.verdict} |"
+    if cover.shell:
+        yield from ("", "Before any of the lines below, once:", "", "```sh", *cover.client.preamble.splitlines(), "```")
     for machine in cover.machines:
-        yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary().capitalize()}.", "")
+        yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary()}.", "")
         yield from _table(machine, numbers)
         if machine.compared:
             yield ""
@@ -106,14 +107,11 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
         if beyond := machine.beyond():
             yield from ("", "Not covered, and beyond calls alone:", "")
             yield from (f"- {_escaped(why)}: {len(those)}{_escaped(_list(those))}" for why, those in beyond.items())
-        for standing, about in ((Standing.CALLS, BY_CALLS), (Standing.OPEN, OPEN)):
-            if rows := machine.standing(standing):
-                yield from ("", f"Not covered, {about}:", "", "```sh")
-                for row in rows:
-                    yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
-                yield "```"
-    if any(row.lines for machine in cover.machines for row in machine.standing(Standing.CALLS, Standing.OPEN)):
-        yield from ("", "Before these lines, once:", "", "```sh", *cover.client.preamble.splitlines(), "```")
+        for _, about, rows in machine.missing():
+            yield from ("", f"Not covered, {about}:", "", "```sh")
+            for row in rows:
+                yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
+            yield "```"
 
 
 def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:

@@ -1,19 +1,22 @@
-"""Differences between two lifecycles as text, as JSON and as a picture."""
+"""Differences between two lifecycles, as stated or as observable, in text, in JSON and as a picture."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from html import escape
-from typing import Final
+from typing import Final, assert_never
 
 import graphviz
 
+from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
 from fsm.diagrams.read import Location
 from fsm.errors import harmless, visible
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, record
-from fsm.report.layout import Layout
-from fsm.report.words import plural
+from fsm.report.layout import COLOURS, Layout
+from fsm.report.runs import data, steps
+from fsm.report.words import either, plural
+from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
@@ -50,11 +53,9 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     """Describe all differences, and what may be left undrawn, in text ending in a newline."""
     style = layout.style
     lines = [visible(remark) for remark in remarks]
-    word = style("equal", "green") if found.equal else style("different", "red")
-    lines.append(f"{style(visible(found.first), 'bold')} and {style(visible(found.second), 'bold')}: {word}")
-    both = sum(each.where is Where.BOTH for each in found.moves)
-    states = sum(each.where is Where.BOTH for each in found.states)
-    lines.append(f"  in both: {plural(states, 'state')}, {plural(both, 'move')}")
+    word = "equal" if found.equal else "different"
+    lines.append(_head(found.first, found.second, word, layout))
+    lines += layout.kept("; ".join(_counts(found)), "  ", "    ")
     for head, those in (
         (style(f"only in {visible(found.first)}", "red"), _differences(found, Where.FIRST)),
         (style(f"only in {visible(found.second)}", "green"), _differences(found, Where.SECOND)),
@@ -65,6 +66,11 @@ def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> st
     return "\n".join(lines) + "\n"
 
 
+def _head(first: str, second: str, word: str, layout: Layout) -> str:
+    names = (layout.style(visible(each), "bold") for each in (first, second))
+    return f"{' and '.join(names)}: {layout.style(word, COLOURS[word])}"
+
+
 def _differences(found: Comparison, where: Where) -> Iterator[str]:
     leads = {move.target: move for move in reversed(found.moves) if move.where is where}
     for state in found.states:
@@ -73,9 +79,24 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
             leading = leads.get(state.name)
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_at(place)}state {state.name}{why}"
+    alike: dict[str, list[str]] = {}
     for move in found.moves:
         if move.where is where:
-            yield f"{_at(found.near(move))}{_move(move)}{_why(found, move)}"
+            # Arrows of one event that differ only in their states share a line.
+            text = f"{_at(found.near(move))}{_move(move)}{_why(found, move)}"
+            alike.setdefault(text, []).append(_arrow(move))
+    for text, arrows in alike.items():
+        yield text.replace("\0", ", ".join(arrows))
+
+
+def _counts(found: Comparison) -> Iterator[str]:
+    """Yield how many states and moves both lifecycles have in common, and how many only one of them has."""
+    names = {Where.BOTH: "in common", Where.FIRST: f"only in {found.first}", Where.SECOND: f"only in {found.second}"}
+    for where, name in names.items():
+        states, moves = (sum(each.where is where for each in those) for those in (found.states, found.moves))
+        counted = [*([plural(states, "state")] if states else []), *([plural(moves, "move")] if moves else [])]
+        if counted or where is Where.BOTH:
+            yield f"{visible(name)}: {', '.join(counted) or 'nothing'}"
 
 
 def _other(found: Comparison, where: Where) -> str:
@@ -99,11 +120,11 @@ def _why(found: Comparison, move: ComparedMove) -> str:
 
 
 def _move(move: ComparedMove) -> str:
+    """Describe *move*, with a null character in the place of its states."""
     event = move.label or move.event
     if move.silent:
-        return f"{event} in {move.source}: not specified"
-    source = move.source or "nowhere"
-    words = f"{event}: {source} → {move.target}" if event else f"{source} → {move.target}"
+        return f"{event} in \0: not specified"
+    words = f"{event}: \0" if event else "\0"
     if move.begins:
         words += ", and the call goes on"
     if move.reply:
@@ -111,6 +132,10 @@ def _move(move: ComparedMove) -> str:
     if move.emits:
         words += f", emitting {', '.join(move.emits)}"
     return words
+
+
+def _arrow(move: ComparedMove) -> str:
+    return move.source if move.silent else f"{move.source or 'nowhere'} → {move.target}"
 
 
 def _at(place: Location | None) -> str:
@@ -187,3 +212,138 @@ def _label(move: ComparedMove) -> str:
     if move.emits:
         words += f" / {', '.join(move.emits)}"
     return words
+
+
+_EVIDENCE: Final = ("only", "trace", "run", "states", "instead", "start", "rounds", "option", "every_trace", "why")
+_WORDS: Final = {ExitCode.HOLDS: "equal", ExitCode.FAILS: "different", ExitCode.UNKNOWN: "unknown"}
+
+
+def behaviour_answer(found: EquivalenceResult) -> ExitCode:
+    """Return the exit code.  Machines that differ fail."""
+    if isinstance(found, Unknown):
+        return ExitCode.UNKNOWN
+    return ExitCode.FAILS if isinstance(found, Fails) else ExitCode.HOLDS
+
+
+def behaviour_text(found: EquivalenceResult, names: tuple[str, str], layout: Layout) -> str:
+    """Describe whether the machines called *names* behave alike and, if not, the evidence."""
+    first, second = names if names[0] != names[1] else (f"{names[0]} (1)", f"{names[1]} (2)")
+    total = behaviour_answer(found)
+    head = _head(first, second, _WORDS[total], layout)
+    lines: Iterable[str]
+    match found:
+        case Equivalent():
+            lines = ["they are equivalent: no observation distinguishes them"]
+        case Distinguished():
+            lines = _distinguished(found, (first, second))
+        case Branching():
+            lines = _branching(found, (first, second))
+        case Unknown(why=why):
+            lines = [why]
+        case _:
+            assert_never(found)
+    # Keep indented lines as they are, because wrapping would break the columns of a run's steps.
+    indented = ([f"  {each}"] if each.startswith(" ") else layout.kept(each) for each in lines)
+    return "\n".join([head, *(line for several in indented for line in several)]) + "\n"
+
+
+def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str]:
+    owner, other = names[found.owner.value], names[found.owner.other.value]
+    yield f"a shortest trace that only {owner} has:"
+    yield from steps(found.run, indent=2)
+    last = found.trace[-1]
+    if last.shows:
+        yield f"and {last.shows} is shown"
+    where = either([state or "any state" for state in found.states])
+    lacks = f"{last.event or 'that'}{' go on' if last.ends else ''}"
+    can = f"can only have {_alternatives(found.instead)}" if found.instead else f"cannot have {lacks}"
+    yield f"{other}, then in {where}, {can}"
+
+
+def _alternatives(these: tuple[Observable, ...]) -> str:
+    replies: dict[Observable, list[str]] = {}
+    for each in these:
+        replies.setdefault(each._replace(reply=""), []).append(each.reply)
+    return either([_seen(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
+
+
+def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
+    yield (
+        "they have the same traces, and choose at different moments:"
+        if found.every_trace
+        else "they can be distinguished, though no trace that does so was found within the limit:"
+    )
+    for side, state in zip(names, found.start, strict=True):
+        yield f"  {side} starts {state}"
+    for number, each in enumerate(found.rounds, 1):
+        what = "something unobservable" if each.seen is None else _seen(each.seen)
+        places = f"{names[0]} is in {each.first or 'any state'}, {names[1]} in {each.second or 'any state'}"
+        yield f"  {number:2} {what}: {places}"
+    owner, other = names[found.owner.value], names[found.owner.other.value]
+    yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
+
+
+def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
+    replies = tuple(filter(None, replies or (each.reply,)))
+    if each.shows:
+        return f"{each.shows} shown"
+    event = each.event or "something hidden"
+    if each.silent:
+        return f"{event}, {'whose end' if each.ends else 'which'} is not specified"
+    words = [event]
+    if each.begins:
+        words.append("going on" if each.ends else "begun")
+    if replies:
+        words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
+    if each.emits:
+        words.append(f"emitting {', '.join(each.emits)}")
+    return " ".join(words)
+
+
+def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
+    """Return the report as one JSON document, ending in a newline.  Anything that does not apply is ``null``."""
+    document: dict[str, Json] = {
+        "verdict": _WORDS[behaviour_answer(found)],
+        "first": names[0],
+        "second": names[1],
+        **dict.fromkeys(_EVIDENCE),
+    }
+    match found:
+        case Equivalent():
+            pass
+        case Distinguished():
+            document |= {
+                "only": _side(found.owner),
+                "trace": [_observable(each) for each in found.trace],
+                "run": data(found.run),
+                "states": [state or None for state in found.states],
+                "instead": [_observable(each) for each in found.instead],
+            }
+        case Branching():
+            document |= {
+                "only": _side(found.owner),
+                "start": [*found.start],
+                "rounds": [
+                    {
+                        "seen": each.seen and _observable(each.seen),
+                        "first": each.first or None,
+                        "second": each.second or None,
+                    }
+                    for each in found.rounds
+                ],
+                "option": _observable(found.option),
+                "every_trace": found.every_trace,
+            }
+        case Unknown(why=why):
+            document["why"] = why
+        case _:
+            assert_never(found)
+    return dumped(document)
+
+
+def _side(side: Side) -> str:
+    return side.name.lower()
+
+
+def _observable(each: Observable) -> Json:
+    return {name: None if value == "" else value for name, value in each._asdict().items()}

@@ -15,14 +15,14 @@ def text(failure: Failure, layout: Layout = PLAIN) -> str:
     return "\n".join(lines(failure, layout, "violation"))
 
 
-def lines(failure: Failure, layout: Layout, word: str, how: str = "", again: str = "") -> Iterator[str]:
-    """Yield the lines on *failure*, called *word* in the colour *how*.  *again* is the command that ran the test."""
+def lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
+    """Yield the lines on *failure*, called *word*.  *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
     if breaks:
         what = f"it breaks {breaks.of.name} ({breaks.of.level}): {breaks.of.says}"
     what += f" — in {words.plural(len(failure.also) + 1, 'state')}" if failure.also else ""
-    yield from layout.wrapped(f"{word}: {what}", marked=word, how=how)
+    yield from layout.wrapped(f"{word}: {what}", marked=word)
     yield from evidence(failure, layout, again)
 
 

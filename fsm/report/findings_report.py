@@ -6,7 +6,7 @@ from fsm.checker.known_defects import KnownDefect
 from fsm.diagrams.draw import sequence
 from fsm.machine.product.system import System
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped, record
+from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import plural
@@ -47,16 +47,12 @@ def json(found: Sequence[KnownDefect]) -> str:
 
 def _data(each: KnownDefect) -> Json:
     return {
-        "model": each.of.machine.name,
-        "property": each.stated.name,
-        "level": each.stated.level,
-        "says": each.stated.says,
-        "source": each.stated.source,
+        **picked(each, model="of.machine.name", property="stated.name"),
+        **picked(each.stated, "level", "says", "source"),
         "profile": each.profile,
         **record(each.known),
         "run": data(each.run) if each.run else None,
-        "mend": each.mend,
-        "proved": each.proved,
+        **picked(each, "mend", "proved"),
     }
 
 

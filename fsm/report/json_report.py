@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from json import dumps
+from operator import attrgetter
 from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import to_builtins
@@ -12,11 +13,13 @@ from fsm.machine.findings import Finding
 from fsm.report import why, words
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from fsm.machine.findings import Assumed, Deviated, Judgement, Violation
     from fsm.monitor.judgement import Judged
     from fsm.monitor.judgement.part import Story
     from fsm.report import Report
-    from fsm.trace import Observation
+    from fsm.trace import Line, Observation
 
 Json: TypeAlias = "dict[str, Json] | list[Json] | str | int | float | bool | None"
 
@@ -28,7 +31,7 @@ def json(report: Report) -> str:
 
 def _document(report: Report) -> Json:
     return {
-        "verdict": "error" if report.problems else report.total().name.lower(),
+        "verdict": "error" if report.problems else report.total().word,
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
         "problems": [
@@ -81,6 +84,21 @@ def record(found: object, *without: str) -> dict[str, Json]:
     return {name: _nulls(value) for name, value in fields.items() if name not in without}
 
 
+def picked(found: object, *names: str, **others: str) -> dict[str, Json]:
+    """Return the attributes *names* of *found*, and each of the *others* by its dotted path.  Empty strings stay.
+
+    >>> from fsm.trace import Line
+    >>> picked(Line("a.log", 7), "file", line="number")
+    {'file': 'a.log', 'line': 7}
+    """
+    paths = {**{name: name for name in names}, **others}
+    return {key: to_builtins(attrgetter(path)(found)) for key, path in paths.items()}
+
+
+def _lines(lines: Iterable[Line]) -> list[Json]:
+    return [picked(each, "file", line="number") for each in lines]
+
+
 def _nulls(value: Json) -> Json:
     match value:
         case "":
@@ -95,13 +113,12 @@ def _nulls(value: Json) -> Json:
 
 def _recording(report: Report, judged: Judged) -> Json:
     return {
-        "file": judged.name,
-        "kind": judged.form.title,
+        **picked(judged, file="name", kind="form.title"),
         "version": judged.version or None,
         "detected": judged.detected or None,
-        "verdict": report.of(judged).name.lower(),
+        "verdict": report.of(judged).word,
         "notes": dict(judged.notes),
-        "foreign": [{"file": line.file, "line": line.number} for line in judged.foreign],
+        "foreign": _lines(judged.foreign),
         "machines": [_judgement(report, each) for each in judged.judgements],
         "stories": [_story(each) for each in judged.stories],
     }
@@ -109,17 +126,13 @@ def _recording(report: Report, judged: Judged) -> Json:
 
 def _story(story: Story) -> Json:
     return {
-        "machine": story.machine.name,
-        "entity": story.entity,
-        "names": list(story.names),
+        **picked(story, machine="machine.name", entity="entity", names="names"),
         "steps": [
             {
-                "file": step.place.file,
-                "line": step.place.number,
+                **picked(step.place, "file", line="number"),
                 "at": words.moment(step.seen.at) or None,
                 **_seen(step.seen, "event", "phase", "reply", "shows", "met", "output", "detail"),
-                "before": list(step.before),
-                "after": list(step.after),
+                **picked(step, "before", "after"),
                 "violations": [violation_data(each) for each in step.violations],
                 "tolerated": list(step.tolerated),
             }
@@ -134,10 +147,9 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         cells.setdefault(event, {})[state] = count
     return {
         "machine": judgement.machine.name,
-        "verdict": report.answer(judgement).name.lower(),
+        "verdict": report.answer(judgement).word,
         "why": why(judgement) or None,
-        "entities": judgement.entities,
-        "observations": judgement.observations,
+        **picked(judgement, "entities", "observations"),
         "notes": dict(judgement.notes),
         "findings": [_finding(report, each) for each in report.findings(judgement)],
         "tolerated": [_tolerated(each) for each in judgement.tolerated],
@@ -152,11 +164,9 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
 
 def _finding(report: Report, finding: Finding) -> Json:
     return {
-        "kind": "violation" if report.fails(finding) else "surprise",
+        "kind": report.word(finding),
         "what": words.what(finding.first[0]),
-        "count": finding.count,
-        "others": finding.others,
-        "entities": finding.entities,
+        **picked(finding, "count", "others", "entities"),
         "clause": record(finding.first[0].clause),
         "first": [violation_data(each) for each in finding.first],
     }
@@ -166,8 +176,7 @@ def violation_data(violation: Violation) -> Json:
     """Return *violation* as data, without its clause."""
     seen, stretch = violation.observation, violation.stretch
     return {
-        "file": violation.file,
-        "line": violation.line,
+        **picked(violation, "file", "line"),
         "at": words.moment(seen.at) or None,
         "entity": seen.entity,
         "cause": violation.cause.value,
@@ -185,7 +194,7 @@ def violation_data(violation: Violation) -> Json:
             "operations": [_operation(each) for each in stretch.operations],
             "beside": [_operation(each) for each in stretch.beside],
         },
-        "lines": [{"file": each.file, "line": each.number} for each in violation.lines],
+        "lines": _lines(violation.lines),
     }
 
 
@@ -204,16 +213,13 @@ def _assumed(each: Assumed) -> Json:
         "event": seen.event,
         "after": words.moment(seen.start) or None,
         "before": words.moment(seen.end if seen.end is not None else seen.at) or None,
-        "file": each.file,
-        "line": each.line,
+        **picked(each, "file", "line"),
     }
 
 
 def _tolerated(each: Deviated) -> Json:
     return {
-        "count": each.count,
-        "file": each.first.file,
-        "line": each.first.line,
+        **picked(each, "count", file="first.file", line="first.line"),
         "at": words.moment(each.first.observation.at) or None,
         "entity": each.first.observation.entity,
         "deviation": record(each.first.deviation, "event", "clause"),

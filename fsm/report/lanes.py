@@ -1,9 +1,11 @@
-"""Histories drawn as text, with a lane for each thread and time running from left to right."""
+"""Histories as text: drawn with a lane for each thread and time running from left to right, or in fsm's own format."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
+
+import msgspec
 
 from fsm.errors import visible
 from fsm.linearizability import Linearizable, NotLinearizable
@@ -136,6 +138,23 @@ def raced(race: Race) -> Iterator[str]:
         yield f"broken: {visible(race.broken)}"
     else:
         yield from explained(race.verdict)
+
+
+def history_lines(machine: str, history: History, entity: str) -> bytes:
+    """Return the file content for *history*, of one *entity*.  *machine* is a name or path for the header.
+
+    >>> from fsm.linearizability.history import History, Operation
+    >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)
+    >>> print(history_lines("door", History(operations=(push,)), "d").decode(), end="")
+    {"history":1,"machine":"door"}
+    {"process":2,"entity":"d","start":1,"event":"push","reply":"ok","end":3}
+    """
+    lines: list[dict[str, str | int]] = [{"history": 1, "machine": machine}]
+    for each in history.operations:
+        line: dict[str, str | int] = {"process": each.thread, "entity": entity, "start": each.called}
+        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(each, key))}
+        lines.append(line if each.returned is None else line | {"end": each.returned})
+    return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 
 def _columns(history: History) -> dict[int, int]:

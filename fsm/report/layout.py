@@ -1,7 +1,7 @@
 """Lines of a text report: wrapping, colours, and the evidence of a violation."""
 
 import textwrap
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from fsm.errors import visible
@@ -12,7 +12,21 @@ from fsm.report import ExitCode, words
 LABEL: Final = 11
 """Width of the label column."""
 _NARROWEST: Final = 40
-COLOURS: Final = {ExitCode.HOLDS: "green", ExitCode.FAILS: "red", ExitCode.UNKNOWN: "yellow"}
+COLOURS: Final[Mapping[str, str]] = {
+    "holds": "green",
+    "known": "blue",
+    "fails": "red",
+    "FAILS": "red",
+    "MENDED": "red",
+    "violation": "red",
+    "surprise": "yellow",
+    "tolerated deviation": "cyan",
+    **dict.fromkeys(("unknown", "vacuous", "undecided", "not exercised", "not watched"), "yellow"),
+    "equal": "green",
+    "different": "red",
+    **dict.fromkeys(("kills nothing", "survives", "missed"), "red"),
+}
+"""Colour of each word for a result.  Other words that are marked are bold."""
 
 
 def plain(text: str, _: str) -> str:
@@ -29,15 +43,15 @@ class Layout:
 
     def verdict(self, total: ExitCode, *, pad: int = 0) -> str:
         """Return the word for *total* in its colour, padded to *pad* columns."""
-        return self.style(f"{total.name.lower():<{pad}}", COLOURS[total])
+        return self.style(f"{total.word:<{pad}}", COLOURS[total.word])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
         """Yield why *violation* is illegal, what would have been legal, and the known deviations that it resembles.
 
         If *edits* is true, also yield the smallest edit that makes the trace legal.
         """
-        yield from self.row("before", words.before(violation))
-        yield from self.row("allowed", words.allowed(violation))
+        yield from self.row("in state", words.before(violation))
+        yield from self.row("expected", words.allowed(violation))
         yield from self.row("lines", words.places(violation))
         yield from self.clause(violation.clause)
         if edits:
@@ -70,7 +84,7 @@ class Layout:
     ) -> list[str]:
         """Wrap *text* without collapsing spaces, prefixing lines with *first*, then with *rest* (by default, the same).
 
-        Long words are not split.  In the first line, *marked* gets the colour *how*.
+        Long words are not split.  In the first line, *marked* gets the colour *how*, or that of its result.
 
         >>> Layout(width=40).kept("cri-container holds in all  of its states", "- ", "  ")
         ['- cri-container holds in all  of its', '  states']
@@ -84,6 +98,7 @@ class Layout:
             break_on_hyphens=False,
         )
         if lines and marked:
+            how = how or COLOURS.get(marked.rstrip(), "bold")
             lines[0] = lines[0].replace(marked, self.style(marked, how), 1)
         return lines
 

@@ -3,6 +3,7 @@
 Also lists the outcomes that a test may arrange: those of events that have several in a state.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
 from typing import Final, assert_never
@@ -15,6 +16,14 @@ from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural
 
+_ALIKE: Final = 3
+"""Minimum number of states in which an event does the same, for one row about them."""
+
+_LEGEND: Final = (
+    "Each row below says what an event does in a state, and [the clause] that says so; clauses are at the end. "
+    "A row with … is about a call that has begun."
+)
+
 _COLOURS: Final = {Moves: "green", Ignores: "blue", Refuses: "yellow", Cannot: "red", Silent: "magenta"}
 
 
@@ -26,6 +35,7 @@ def text(
     if graph is not None:
         lines += [*layout.kept(f"Source: {machine.source}."), *layout.kept(_facts(machine, graph)), ""]
         lines += _states(machine, layout)
+    lines += ["", *layout.kept(_LEGEND)]
     used: dict[Clause, None] = {}
     for event in machine.events.values():
         if event.name in events:
@@ -74,14 +84,29 @@ def _requirements(machine: Machine, layout: Layout, used: dict[Clause, None]) ->
 def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Clause, None]) -> Iterator[str]:
     wire = f" ({event.rpc})" if event.rpc and event.rpc != event.name else ""
     yield from layout.kept(f"{event.kind} {event.name}{wire}: {event.about}", "", "    ")
-    cells: list[tuple[str, Cell]] = [(name, cell) for name, cell in event.cells.items() if name in states]
-    cells += [(f"… {name}", cell) for name, cell in event.ends.items() if name in states]
-    longest = max((len(name) for name, _ in cells), default=0)
-    for name, cell in cells:
-        used.setdefault(cell.clause)
+    rows = [*_rows("", event, event.cells, states, used), *_rows("… ", event, event.ends, states, used)]
+    longest = max((len(name) for name, *_ in rows), default=0)
+    for name, what, kind in rows:
         first = f"  {name:<{longest}}  "
-        for row in layout.kept(f"{says(cell, event)}  [{cell.clause.name}]", first, " " * len(first)):
-            yield row[: len(first)] + layout.style(row[len(first) :], _COLOURS[type(cell)])
+        for row in layout.kept(what, first, " " * len(first)):
+            yield row[: len(first)] + layout.style(row[len(first) :], _COLOURS[kind])
+
+
+def _rows(
+    lead: str, event: Event, cells: Mapping[str, Cell], states: Collection[str], used: dict[Clause, None]
+) -> list[tuple[str, str, type[Cell]]]:
+    """Return state, text and kind of each of *cells*, and one row for those that are the most alike."""
+    rows = []
+    for name, cell in cells.items():
+        if name in states:
+            used.setdefault(cell.clause)
+            rows.append((f"{lead}{name}", f"{says(cell, event)}  [{cell.clause.name}]", type(cell)))
+    (what, number), *_ = Counter(what for _, what, _ in rows).most_common(1) or [("", 0)]
+    if number < _ALIKE or len(rows) < len(cells):
+        return rows
+    (kind,) = {kind for _, text, kind in rows if text == what}
+    others = "all other states" if number < len(rows) else "all states"
+    return [*(row for row in rows if row[1] != what), (f"{lead}{others}", what, kind)]
 
 
 def says(cell: Cell, event: Event) -> str:

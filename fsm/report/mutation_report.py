@@ -1,19 +1,26 @@
-"""Outcomes of the mutants of a machine or a system as text and as JSON."""
+"""Survivors, properties that would kill them, and illegal edits that the judge misses: text, JSON and TOML."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import islice
+from textwrap import wrap
+from typing import Final
+
+import tomlkit
 
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification
 from fsm.mutation.cell_mutants import Mutant
 from fsm.mutation.outcomes import MutationOutcome
+from fsm.mutation.power import ANSWERS, EditAnswer, Planted, Power
+from fsm.mutation.suggestions import CATCHES, Suggested, Suggestion, table_of
 from fsm.mutation.system_mutants import JointMutant
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped
-from fsm.report.layout import COLOURS, Layout
-from fsm.report.words import plural
+from fsm.report.json_report import Json, dumped, picked
+from fsm.report.layout import Layout
+from fsm.report.words import plural, short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,15 +75,24 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
     yield layout.style(machine.name, "bold") + f": {machine.title}"
     digits = len(f"{max(kills.values(), default=0):,}")
     joint = isinstance(machine, System)
+    dead = sum(bool(each.killers) for each in mutated.outcomes)
+    total = answer((mutated,))
+    word = total.word
+    what = (
+        f"{word}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, {len(mutated.equivalent):,} equivalent "
+        f"to the {'system' if joint else 'machine'}, {plural(len(mutated.survivors), 'survivor')}"
+        + (f", score {mutated.score:.1%}" if mutated.survivors else "")
+    )
+    yield from layout.wrapped(what, "  ", "    ", marked=word)
     for name, count in kills.items():
         if name in mutated.unsound:
             how = f"kills nothing, as it does not come out as stated without a mutation: {name}"
-            yield from layout.wrapped(how, "  ", "    ", marked="kills nothing", how="red")
+            yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:
             continue  # the property may kill mutants, but is never the first to do so
         if not joint and not mutated.asked(name):
-            yield f"  {'not asked':>{digits + 6}}  {name}"  # other properties decide all mutants
+            yield f"  {'not needed':>{digits + 6}}  {name}"  # it is tried only on mutants that all others let pass
             continue
         verb = "first to kill" if joint else "kills"
         how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
@@ -86,16 +102,6 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             yield from _mutant(each, machine.path, layout)
     if listed != "all":
         yield from _survivors(mutated, layout)
-    word_for = "system" if joint else "machine"
-    dead = sum(bool(each.killers) for each in mutated.outcomes)
-    total = answer((mutated,))
-    word = total.name.lower()
-    what = (
-        f"{word}: {plural(len(mutated.outcomes), 'mutant')}, {dead:,} killed, "
-        f"{len(mutated.equivalent):,} equivalent to the {word_for}, {plural(len(mutated.survivors), 'survivor')}"
-        + (f", score {mutated.score:.1%}" if mutated.survivors else "")
-    )
-    yield from layout.wrapped(what, "", "  ", marked=word, how=COLOURS[total])
 
 
 def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
@@ -143,17 +149,172 @@ def json(mutated: tuple[Mutated, ...]) -> str:
         }
         for each in mutated
     ]
-    return dumped({"verdict": answer(mutated).name.lower(), "machines": machines})
+    return dumped({"verdict": answer(mutated).word, "machines": machines})
 
 
 def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
     mutant = outcome.mutant
     where: dict[str, Json] = {"state": mutant.state} if isinstance(mutant, Mutant) else {"way": mutant.way or None}
     return {
-        "mutant": mutant.name,
-        "event": mutant.event,
+        **picked(mutant, mutant="name", event="event"),
         **where,
         "line": mutant.line or None,
         "killers": list(outcome.killers),
         "equivalent": outcome.equivalent,
     }
+
+
+MISSED: Final = 5
+"""Maximum number of missed edits explained per recording, those with the fewest acts first."""
+
+Counts = dict[str, Counter[EditAnswer]]
+
+
+def power_answer(powers: tuple[Power, ...]) -> ExitCode:
+    """Return the exit code: failure for a missed edit or a false alarm, unknown if no edit was illegal."""
+    if any(each.alarms or each.counts()["missed"] for each in powers):
+        return ExitCode.FAILS
+    return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
+
+
+def noticed(powers: tuple[Power, ...]) -> str:
+    """Return the percentage of the illegal edits that are noticed, or an empty string if there are none."""
+    illegal = sum(len(each.planted) for each in powers)
+    missed = sum(each.counts()["missed"] for each in powers)
+    return f"{1 - missed / illegal:.1%}" if illegal else ""
+
+
+def power_tables(power: Power) -> tuple[Counts, Counts]:
+    """Return the answers by kind of edit, and by cell."""
+    kinds: Counts = {}
+    cells: Counts = {}
+    for each in power.planted:
+        kinds.setdefault(each.edit.kind, Counter())[each.answer] += 1
+        cells.setdefault(f"{each.illegality.machine}: {each.illegality.cell}", Counter())[each.answer] += 1
+    return dict(sorted(kinds.items())), dict(sorted(cells.items()))
+
+
+def missed(power: Power) -> list[Planted]:
+    """Return the missed edits, those with the fewest acts first."""
+    found = [each for each in power.planted if each.answer == "missed"]
+    return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
+
+
+def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
+    """Return the text report.  *profiled* says whether the recordings were judged under a profile."""
+    lines = [line for each in powers for line in _power_lines(each, layout, profiled=profiled)]
+    return "\n".join([f"verdict: {layout.verdict(power_answer(powers))}", *lines]) + "\n"
+
+
+def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[str]:
+    yield layout.style(power.name, "bold") + f": {power.form.title}"
+    planted = f"{power.tried:,} of {plural(power.edits, 'edit')} tried, {len(power.planted):,} illegal without doubt"
+    alarms = f"{plural(power.alarms, 'false alarm')}, {plural(power.surprises, 'surprise')} without any edit"
+    yield from layout.kept(f"{planted}{', noticed ' * bool(power.planted)}{noticed((power,))}; {alarms}")
+    if power.alarms and not profiled:
+        why = "without --profile, known deviations of the version that was recorded count as false alarms"
+        yield from layout.kept(why)
+    for title, table in zip(("kind", "cell"), power_tables(power) if power.planted else (), strict=False):
+        rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
+        rows += [(name, [f"{counted[each]:,}" for each in ANSWERS]) for name, counted in table.items()]
+        for name, cells in rows:
+            lead = "  " + "".join(f"{each:>10}" for each in cells) + "  "
+            yield from layout.kept(name, lead, " " * (len(lead) + 2))
+    for each in islice(missed(power), MISSED):
+        what = f"line {each.edit.line}, {each.edit.kind}: {each.edit.what}"
+        yield from layout.kept(f"missed  {what}", "  ", " " * 10, marked="missed")
+        yield from layout.kept(f"{each.illegality.machine}: {each.illegality.why}", " " * 10)
+        if each.illegality.acts:
+            acts = each.illegality.acts[-MISSED:]
+            before = " → ".join(" ".join(filter(None, (act.event, act.reply, act.shows))) for act in acts)
+            yield from layout.kept(short(f"{each.illegality.acts[0].entity}: {before}"), " " * 10)
+
+
+def power_json(powers: tuple[Power, ...]) -> str:
+    """Return the report as one JSON document that lists every illegal edit, ending in a newline."""
+    recordings: list[Json] = [
+        {
+            **picked(each, recording="name", kind="form.title", edits="edits", tried="tried"),
+            "illegal": len(each.planted),
+            "answers": dict(each.counts()),
+            **picked(each, "alarms", "surprises"),
+            "planted": [
+                {
+                    **picked(planted.edit, "line", "kind", edit="what"),
+                    **picked(planted.illegality, "machine", "cell", "why"),
+                    "answer": planted.answer,
+                }
+                for planted in each.planted
+            ],
+        }
+        for each in powers
+    ]
+    return dumped({"verdict": power_answer(powers).word, "recordings": recordings})
+
+
+WIDEST = 116
+
+
+def suggestions_answer(suggested: Suggested) -> ExitCode:
+    """Return the exit code, which is a failure if any survivor is left."""
+    return ExitCode.FAILS if suggested.left else ExitCode.HOLDS
+
+
+def suggestions(suggested: Suggested, mutated: Mutated) -> str:
+    """Return the suggestions as TOML, best first, or a complete property file if the machine has none yet."""
+    machine = mutated.specification.machine.name
+    survivors = len(mutated.survivors)
+    head = [f"{plural(len(mutated.outcomes), 'mutant')} of {machine}, {plural(survivors, 'survivor')}."]
+    if suggested.suggestions:
+        head.append(
+            f"{plural(len(suggested.suggestions), 'property')} would kill {survivors - len(suggested.left):,} of them; "
+            "each is proved of the model. Accept one in your own words, or delete it."
+        )
+    lines = [*_comment(" ".join(head)), ""]
+    if not mutated.specification.path:
+        lines += [f'machine = "{machine}"', ""]
+    for each in suggested.suggestions:
+        lines += _property(each)
+    if suggested.left:
+        lines += [
+            *_comment(
+                f"For {plural(len(suggested.left), 'survivor')} there is no suggestion: say what is meant there."
+            ),
+            *_cells(suggested.left),
+            "",
+        ]
+    if equal := [each.mutant.name for each in mutated.equivalent]:
+        lines += _comment(
+            f"{plural(len(equal), 'mutant')} need no property: no observation distinguishes them from the model."
+        )
+        lines += [*_cells(equal), ""]
+    return "\n".join(lines[:-1]) + "\n"
+
+
+def _property(suggestion: Suggestion) -> Iterator[str]:
+    yield from _comment(f"kills {plural(len(suggestion.kills), 'survivor')}:")
+    yield from _cells(suggestion.kills)
+    table = table_of(suggestion.candidate, suggestion.kills[:CATCHES], suggestion.fails)
+    yield from tomlkit.dumps({"property": {suggestion.candidate.name: table}}).splitlines()
+    yield ""
+
+
+def _cells(mutants: Iterable[str]) -> Iterator[str]:
+    """Yield the changes of *mutants*, grouped by cell.  Cells of an event with the same changes share a line."""
+    cells: dict[str, list[str]] = {}
+    for each in mutants:
+        where, _, change = each.partition(": ")
+        cells.setdefault(where, []).append(change)
+    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for where, changes in cells.items():
+        event, _, state = where.rpartition(" in ")
+        alike.setdefault((event, tuple(changes)), []).append(state)
+    for (event, what), states in alike.items():
+        yield from _comment(f"  {event} in {', '.join(states)}: {', '.join(what)}")
+
+
+def _comment(text: str) -> list[str]:
+    """Return *text* as comments.  Continuation lines of an indented text are indented by four more spaces."""
+    indent = " " * (len(text) - len(text.lstrip()))
+    lines = wrap(text, WIDEST, initial_indent=indent, subsequent_indent=f"{indent}    " if indent else "")
+    return [f"# {line}" for line in lines]

@@ -11,11 +11,12 @@ from fsm.machine import Level, Machine
 from fsm.machine.pairs import reachable_pairs
 from fsm.machine.table import tabulate
 from fsm.report import ExitCode, counts, words, worst
-from fsm.report.check_report import PropertyStatus
+from fsm.report.cases import Cases
+from fsm.report.check_report import PropertyStatus, property_case
 from fsm.report.conformance_report import covered
 from fsm.report.failures import evidence, trace_data
 from fsm.report.json_report import Json, dumped, record
-from fsm.report.layout import Layout
+from fsm.report.layout import PLAIN, Layout
 
 _LABEL: Final = 15
 
@@ -83,17 +84,25 @@ class PropertyTestReport:
         lead = f"  {status.word:<{_LABEL}}"
         says = f": {of.says}" if result.failure is not None else f": {reason}" if reason else ""
         what = f"{of.name} ({of.level}){says}"
-        yield from layout.wrapped(what, lead, " " * len(lead), marked=status.word, how=status.colour)
+        yield from layout.wrapped(what, lead, " " * len(lead), marked=status.word)
         known = of.expected(self.profile)
         if status is PropertyStatus.KNOWN and known is not None:
             yield from layout.row("known", known.about)
             yield from layout.row("", known.link)
 
+    def cases(self, file: str) -> Cases:
+        """Return a case for each property of the property file *file* that was tested."""
+        found = []
+        for each in self.results:
+            detail = "\n".join([each.of.says, *evidence(each.failure, PLAIN)]) if each.failure else why(each)
+            found.append(property_case(each.of, self.sut, self.of.name, file, self.status(each), detail))
+        return Cases(command="test", found=tuple(found), answer=self.answer())
+
     def json(self) -> str:
         """Return the report as one JSON document, ending in a newline."""
         return dumped(
             {
-                "verdict": self.answer().name.lower(),
+                "verdict": self.answer().word,
                 "sut": self.sut,
                 "machine": self.of.name,
                 "profile": self.profile,

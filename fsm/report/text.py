@@ -1,7 +1,7 @@
 """The text report: causes with their evidence, then a summary, as wide as the terminal."""
 
 from collections.abc import Iterator
-from typing import Final
+from itertools import groupby
 
 from fsm.errors import documented, visible
 from fsm.machine.findings import Deviated, Finding, Judgement, Violation
@@ -11,11 +11,8 @@ from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.notes import FOREIGN
 from fsm.report import ExitCode, Report, why, words
 from fsm.report.lanes import stretched
-from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
+from fsm.report.layout import LABEL, PLAIN, Layout
 from fsm.trace import Observation
-
-_CELL_LINES: Final = 5
-"""Maximum number of lines about the exercised cells, unless all cells were requested."""
 
 
 def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> str:
@@ -29,12 +26,10 @@ def told(violation: Violation, entity: str, report: Report, layout: Layout = PLA
     finding = Finding(first=(violation,), count=1, entities=1)
     if not known:
         return "\n".join([*writer.finding(finding, entity), ""])
-    word = "violation" if report.fails(finding) else "surprise"
     moment = words.moment(violation.observation.at)
     place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
-    again = (
-        f"{word}: {words.short(words.what(violation))} — again, {entity} {words.short(violation.observation.entity)}"
-    )
+    what, who = words.short(words.what(violation)), words.short(violation.observation.entity)
+    again = f"{report.word(finding)}: {what} — again, {entity} {who}"
     return visible(f"{again}, {place} {moment}".rstrip()) + "\n"
 
 
@@ -74,9 +69,9 @@ class _Writer:
     def finding(self, finding: Finding, entity: str) -> Iterator[str]:
         """Yield the evidence of *finding*.  *entity* is the kind of the entities."""
         violation = finding.first[0]
-        word, how = ("violation", "red") if self.report.fails(finding) else ("surprise", "yellow")
+        word = self.report.word(finding)
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
-        yield from self.layout.wrapped(head, marked=word, how=how)
+        yield from self.layout.wrapped(head, marked=word)
         yield from self._place(violation.file, violation.line, violation.observation, entity)
         if violation.observation.detail not in head:
             yield from self.layout.row("message", words.short(violation.observation.detail))
@@ -98,11 +93,10 @@ class _Writer:
             for name in step.tolerated:
                 yield from self.layout.row("tolerated", name)
             for violation in step.violations:
-                fails = self.report.fails(Finding(first=(violation,), count=1, entities=1))
-                word, how = ("violation", "red") if fails else ("surprise", "yellow")
+                word = self.report.word(Finding(first=(violation,), count=1, entities=1))
                 what = f"{word}: {words.short(words.what(violation))}"
-                yield from self.layout.wrapped(what, "    ", marked=word, how=how)
-                yield from self.layout.row("allowed", words.allowed(violation))
+                yield from self.layout.wrapped(what, "    ", marked=word)
+                yield from self.layout.row("expected", words.allowed(violation))
                 yield from self.layout.row("clause", f"{violation.clause.name} ({violation.clause.level})")
 
     def _others(self, finding: Finding) -> str:
@@ -126,7 +120,7 @@ class _Writer:
         deviation, clause = each.first.deviation, each.first.deviation.clause
         word = "tolerated deviation"
         head = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
-        yield from self.layout.wrapped(head, marked=word, how="cyan")
+        yield from self.layout.wrapped(head, marked=word)
         yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
         yield from self.layout.row("what", words.done(each.first))
         yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
@@ -137,44 +131,35 @@ class _Writer:
     def _summary(self, judged: Judged) -> Iterator[str]:
         if not judged.form.name and not any(judged.notes.values()):
             yield "  it is empty: there is nothing to judge"
-            yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
+            yield from self._verdict(judged)
             return
         for judgement in judged.judgements:
             yield from self._judgement(judgement)
         notes = [noted(judged, note) for note in judged.notes if note != "lines"]
         lines = words.plural(judged.notes.get("lines", 0), "line")
         yield from self.layout.wrapped(", ".join([f"{lines} read", *notes]))
-        yield from self.layout.wrapped(self._advice(judged))
         yield from self.layout.wrapped(visible(judged.detected))
         if not judged.form.name:
             known = words.either(each.title for each in (*own_forms(), HISTORY))
             yield from self.layout.wrapped(f"no line fits a form that is known: {known}; plain, gzip or zstd")
         if (judged.form.sighted or not judged.form.name) and not any(each.observations for each in judged.judgements):
             yield f"  how to judge a log of your own: {documented('reference/trace-format')}"
-        yield f"  verdict: {self.layout.verdict(self.report.of(judged))}"
+        yield from self._verdict(judged)
 
     def _judgement(self, judgement: Judgement) -> Iterator[str]:
         answer = self.report.answer(judgement)
         reason = f", {why(judgement)}" if answer is ExitCode.UNKNOWN else ""
-        word = answer.name.lower()
-        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word, how=COLOURS[answer])
+        word = answer.word
+        yield from self.layout.wrapped(f"{judgement.machine.name} {word}{reason}", marked=word)
         if not judgement.entities:
             return
         if answer is not ExitCode.UNKNOWN and why(judgement):
             yield from self.layout.wrapped(f"not judged in full: {why(judgement)}", "    ")
         found = self.report.findings(judgement)
-        counts = [
-            words.plural(number, word)
-            for word, number in (
-                ("violation", sum(each.count for each in found if self.report.fails(each))),
-                ("surprise", sum(each.count for each in found if not self.report.fails(each))),
-                ("tolerated deviation", sum(each.count for each in judgement.tolerated)),
-            )
-            if number
-        ]
-        counts.append(words.plural(judgement.entities, judgement.machine.entity))
-        counts.append(words.plural(judgement.observations, "observation"))
-        counts += [f"{name} ({count:,})" for name, count in judgement.notes.items()]
+        severities = [(self.report.word(each), each.count) for each in found]
+        tolerated = [("tolerated deviation", each.count) for each in judgement.tolerated]
+        size = {judgement.machine.entity: judgement.entities, "observation": judgement.observations}
+        counts = words.tally_of(severities + tolerated, size, judgement.notes)
         yield from self.layout.wrapped(", ".join(counts), "    ")
         if judgement.assumed:
             count = words.plural(len(judgement.assumed), judgement.assumed[0].observation.event)
@@ -200,25 +185,17 @@ class _Writer:
     def _cells(self, judgement: Judgement) -> Iterator[str]:
         cells = judgement.covered.cells
         met = sum(1 for count in cells.values() if count)
-        summary = f"met {met} of {words.plural(len(cells), 'reachable pair')}"
-        rows = {event: [(state, cells[event, state]) for name, state in cells if name == event] for event, _ in cells}
-        if self.coverage:
-            yield from self.layout.wrapped(summary, "    ")
-            for event, row in rows.items():
-                often = [f"{count:,} in {state}" for state, count in row if count]
-                never = [state for state, count in row if not count]
-                rest = [f"never in {', '.join(never)}"] if never else []
-                yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", "      ")
+        summary = f"exercised {met} of {words.plural(len(cells), '(event, state) pair')}"
+        if not self.coverage:
+            yield from self.layout.wrapped(f"{summary}{'; --coverage lists them' if met else ''}", "    ")
             return
-        states = {event: ", ".join(state for state, count in row if count) for event, row in rows.items()}
-        seen = [f"{event} in {names}" for event, names in states.items() if names]
-        for kept in range(len(seen), 0, -1):
-            more = [f"{len(seen) - kept} more, see --coverage"] if kept < len(seen) else []
-            lines = self.layout.wrapped(f"{summary}: {'; '.join(seen[:kept] + more)}", "    ")
-            if len(lines) <= _CELL_LINES:
-                yield from lines
-                return
         yield from self.layout.wrapped(summary, "    ")
+        for event, grouped in groupby(cells.items(), lambda item: item[0][0]):
+            row = [(state, count) for (_, state), count in grouped]
+            often = [f"{count:,} in {state}" for state, count in row if count]
+            never = [state for state, count in row if not count]
+            rest = [f"never in {', '.join(never)}"] if never else []
+            yield from self.layout.wrapped(f"{event}: {'; '.join(often + rest)}", "      ")
 
     def _fields(self, judgement: Judgement) -> Iterator[str]:
         tested = {name: count for name, count in judgement.covered.fields.items() if count or self.coverage}
@@ -228,20 +205,20 @@ class _Writer:
             total = words.plural(len(judgement.covered.fields), "clause")
             yield from self.layout.wrapped(f"tested {number} of {total} on fields: {', '.join(listed)}", "    ")
 
-    def _advice(self, judged: Judged) -> str:
+    def _verdict(self, judged: Judged) -> Iterator[str]:
+        answer, number = self.report.of(judged), self.report.number(judged)
+        word = answer.word
+        what = f"verdict: {word}" + (f", {words.plural(number, 'violation')}" if number else "")
         found = [
             {each.profile for each in finding.first[0].resembles}
             for judgement in judged.judgements
             for finding in self.report.findings(judgement)
             if self.report.fails(finding)
         ]
-        profiles = sorted(set.intersection(*found)) if found else []
-        if not profiles:
-            return ""
-        number = self.report.number(judged)
-        who = "the violation looks like a" if number == 1 else f"all {number:,} violations look like"
-        deviation = f"known {'deviation' if number == 1 else 'deviations'}"
-        return f"{who} {deviation} of {words.either(profiles)}: try --profile {profiles[0]}"
+        if profiles := sorted(set.intersection(*found)) if found else []:
+            known = "which looks like a known deviation" if number == 1 else "which all look like known deviations"
+            what += f", {known} of {words.either(profiles)}; to tolerate them: --profile {profiles[0]}"
+        yield from self.layout.wrapped(what, marked=word)
 
 
 def noted(judged: Judged, note: str) -> str:

@@ -1,7 +1,7 @@
 """Sentences for findings, which use the same words in every format."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, assert_never
 
@@ -222,9 +222,13 @@ def stretch(violation: Violation) -> str:
 
 
 def edits(violation: Violation) -> str:
-    """Return the smallest edit that makes the trace legal, worded to follow "legal if".  Empty if none is sought."""
+    """Return the smallest edit that makes the trace legal, worded to follow "legal if".
+
+    Empty if none is sought, or if it is one of the replies that would have been legal.
+    """
     if violation.edits:
-        return _edit(violation.edits[0], violation)
+        edit = _edit(violation.edits[0], violation)
+        return "" if edit == f"the reply is {allowed(violation)}" else edit
     trace = violation.stretch is None and violation.cause not in {Cause.FIELDS, Cause.PROPERTY, Cause.TIME}
     return "more than one edit is made" if trace else ""
 
@@ -232,8 +236,8 @@ def edits(violation: Violation) -> str:
 def reasons(violation: Violation) -> list[str]:
     """Return labelled lines with the reasons for *violation* and the smallest edit that would make the trace legal."""
     found = {
-        "before": before(violation),
-        "allowed": allowed(violation),
+        "in state": before(violation),
+        "expected": allowed(violation),
         "legal if": edits(violation),
         "lines": places(violation),
     }
@@ -296,6 +300,20 @@ def tally(found: Sequence[str]) -> list[str]:
         for word, phrase in _PHRASES.items()
         if (count := found.count(word)) or word == "holds"
     ]
+
+
+def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
+    """Return how many there are of each severity in *found*, what was looked at, and what was noticed.
+
+    >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
+    ['1 violation', '3 surprises', '1 pod', 'lost (3)']
+    """
+    counts = dict.fromkeys(("violation", "surprise", "tolerated deviation"), 0)
+    for severity, count in found:
+        counts[severity] += count
+    parts = [plural(count, word) for word, count in counts.items() if count]
+    parts += [plural(count, word) for word, count in size.items()]
+    return parts + [f"{name} ({count:,})" for name, count in notes.items()]
 
 
 def often(count: int) -> str:

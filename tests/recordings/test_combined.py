@@ -16,6 +16,7 @@ from fsm.errors import InputError
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.report import Report
+from fsm.report.cases import cases as as_cases
 from fsm.report.github import github
 from fsm.report.text import text
 from fsm.verdict import Holds
@@ -159,7 +160,7 @@ def test_each_finding_is_where_it_stands(tmp_path: Path) -> None:
     """In the one file or in the other, in every format."""
     events, calls = content("2.1.9-forgotten.nri.jsonl.gz"), content("2.1.9-forgotten.log.gz")
     found = together(events, calls, tmp_path)
-    written = github(Report(judged=(found,), fail_on="MUST"))
+    written = github(as_cases(Report(judged=(found,), fail_on="MUST")))
 
     places = {(violation.observation.event, violation.file.rpartition("/")[2]) for violation in _violations(found)}
     assert places == {("StartContainer", "events"), ("stop-succeeds", "calls"), ("removal-succeeds", "calls")}

@@ -13,6 +13,7 @@ from fsm.language.library import load
 from fsm.machine.findings import Cause
 from fsm.monitor import Monitor
 from fsm.report import Report
+from fsm.report.cases import cases as as_cases
 from fsm.report.github import github
 from fsm.report.json_report import json as json_report
 from fsm.report.junit import junit
@@ -41,7 +42,7 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
     report = Report(judged=(judged(status(finished_at=0), tmp_path),))
 
     assert "violation: CONTAINER_EXITED was shown with finished 0" in text(report)
-    assert "allowed    finished set" in text(report)
+    assert "expected   finished set" in text(report)
     assert "clause     exited-has-an-end (MUST): A container that has exited has the time of its end" in text(report)
     assert "tested 3 of 9 clauses on fields: creation-is-dated, exited-has-an-end, completed-is-zero" in text(report)
     assert "running-has-a-start 0" in text(report, coverage=True)
@@ -49,9 +50,9 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
     (first,) = machine["findings"][0]["first"]
     assert ("fields", "finished", "finished 0") == (first["cause"], first["illegal"], first["found"])
     assert (1, 0) == (machine["fields"]["exited-has-an-end"], machine["fields"]["running-has-a-start"])
-    assert "CONTAINER_EXITED was shown with finished 0 (once)\\nallowed: finished set" in sarif(report)
-    assert "CONTAINER_EXITED was shown with finished 0 (once)%0Aallowed: finished set" in github(report)
-    cases = {each.split('"')[1]: each for each in junit(report).split("<testcase ")[1:]}
+    assert "CONTAINER_EXITED was shown with finished 0 (once)\\nexpected: finished set" in sarif(as_cases(report))
+    assert "CONTAINER_EXITED was shown with finished 0 (once)%0Aexpected: finished set" in github(as_cases(report))
+    cases = {each.split('"')[1]: each for each in junit(as_cases(report)).split("<testcase ")[1:]}
     assert "<failure" in cases["exited-has-an-end (MUST)"]
     assert "<skipped" in cases["running-has-a-start (MUST)"]
     assert "<skipped" not in cases["completed-is-zero (observed)"]
@@ -65,7 +66,7 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
 
     report = Report(judged=(judged(zero, tmp_path),))
     assert "known      zero-exit-time of containerd-1.6" in text(report)
-    assert "the violation looks like a known deviation of containerd-1.6" in text(report)
+    assert "which looks like a known deviation of containerd-1.6" in text(report)
     assert [] == violations(judged(zero, tmp_path, profile="containerd-main"))
     assert ["exited-has-an-end"] == [each.clause for each in violations(judged(status(finished_at=-1), tmp_path))]
 

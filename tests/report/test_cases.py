@@ -149,7 +149,7 @@ def test_check_for_github(project: Path) -> None:
 
     (error,) = [line for line in lines if line.startswith("::error")]
     at = f"file=properties/door.toml,line={line_of(STATED, '[property.silent')}"
-    assert error.startswith(f"::error {at},title=door silent-hinges (SHOULD)::")
+    assert error.startswith(f"::error {at},title=SHOULD door/silent-hinges::")
     assert any(line.startswith("::notice ") and "known-to-creak" in line for line in lines)
     assert not any("gone-for-good" in line for line in lines)
 
@@ -159,7 +159,7 @@ def test_another_size_is_a_case(project: Path) -> None:
     path = project / "properties" / "door.toml"
     path.write_text(edited(STATED, "states = 4", "states = 5"), encoding="utf-8")
 
-    assert "title=door expect (MUST)::expect has 5 states" in told(project, "github", *CHECK, code=1)
+    assert "title=MUST door/expect::expect has 5 states" in told(project, "github", *CHECK, code=1)
 
 
 def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
@@ -217,7 +217,7 @@ def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft
         case _:
             kinds = [match[1] for match in COMMAND.finditer(written)]
             assert "error" in kinds
-            assert re.search(rf"file=models/door.toml,line={line},title=door gone-is-gone", written)
+            assert re.search(rf"file=models/door.toml,line={line},title=SHOULD door/gone-is-gone", written)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -232,4 +232,13 @@ def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Vali
         assert schema.is_valid(json.loads(written))
     if form == "github":
         at = f"file=properties/door.toml,line={line_of(STATED, '[property.silent')}"
-        assert f"::error {at},title=door silent-hinges (SHOULD)::It does not creak" in written
+        assert f"::error {at},title=SHOULD door/silent-hinges::It does not creak" in written
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_race_is_a_case(form: str, project: Path) -> None:
+    """At the first line of the model, because a race breaks no clause in particular."""
+    threads = ("--threads", "2", "--fail-on", "SHOULD")
+    written = told(project, form, "test", "models/door.toml", "--against", "python:doors:Slow", *threads, code=1)
+
+    assert "what several threads see at once is not legal" in written or "not linearizable" in written

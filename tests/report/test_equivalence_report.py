@@ -11,7 +11,7 @@ from nearly_alike import EARLY, LATE, NO_WARP, undecided
 
 from fsm.checker.equivalence import compare
 from fsm.machine.table import tabulate
-from fsm.report import ExitCode, equivalence_report
+from fsm.report import ExitCode, diff_report
 from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def compared(first: Machine, second: Machine, limit: int = 100_000) -> Equivalen
 
 def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) -> str:
     """What people read, without colours."""
-    return equivalence_report.text(found, names, Layout(width=80))
+    return diff_report.behaviour_text(found, names, Layout(width=80))
 
 
 SAID = [
@@ -136,10 +136,10 @@ def test_what_a_limit_leaves_open() -> None:
 def test_what_programs_read(second: Machine, limit: int, answer: ExitCode) -> None:
     """Every key is always there, and what does not apply is null."""
     found = compared(door(), second, limit)
-    document: Any = json.loads(equivalence_report.json(found, ("one", "other")))
+    document: Any = json.loads(diff_report.behaviour_json(found, ("one", "other")))
     given = {key for key, value in document.items() if value is not None}
 
-    assert equivalence_report.answer(found) is answer
+    assert diff_report.behaviour_answer(found) is answer
     assert {
         ExitCode.HOLDS: ("equal", set()),
         ExitCode.UNKNOWN: ("unknown", {"why"}),

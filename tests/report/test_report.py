@@ -38,6 +38,7 @@ from fsm.machine.findings import (
 )
 from fsm.monitor.judgement import Judged, judge
 from fsm.report import ExitCode, Report, words
+from fsm.report.cases import cases as as_cases
 from fsm.report.github import github
 from fsm.report.json_report import json as as_json
 from fsm.report.junit import junit
@@ -225,9 +226,9 @@ def check_json(written: str) -> None:
 FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {
     "text": (text, check_text),
     "json": (as_json, check_json),
-    "github": (github, check_github),
-    "junit": (junit, check_junit),
-    "sarif": (sarif, check_sarif),
+    "github": (lambda report: github(as_cases(report)), check_github),
+    "junit": (lambda report: junit(as_cases(report)), check_junit),
+    "sarif": (lambda report: sarif(as_cases(report)), check_sarif),
 }
 
 
@@ -254,7 +255,7 @@ def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, deta
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_sarif_fits_its_schema(situation: str, sarif_schema: Draft4Validator) -> None:
     """The schema is the one that the authors of the format publish."""
-    errors = [error.message for error in sarif_schema.iter_errors(json.loads(sarif(SITUATIONS[situation])))]
+    errors = [error.message for error in sarif_schema.iter_errors(json.loads(sarif(as_cases(SITUATIONS[situation]))))]
 
     assert [] == errors
 
@@ -265,12 +266,12 @@ def test_sarif_fits_its_schema_whatever_the_recording_says(
     sarif_schema: Draft4Validator, entity: str, detail: str
 ) -> None:
     """The schema leaves texts free, but not lists of places."""
-    assert sarif_schema.is_valid(json.loads(sarif(holding(entity, detail))))
+    assert sarif_schema.is_valid(json.loads(sarif(as_cases(holding(entity, detail)))))
 
 
 def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None:
     """A place that is told twice is refused: this is what the report must avoid."""
-    broken = json.loads(sarif(SITUATIONS["many found"]))
+    broken = json.loads(sarif(as_cases(SITUATIONS["many found"])))
     result = broken["runs"][0]["results"][0]
     result["relatedLocations"] = result["locations"] * 2
 
@@ -282,7 +283,7 @@ def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None
 
 def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
     """``sarif summary`` sees violations as errors and surprises as warnings."""
-    (tmp_path / "report.sarif").write_text(sarif(SITUATIONS["many found"]), encoding="utf-8")
+    (tmp_path / "report.sarif").write_text(sarif(as_cases(SITUATIONS["many found"])), encoding="utf-8")
 
     told = ran(installed("sarif"), "summary", str(tmp_path / "report.sarif"))
 
@@ -293,7 +294,7 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
     """A case a clause: failed if it was broken, passed if a cell of it was met, else skipped."""
     clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
-        (tmp_path / f"{name}.xml").write_text(junit(situation), encoding="utf-8")
+        (tmp_path / f"{name}.xml").write_text(junit(as_cases(situation)), encoding="utf-8")
 
     broken = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "broken.xml"))
     unjudged = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "unjudged.xml"))
@@ -307,7 +308,7 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize("situation", ["hostile", "many found", "file 'quotes\"\\'<&>.log'"])
 def test_junit2html_reads_it(situation: str, tmp_path: Path) -> None:
     """Control characters and markup in a recording do not break a page made of the report."""
-    (tmp_path / "report.xml").write_text(junit(SITUATIONS[situation]), encoding="utf-8")
+    (tmp_path / "report.xml").write_text(junit(as_cases(SITUATIONS[situation])), encoding="utf-8")
 
     ran(installed("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
 
@@ -321,18 +322,17 @@ FACTS = [
     "where containerd-1.6.20.log:14 2026-11-20T11:03:20.859050588Z",
     "container d1d12d2e084c",
     'message rpc error: code = NotFound desc = an error occurred when try to find container "d1d12d2e084c": not found',
-    "before absent allowed ok",
+    "in state absent expected ok",
     "clause stop-is-idempotent (MUST): ",
     "source CRI api.proto",
-    "legal if the reply is ok",
     "known stop-of-removed of containerd-1.6 (until 1.6.35) and containerd-1.7 (until 1.7.21): ",
     "also at :16, :33 and 24 more",
     "violation: StopPodSandbox replied NOT_FOUND in state absent — once",
     "container-status fails 27 violations, 6 containers, ",
     "pod-sandbox fails 1 violation, 4 pods, ",
     "306 lines read",
-    "all 28 violations look like known deviations of containerd-1.6 or containerd-1.7: try --profile containerd-1.6",
-    "verdict: fails",
+    "verdict: fails, 28 violations, which all look like known deviations of containerd-1.6 or containerd-1.7; ",
+    "containerd-1.6 or containerd-1.7; to tolerate them: --profile containerd-1.6",
 ]
 
 
@@ -364,12 +364,14 @@ def test_text_is_the_same_in_colour(real: Report) -> None:
 
 
 def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
-    """Without ``--coverage`` the cells that were met, with it every cell with its count."""
+    """Without ``--coverage`` the number of cells that were exercised, with it every cell with its count."""
     short, long = text(real, Layout(width=80)), text(real, Layout(width=80), coverage=True)
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
 
-    assert f"met {met} of {len(cells)} reachable pairs: create in absent; " in " ".join(short.split())
+    summary = f"exercised {met} of {len(cells)} (event, state) pairs"
+    assert f"{summary}; --coverage lists them " in " ".join(short.split())
+    assert f"{summary} create: " in " ".join(long.split())
     assert len(short.splitlines()) - len(text(real, Layout(width=2_000)).splitlines()) < 60
     assert {event for event, _ in cells} <= set(re.findall(r"^      (\S+): ", long, re.MULTILINE))
 
@@ -382,7 +384,7 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
     lines = text(report(met), Layout(width=80)).splitlines()
 
     assert len(lines) <= 12
-    assert "more, see --coverage" in " ".join(" ".join(lines).split())
+    assert "--coverage lists them" in " ".join(" ".join(lines).split())
 
 
 def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
@@ -393,14 +395,14 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Pa
 
     written = text(Report(judged=(judge(log),)), Layout(width=2_000))
 
-    assert "look like known deviations of containerd-1.7.3: try --profile containerd-1.7.3\n" in written
+    assert "look like known deviations of containerd-1.7.3; to tolerate them: --profile containerd-1.7.3\n" in written
 
 
 def test_text_gives_no_advice_that_would_not_do() -> None:
     """One violation that no profile explains, and no profile is offered."""
     both = Illegal(findings=(found(STOP), found(replace(STOP, resembles=()))))
 
-    assert "try --profile" not in text(report(judgement(both)))
+    assert "to tolerate them" not in text(report(judgement(both)))
 
 
 def test_text_keeps_a_path_whole() -> None:
@@ -420,7 +422,7 @@ def test_text_lists_the_files_when_there_are_several() -> None:
 @pytest.mark.parametrize(
     ("edits", "said"),
     [
-        ([(Repair.REPLY, "ok")], "the reply is ok"),
+        ([(Repair.REPLY, "ok")], ""),
         ([(Repair.REPLY, "ok"), (Repair.REPLY, "error"), (Repair.EXTRA, "")], "the reply is ok or any error"),
         ([(Repair.REPEATED, "")], "it is dropped: it repeats what came before"),
         ([(Repair.SWAPPED, "exit")], "it comes after the exit that follows"),
@@ -430,7 +432,7 @@ def test_text_lists_the_files_when_there_are_several() -> None:
     ],
 )
 def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: str) -> None:
-    """The smallest edit is told, with its alternatives of the same kind."""
+    """The smallest edit is told, with its alternatives of the same kind, unless it repeats what was expected."""
     made = tuple(Edit(repair=repair, instead=instead) for repair, instead in edits)
 
     assert said == words.edits(replace(STOP, edits=made))
@@ -523,7 +525,7 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
     """Percent signs and line ends everywhere; commas and colons in properties too."""
     seen = replace(STOP, file="a:b,100%.log", clause=replace(CLAUSE, says="One,\ntwo: 100%.\r"))
 
-    (line,) = github(report(judgement(Illegal(findings=(found(seen),))), name="a:b,100%.log")).splitlines()
+    (line,) = github(as_cases(report(judgement(Illegal(findings=(found(seen),))), name="a:b,100%.log"))).splitlines()
 
     assert line.startswith(
         "::error file=a%3Ab%2C100%25.log,line=14,title=MUST container-status/stop-is-idempotent::Stop"
@@ -547,7 +549,7 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
 )
 def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
     """Violations are errors, surprises and what could not be judged warnings, what is tolerated notices."""
-    assert kinds == [match[1] for match in COMMAND.finditer(github(SITUATIONS[situation]))]
+    assert kinds == [match[1] for match in COMMAND.finditer(github(as_cases(SITUATIONS[situation])))]
 
 
 def test_github_has_each_violation_where_all_are_wanted() -> None:
@@ -555,7 +557,8 @@ def test_github_has_each_violation_where_all_are_wanted() -> None:
     several = found(STOP, replace(STOP, line=20), count=2)
     one = report(judgement(Illegal(findings=(several,))))
     lines = [
-        [int(each[1]) for each in re.finditer(r",line=(\d+),", github(of))] for of in (one, replace(one, every=True))
+        [int(each[1]) for each in re.finditer(r",line=(\d+),", github(as_cases(of)))]
+        for of in (one, replace(one, every=True))
     ]
 
     assert [[STOP.line], [STOP.line, 20]] == lines
@@ -563,14 +566,14 @@ def test_github_has_each_violation_where_all_are_wanted() -> None:
 
 def test_github_annotates_no_file_for_standard_input() -> None:
     """There is no file; the line is told in words."""
-    line = github(named("-")).splitlines()[0]
+    line = github(as_cases(named("-"))).splitlines()[0]
 
     assert line.startswith("::error title=MUST container-status/stop-is-idempotent::standard input, line 14: Stop")
 
 
 def test_sarif_tells_what_could_not_be_judged() -> None:
     """No result is no pass: the run carries a warning and the exit code."""
-    (run,) = json.loads(sarif(SITUATIONS["unknown"]))["runs"]
+    (run,) = json.loads(sarif(as_cases(SITUATIONS["unknown"])))["runs"]
     (invocation,) = run["invocations"]
 
     assert ([], 3) == (run["results"], invocation["exitCode"])
@@ -582,8 +585,8 @@ def test_sarif_tells_what_could_not_be_judged() -> None:
 def test_what_could_not_be_read_is_told_in_every_format() -> None:
     """Whoever reads the report alone must not take it for all of it."""
     partly = SITUATIONS["a file that cannot be read"]
-    (invocation,) = json.loads(sarif(partly))["runs"][0]["invocations"]
-    (error,) = ET.fromstring(junit(partly)).iter("error")  # noqa: S314  (ours)
+    (invocation,) = json.loads(sarif(as_cases(partly)))["runs"][0]["invocations"]
+    (error,) = ET.fromstring(junit(as_cases(partly))).iter("error")  # noqa: S314  (ours)
 
     assert 2 == partly.code()
     assert (2, False) == (invocation["exitCode"], invocation["executionSuccessful"])
@@ -591,13 +594,15 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
         each["message"]["text"] for each in invocation["toolExecutionNotifications"]
     ]
     (notification,) = invocation["toolExecutionNotifications"]
-    (described,) = json.loads(sarif(partly))["runs"][0]["tool"]["driver"]["notifications"]
+    (described,) = json.loads(sarif(as_cases(partly)))["runs"][0]["tool"]["driver"]["notifications"]
     (problem,) = json.loads(as_json(partly))["problems"]
     assert notification["descriptor"]["id"] == described["id"] == "FSM201"
     assert about_code("FSM201") == described["helpUri"] == problem["link"]
     assert ["FSM201", "gone.log"] == [json.loads(as_json(partly))["problems"][0][key] for key in ("code", "file")]
     assert ("FSM201", "cannot be opened: no such file: give a path") == (error.attrib["type"], error.attrib["message"])
-    assert "::error file=gone.log,line=1,title=FSM201::cannot be opened: no such file%0Agive a path\n" == github(partly)
+    assert "::error file=gone.log,line=1,title=FSM201::cannot be opened: no such file%0Agive a path\n" == github(
+        as_cases(partly)
+    )
     assert ["holds    containerd.log", "wrong    gone.log: cannot be opened: no such file"] == (
         text(partly).splitlines()[-2:]
     )
@@ -615,8 +620,8 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
 def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
     """In every format, and as no pass of any clause."""
     document = json.loads(as_json(SITUATIONS[situation]))
-    (invocation,) = json.loads(sarif(SITUATIONS[situation]))["runs"][0]["invocations"]
-    root = ET.fromstring(junit(SITUATIONS[situation]))  # noqa: S314  (ours)
+    (invocation,) = json.loads(sarif(as_cases(SITUATIONS[situation])))["runs"][0]["invocations"]
+    root = ET.fromstring(junit(as_cases(SITUATIONS[situation])))  # noqa: S314  (ours)
 
     assert why == document["recordings"][0]["machines"][0]["why"]
     assert bool(why) == bool(invocation["toolExecutionNotifications"])
@@ -646,7 +651,7 @@ def test_one_is_no_plural() -> None:
 
 def test_sarif_suppresses_what_the_profile_tolerates() -> None:
     """A tolerated deviation is a note with the profile as its reason."""
-    (run,) = json.loads(sarif(named("a.log")))["runs"]
+    (run,) = json.loads(sarif(as_cases(named("a.log"))))["runs"]
     violation, tolerated = run["results"]
 
     assert ("error", "note") == (violation["level"], tolerated["level"])
@@ -658,7 +663,7 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
     """Readers show one result a case; the second must not vanish."""
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
-    root = ET.fromstring(junit(report(judgement(Illegal(findings=(found(STOP), found(other)))))))  # noqa: S314  (ours)
+    root = ET.fromstring(junit(as_cases(report(judgement(Illegal(findings=(found(STOP), found(other))))))))  # noqa: S314  (ours)
 
     (failure,) = root.iter("failure")
 
@@ -671,12 +676,15 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
     whole = judgement(Illegal(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
-    root = ET.fromstring(junit(report(whole)))  # noqa: S314  (ours)
+    root = ET.fromstring(junit(as_cases(report(whole))))  # noqa: S314  (ours)
 
     assert [] == list(root.iter("failure"))
-    assert ["surprise: containerd.log:14: StopContainer replied NOT_FOUND (once)"] == [
-        str(each.text).splitlines()[0] for each in root.iter("system-out")
-    ]
+    notes = [str(each.text).splitlines()[0] for each in root.iter("system-out")]
+    known = "tolerated deviation stop-of-removed of containerd-1.6: Answers NOT_FOUND when the container is gone."
+    assert [
+        "surprise: containerd.log:14: StopContainer replied NOT_FOUND (once)",
+        f"known: a.log:3: {known} (2 times)",
+    ] == notes
 
 
 # -- what it comes to --------------------------------------------------------------

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from judged import CALLS, EVENTS, LOGS, RECORDINGS, VERSIONS, profile
 
 from fsm.mutation.power import ANSWERS, Power, power_over
-from fsm.report.power_report import share, tables
+from fsm.report.mutation_report import noticed, power_tables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -61,7 +61,7 @@ def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
         sum(len(each.planted) for each in those),
         *(sum(each.counts()[answer] for each in those) for answer in ANSWERS),
     ]
-    ends = [share(those) or "-", sum(each.alarms for each in those), sum(each.surprises for each in those)]
+    ends = [noticed(those) or "-", sum(each.alarms for each in those), sum(each.surprises for each in those)]
     return " | ".join(["| " + label, under or "none", *map(str, numbers), *map(str, ends)]) + " |"
 
 
@@ -105,7 +105,7 @@ def page() -> str:
     kinds: dict[str, Counter[EditAnswer]] = {}
     models: dict[str, Counter[EditAnswer]] = {}
     for power in powers:
-        by_kind, by_cell = tables(power)
+        by_kind, by_cell = power_tables(power)
         for kind, counted in by_kind.items():
             kinds.setdefault(kind, Counter()).update(counted)
         for cell, counted in by_cell.items():

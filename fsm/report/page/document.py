@@ -1,13 +1,87 @@
-"""The HTML document: its data, the script that shows it, the style, and a policy that forbids everything else."""
+"""Pages about models and recordings: a document with data, the script that shows it, and a policy against all else."""
 
 import base64
 import hashlib
 import json
+from collections.abc import Sequence
 from html import escape
 from importlib.resources import files
 
 from fsm.errors import visible
-from fsm.report.json_report import Json
+from fsm.language.library import load
+from fsm.machine import Machine
+from fsm.machine.product.system import System
+from fsm.machine.property.evidence import Examined
+from fsm.report import Report, words
+from fsm.report.json_report import Json, picked
+from fsm.report.page.machine_data import machine_data
+from fsm.report.page.property_data import property_data, watched_data
+from fsm.report.page.recording_data import recording_data
+from fsm.report.page.system_data import system_data
+
+
+def machine_page(machine: Machine, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
+    """Return the page of *machine* under each profile, with conclusions on its properties.  Show *profile* first."""
+    shown = machine_data(machine, profile=profile)
+    shown["properties"] = property_data(examined)
+    title = f"{machine.name}: {machine.title}"
+    return document(
+        title,
+        {
+            "title": title,
+            **picked(machine, "about", "source"),
+            "profile": shown["profile"],
+            "machines": [shown],
+        },
+    )
+
+
+def system_page(system: System, examined: Sequence[Examined] = (), *, profile: str | None = None) -> str:
+    """Return the page of *system*: parts, walks, and conclusions on its properties.  Show *profile* first."""
+    machines = {part.machine.name: part.machine for part in system.parts.values()}
+    title = f"{system.name}: {system.title}"
+    return document(
+        title,
+        {
+            "title": title,
+            **picked(system, "about", "source"),
+            "profile": profile or "",
+            "machines": [machine_data(each, profile=profile, only=system.profiles) for each in machines.values()],
+            "system": system_data(system, profile),
+            "properties": property_data(examined),
+        },
+    )
+
+
+def html(report: Report) -> str:
+    """Return the complete document, ending in a newline.  It shows the entities whose stories *report* contains.
+
+    Raise :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
+    """
+    machines: dict[str, dict[str, Json]] = {}
+    for _, judgement in report.each():
+        machine = judgement.machine
+        if machine.name not in machines:
+            also = [each.machine.profile for _, each in report.each() if each.machine.name == machine.name]
+            whole = load(machine.path) if machine.profile and machine.path else machine
+            machines[machine.name] = machine_data(whole, also=also)
+            machines[machine.name]["properties"] = watched_data(judgement.properties)
+    verdict = report.total().word
+    names = ", ".join(words.file(each.name) for each in report.judged)
+    return document(
+        f"{names}: {verdict}",
+        {
+            "title": names,
+            "about": "",
+            "source": "",
+            "profile": "",
+            "failOn": report.fail_on,
+            "verdict": verdict,
+            "problems": [str(each) for each in report.problems],
+            "machines": [*machines.values()],
+            "recordings": [recording_data(report, each) for each in report.judged],
+        },
+    )
 
 
 def document(title: str, data: Json) -> str:

@@ -11,7 +11,7 @@ from fsm.machine import Clause, Event, Machine, Override
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
-from fsm.report.json_report import Json
+from fsm.report.json_report import Json, picked
 from fsm.report.page.walk_data import cells, walks
 
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
@@ -34,16 +34,11 @@ def machine_data(
     base = variants[0]
     table = base.table
     return {
-        "name": machine.name,
-        "title": machine.title,
-        "about": machine.about,
-        "source": machine.source,
-        "entity": machine.entity,
+        **picked(machine, "name", "title", "about", "source", "entity"),
         "initial": table.initial,
         "states": [
             {
-                "name": each.name,
-                "about": each.about,
+                **picked(each, "name", "about"),
                 "shows": each.shows if each.shows != each.name else "",
                 "kind": each.kind or "",
             }
@@ -51,13 +46,8 @@ def machine_data(
         ],
         "rows": [
             {
-                "name": row.name,
-                "event": row.event.name,
-                "kind": row.event.kind,
-                "ends": row.ends,
-                "about": row.event.about,
-                "rpc": row.event.rpc,
-                "interrupts": row.event.interrupts,
+                **picked(row, "name", "ends", event="event.name"),
+                **picked(row.event, "kind", "about", "rpc", "interrupts"),
             }
             for row in table.rows
         ],
@@ -98,13 +88,7 @@ def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
 
 def clause_data(clause: Clause) -> dict[str, Json]:
     """Return a clause as data: its sentence, its level and its source."""
-    return {
-        "name": clause.name,
-        "says": clause.says,
-        "level": clause.level,
-        "source": clause.source,
-        "link": clause.link,
-    }
+    return picked(clause, "name", "says", "level", "source", "link")
 
 
 def _about(machine: Machine, profile: str) -> str:
@@ -119,17 +103,13 @@ def _overrides(machine: Machine, profile: str) -> tuple[Override, ...]:
 
 def _change(each: Override) -> Json:
     found: dict[str, Json] = {
-        "name": each.name,
-        "event": each.event,
-        "about": each.about,
+        **picked(each, "name", "event", "about", "since", "until"),
         "states": [*dict.fromkeys((*each.cells, *each.ends))],
         "clause": "",
         "link": "",
-        "since": each.since,
-        "until": each.until,
     }
     if each.deviation is not None:
-        found |= {"clause": each.deviation.clause.name, "link": each.deviation.link}
+        found |= picked(each.deviation, clause="clause.name", link="link")
     return found
 
 

@@ -15,7 +15,7 @@ from fsm.machine.property import evidence
 from fsm.machine.property.claims import Property
 from fsm.machine.property.evidence import Checked, Examined, Run
 from fsm.report.check_report import status
-from fsm.report.json_report import Json
+from fsm.report.json_report import Json, picked
 from fsm.report.page.machine_data import clause_data
 from fsm.report.runs import happens, parts
 from fsm.report.words import either
@@ -99,8 +99,7 @@ def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, A
         "steps": [
             {
                 "what": happens(each),
-                "source": each.source,
-                "target": each.target,
+                **picked(each, "source", "target"),
                 "parts": [*parts(each)],
                 "moved": {done.copy: done.target for done in each.done if done.source != done.target},
             }

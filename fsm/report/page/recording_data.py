@@ -12,10 +12,10 @@ from fsm.machine.findings import Finding, Judgement, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Step, Story
 from fsm.report import Report, why, words
-from fsm.report.json_report import Json
+from fsm.report.chart_marks import violation_chart
+from fsm.report.json_report import Json, picked
 from fsm.report.lanes import stretched
 from fsm.report.page.machine_data import clause_data
-from fsm.report.page.violation_charts import violation_chart
 from fsm.report.text import noted
 from fsm.trace import Line, Observation, seen_at
 
@@ -42,7 +42,7 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
         "kind": judged.form.title,
         "version": visible(judged.version),
         "detected": visible(judged.detected),
-        "verdict": report.of(judged).name.lower(),
+        "verdict": report.of(judged).word,
         "notes": [visible(noted(judged, note)) for note in judged.notes],
         "judgements": [_judgement(report, judged, each) for each in judged.judgements],
         "stories": [_story(report, judged, each) for each in judged.stories],
@@ -58,13 +58,10 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
     found = report.findings(judgement)
     cells = judgement.covered.cells
     return {
-        "machine": judgement.machine.name,
-        "profile": judgement.machine.profile,
-        "entity": judgement.machine.entity,
-        "verdict": report.answer(judgement).name.lower(),
+        **picked(judgement.machine, "profile", "entity", machine="name"),
+        "verdict": report.answer(judgement).word,
         "why": visible(why(judgement)),
-        "entities": judgement.entities,
-        "observations": judgement.observations,
+        **picked(judgement, "entities", "observations"),
         "met": sum(1 for count in cells.values() if count),
         "cells": len(cells),
         "findings": [
@@ -101,7 +98,7 @@ def _chart(judged: Judged, finding: Finding) -> str:
 
 def _finding(report: Report, finding: Finding, machine: Machine, chart: str) -> Json:
     return {
-        "word": _word(report, finding),
+        "word": report.word(finding),
         "times": words.times(finding, machine.entity),
         "count": finding.count,
         "chart": chart,
@@ -111,10 +108,6 @@ def _finding(report: Report, finding: Finding, machine: Machine, chart: str) -> 
             for each in finding.first[1:]
         ],
     }
-
-
-def _word(report: Report, finding: Finding) -> str:
-    return "violation" if report.fails(finding) else "surprise"
 
 
 def _violation(violation: Violation) -> dict[str, Json]:
@@ -197,7 +190,7 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
         found["tolerated"] = [*step.tolerated]
     if step.violations:
         found["broken"] = [
-            {"word": _word(report, Finding(first=(each,), count=1, entities=1)), **_violation(each)}
+            {"word": report.word(Finding(first=(each,), count=1, entities=1)), **_violation(each)}
             for each in step.violations
         ]
     return found

@@ -10,7 +10,7 @@ from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product import JointPath, SystemTable
 from fsm.machine.product.joint_moves import JointMove
 from fsm.machine.product.system import System
-from fsm.report.json_report import Json
+from fsm.report.json_report import Json, picked
 from fsm.report.page.machine_data import clause_data
 
 
@@ -37,12 +37,7 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
         "clauses": {each.name: clause_data(each) for each in system.clauses.values()},
         "events": [
             {
-                "name": each.name,
-                "family": each.family,
-                "kind": each.kind,
-                "rpc": each.rpc,
-                "about": each.about,
-                "clause": each.clause.name,
+                **picked(each, "name", "family", "kind", "rpc", "about", clause="clause.name"),
             }
             for each in system.events.values()
         ],
@@ -77,8 +72,7 @@ def _events(table: SystemTable, options: dict[str, int]) -> dict[str, Json]:
 
 def _way(path: JointPath, table: SystemTable, options: dict[str, int]) -> Json:
     return {
-        "name": path.way.name,
-        "about": path.way.about,
+        **picked(path.way, "name", "about"),
         "when": _condition(path.way.when, table),
         "reply": [*path.reply],
         "moves": [_move(move, table, options) for move in path.moves],
@@ -100,9 +94,7 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
     ]
     text = json.dumps(offered, sort_keys=True)
     return {
-        "copy": move.at,
-        "event": move.step.event,
-        "ends": move.step.ends,
+        **picked(move, copy="at", event="step.event", ends="step.ends"),
         "when": _condition(move.step.when, table),
         "heard": _condition(move.part.heard, table),
         "options": options.setdefault(text, len(options)),
