@@ -30,7 +30,7 @@ from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification, is_of
-from fsm.machine.property.evidence import Examined
+from fsm.machine.property.evidence import Examined, Refuted
 from fsm.machine.versions import within
 from fsm.report import check_report
 
@@ -50,6 +50,15 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
 )
 @property_option("Check only this property; may be repeated.")
 @click.option("--runs", is_flag=True, help="Also show the runs of witnesses and of known failures.")
+@click.option(
+    "--why",
+    type=click.IntRange(min=0),
+    metavar="STEP",
+    default=0,
+    show_default=False,
+    help="Explain this step of each counterexample: the cells, clauses and conditions that make it possible. Implies "
+    "--runs.",
+)
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
@@ -76,6 +85,7 @@ def command(
     form: str,
     *,
     runs: bool,
+    why: int,
     each_copy: bool,
     limit: int,
     overlap: int,
@@ -170,10 +180,14 @@ def command(
             )
         over = excess()
     examined = [each for each in examined if each.checked]
+    lengths = [each.verdict.length for one in examined for each in one.checked if isinstance(each.verdict, Refuted)]
+    if why > max(lengths, default=0):
+        what = f"no counterexample has a step {why}; the longest has {max(lengths, default=0)}"
+        raise click.BadParameter(what, param_hint="--why")
     told(
         form,
-        text=lambda: check_report.text(examined, layout(), runs=runs),
-        json=lambda: check_report.json(examined),
+        text=lambda: check_report.text(examined, layout(), runs=runs or why > 0, why=why),
+        json=lambda: check_report.json(examined, why=why),
         cases=lambda: check_report.cases(examined),
     )
     if over:

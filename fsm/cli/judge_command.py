@@ -16,6 +16,7 @@ from fsm.cli.options import (
     engine,
     fail_on_option,
     layout,
+    line,
     listening,
     model_option,
     moment,
@@ -33,7 +34,7 @@ from fsm.errors import InputError, is_file
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.coverage import merged
 from fsm.monitor.judgement.part import Part
-from fsm.monitor.judgement.stories import Telling, with_stories
+from fsm.monitor.judgement.stories import Telling, up_to, with_stories
 from fsm.recordings import is_table, matching
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from fsm.machine import Level
     from fsm.monitor.judgement import Judged
     from fsm.recordings.restarts import Assume
+    from fsm.trace import Line
 
 FORMATS: Final[Mapping[str, str]] = {
     "json": "fsm.report.json_report",
@@ -142,6 +144,13 @@ FORMATS: Final[Mapping[str, str]] = {
     metavar="ID|NAME",
     help="Judge one container or pod and print its whole history. Give the beginning of its id, or its name in a log.",
 )
+@click.option(
+    "--why",
+    callback=line,
+    metavar="[FILE:]LINE",
+    help="With --entity: explain the belief about it up to this line, observation by observation: the possible states, "
+    "what permitted them, and what was ruled out.",
+)
 @at_least_option
 @click.option(
     "--coverage", is_flag=True, help="List every (event, state) pair with the number of times it was exercised."
@@ -179,6 +188,7 @@ def command(
     since: int | None,
     until: int | None,
     entity: str | None,
+    why: Line | None,
     coverage: bool,
     at_least: float,
     master: str,
@@ -208,6 +218,7 @@ def command(
     fsm judge --properties containerd.log
     fsm judge --rotated /var/log/containerd.log*
     fsm judge --entity 30b8b5f516d7 --since 2h containerd.log
+    fsm judge --entity 30b8b5f516d7 --why 1207 containerd.log
     fsm judge --follow /var/log/containerd.log
     """
     part = Part(since=since, until=until, entity=entity or "")
@@ -252,7 +263,7 @@ def command(
                 del problems[trace]
                 again()
                 judged[trace] = how(trace)
-        judged = _told(form, judged, how, again)
+        judged = _told(form, judged, how, again, why)
     mistakes = dict.fromkeys(each for those in problems.values() for each in those)
     if mistakes and not judged and form == "text":
         raise InputError(mistakes)
@@ -279,9 +290,11 @@ def _code(report: Report, at_least: float) -> int:
 
 
 def _told(
-    form: str, judged: dict[str, Judged], how: Callable[..., Judged], again: Callable[[], None]
+    form: str, judged: dict[str, Judged], how: Callable[..., Judged], again: Callable[[], None], why: Line | None
 ) -> dict[str, Judged]:
-    """Return *judged*. For a page, judge each recording a second time to add the stories to the verdicts."""
+    """Return *judged* with what is to be told of entities. For a page, judge each recording a second time."""
+    if why is not None:
+        judged = dict(zip(judged, up_to([*judged.values()], why), strict=True))
     if form != "html":
         return judged
 
@@ -311,6 +324,9 @@ def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: b
     if part and properties:
         what = "a property is judged by the whole of a recording: leave out --since, --until and --entity"
         raise click.BadParameter(what, param_hint="--properties")
+    if given["why"] and (not part.entity or given["follow"] or given["form"] not in {"text", "json", "html"}):
+        what = "it explains one entity of a whole recording, as text, json or html: add --entity ID"
+        raise click.BadParameter(what, param_hint="--why")
     if any(is_file(each) and same(each, given["output"]) for each in given["traces"]):
         raise click.BadParameter("it is a TRACE, which the report would replace", param_hint="--output")
     if given["at_least"] and (given["follow"] or given["master"]):

@@ -26,7 +26,7 @@ from fsm.machine import LEVELS, Machine
 from fsm.machine.product.system import System
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.report.layout import Layout, plain
-from fsm.trace import FRACTION
+from fsm.trace import FRACTION, Line
 
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
@@ -121,6 +121,16 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
         what = f"'{value}' is no time, such as 2026-11-23T14:05:00Z, '2026-11-23 14:05' here, or 10m, 2h, 1d12h ago"
         raise click.BadParameter(what) from error
     return whole * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
+
+
+def line(_context: click.Context, _option: click.Parameter, value: str | None) -> Line | None:
+    """Parse a line number, optionally after the name of its file and a colon."""
+    if value is None:
+        return None
+    file, _, number = value.rpartition(":")
+    if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+        raise click.BadParameter(f"'{value}' is no line, such as 14 or containerd.log:14")
+    return Line("-" if file == "stdin" else file, int(number))
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:

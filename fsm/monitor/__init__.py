@@ -24,7 +24,7 @@ from fsm.monitor.cache import shared
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
-from fsm.monitor.stepping import NOTHING, Stepping
+from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Stepping
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
@@ -120,13 +120,14 @@ class Monitor:
         self._give_back()
         self._feed(observations, lines)
 
-    def met(self, seen: Observation, line: int | Line) -> Mapping[str, frozenset[tuple[int, int]]]:
-        """Process one observation.  Return the (row, state) cells that it certainly exercised, by entity."""
+    def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
+        """Process one observation.  Return the steps of each entity, those for assumed events first."""
         self._give_back()
         self.observations += 1
-        with self._steps.told() as met:
-            self._slowly(seen, line)
-        return met
+        self._steps.followed = followed = dict[str, list[BeliefMove]]()
+        self._slowly(seen, line)
+        self._steps.followed = None
+        return followed
 
     def take(self, batch: Batch) -> bool:
         """Process the columns of *batch*, skipping entities of other kinds.  Return whether that was possible."""
@@ -229,7 +230,7 @@ class Monitor:
         )
 
     def _verdict(self, found: tuple[findings.Finding, ...]) -> findings.Legality:
-        gave_up = self._notes["too many possibilities"] > 0
+        gave_up = self._notes[TOO_MANY] > 0
         incomplete = "too many calls overlap to try every order of them" if gave_up else self._unread
         if found:
             return findings.Illegal(findings=found, incomplete=incomplete)
@@ -333,7 +334,7 @@ class Monitor:
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
-        step = self._steps.in_time(life, seen, place)
+        step = self._steps.next(entity, life, seen, place)
         before = life.belief
         if step.note:
             self._notes[step.note] += 1
@@ -374,7 +375,7 @@ class Monitor:
         if not rests_on_one(life.belief.configurations):
             life.rested = life.assumed
         for each in self._assumptions.since(life.assumed):
-            life.moves(life.belief.next.get(key(each)) or self._steps.step(life.belief, each, life), seen, place)
+            life.moves(self._steps.next(seen.entity, life, each), seen, place)
         life.assumed = self._assumptions.number
 
     def _keep(self, entity: str, life: Life) -> None:

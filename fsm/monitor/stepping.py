@@ -1,9 +1,7 @@
 """Compute the steps that observations take from beliefs, and diagnose those that are illegal."""
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Final
+from typing import Final, NamedTuple
 
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
@@ -17,8 +15,19 @@ from fsm.trace import Key, Line, Observation, key
 NOTHING: Final = "nothing observed"
 """Note on an observation without content."""
 
+TOO_MANY: Final = "too many possibilities"
+"""Note on an observation after which the monitor gives up, so that nothing is known."""
+
 UNRECORDED: Final = "reply not recorded"
 """Note on a call whose reply was not recorded."""
+
+
+class BeliefMove(NamedTuple):
+    """A ``step`` that an entity took in ``scene``.  ``before`` also holds what a time limit had made impossible."""
+
+    before: Configurations
+    scene: Scene
+    step: BeliefStep
 
 
 class Stepping:
@@ -26,26 +35,28 @@ class Stepping:
 
     *everything* is the belief about an unknown entity.  Events in *anew* create or interrupt an entity, so their steps
     are never plain.  If *own*, the trace was written for this machine, and missing replies are noted.  In logs they are
-    not.
+    not.  Unless ``followed`` is ``None``, it collects the steps of each entity in order.
     """
 
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
         self._shared, self._dynamics, self._own = shared, shared.dynamics, own
         self._beliefs, self._everything, self._anew = beliefs, everything, anew
-        self._told: dict[str, frozenset[tuple[int, int]]] | None = None
+        self.followed: dict[str, list[BeliefMove]] | None = None
         self.notes = Counter[str]()
 
-    @contextmanager
-    def told(self) -> Iterator[dict[str, frozenset[tuple[int, int]]]]:
-        """While the context is open, collect the cells that the last step of each entity certainly exercised."""
-        self._told = {}
-        yield self._told
-        self._told = None
+    def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
+        """Return the step of *life*, that of *entity*, for *seen*.  Without a *place*, *seen* is only assumed."""
+        before = life.belief
+        step = self._in_time(life, seen, place) if place else self._take(before, seen, life)
+        if self.followed is not None:
+            scene = self._scene(life.belief, key(seen), life)
+            self.followed.setdefault(entity, []).append(BeliefMove(before.configurations, scene, step))
+        return step
 
-    def in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
+    def _in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
         """Return the step of *life* for *seen*.  If only late configurations explain it, it breaks a time limit."""
         if not life.starts and not life.late:
-            return self.take(life.belief, seen, life)
+            return self._take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
         left = life.passes(self._dynamics, seen)
         later = len(life.late) > known
@@ -53,7 +64,7 @@ class Stepping:
         life.late = tuple(each for each in late if each.configurations)
         if left:
             life.belief = self._beliefs.belief(left, life.belief.since)
-        step = self.take(life.belief, seen, life) if left or not life.late else None
+        step = self._take(life.belief, seen, life) if left or not life.late else None
         if step is not None and (not step.explained or not life.late):
             if later and not step.explained:
                 self.notes["states that were left in time or too late"] += 1
@@ -64,35 +75,35 @@ class Stepping:
         life.late = ()
         return self._broken(life.belief, what, overdue(self._dynamics.table, broken, place))
 
-    def take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
+    def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         """Return the step from *before* for *seen*, and count it."""
-        step = before.next.get(key(seen)) or self.step(before, seen, life)
+        step = before.next.get(key(seen)) or self._step(before, seen, life)
         step.taken += 1
-        if self._told is not None:
-            self._told[seen.entity] = step.cells
         return step
 
-    def step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
+    def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         """Compute the step from *before* for *seen*.  Unless the step is a violation, store it."""
         what = key(seen)
         try:
             self._beliefs.charge(before)
             step = self._found(before, what)
         except TooManyError:
-            step = BeliefStep(to=self._everything, note="too many possibilities")
+            step = BeliefStep(to=self._everything, note=TOO_MANY)
         if step is None:
-            scene = Scene(
-                dynamics=self._dynamics,
-                before=self._begun(before, what)[0],
-                since=before.since,
-                seen=what,
-                led=key(life.led) if life.led else None,
-                again=life.last is not None and bool(what.event) and life.last.event == what.event,
-                others=self._shared.others,
-            )
-            return self._broken(before, what, self._shared.explain(scene))
+            return self._broken(before, what, self._shared.explain(self._scene(before, what, life)))
         self._beliefs.remember(before, what, step)
         return step
+
+    def _scene(self, before: Belief, what: Key, life: Life) -> Scene:
+        return Scene(
+            dynamics=self._dynamics,
+            before=self._begun(before, what)[0],
+            since=before.since,
+            seen=what,
+            led=key(life.led) if life.led else None,
+            again=life.last is not None and bool(what.event) and life.last.event == what.event,
+            others=self._shared.others,
+        )
 
     def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
         """Return the configurations before *seen*, and a note if the request of its call is missing.

@@ -6,10 +6,13 @@ from itertools import groupby
 from typing import Final, assert_never
 
 from fsm.machine import Clause, Machine, Moves
+from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product.system import System
 from fsm.machine.property import evidence
 from fsm.machine.property.claims import Counts, LeadsTo, Property
+from fsm.machine.property.evidence import UsedCell, used_cells
 from fsm.report import ExitCode, worst
+from fsm.report.belief_chain import cited, used
 from fsm.report.cases import Case, Cases, CaseStatus, near
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import PLAIN, Layout
@@ -71,8 +74,11 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
     return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
-def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False) -> str:
-    """Return verdict and conclusions, ending in a newline.  *runs* adds expected runs and repeated conclusions."""
+def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
+    """Return verdict and conclusions, ending in a newline.  *runs* adds expected runs and repeated conclusions.
+
+    If *why* is not 0, it is the number of a step to explain in each counterexample.
+    """
     checked = [one for each in examined for one in each.checked]
     parts = tally([status(one).word for one in checked])
     if resized := sum(each.resized for each in examined):
@@ -84,12 +90,12 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
         found += ["", layout.style(name, "bold") + f": {title}"]
         alike: dict[str, tuple[object, ...]] = {}
         for each in those:
-            found += _examined(each, alike, layout, runs=runs)
+            found += _examined(each, alike, layout, runs=runs, step=why)
     return "\n".join(found) + "\n"
 
 
 def _examined(
-    each: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool
+    each: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool, step: int
 ) -> Iterator[str]:
     """Yield the properties under one profile.  Unless *runs* is true, skip conclusions of an earlier profile."""
     name = each.profile or "without a profile"
@@ -109,6 +115,8 @@ def _examined(
         alike.setdefault(checked.of.name, conclusion)
         overlap = max(overlap, _overlap(checked))
         yield from lines(checked, layout, runs=runs)
+        for label, value in _explained(each, checked, step):
+            yield from layout.row(label, value)
         if fair := _fair(each.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
             yield from _more(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
@@ -144,6 +152,36 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
                 yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
+
+
+def _explained(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
+    """Yield labelled lines on what made the step *number* of a counterexample possible, if it has that step."""
+    cells = _cells(each, checked, number)
+    yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
+    yield from (("if", _condition(one, each.machine)) for cell in cells for one in cell.conditions)
+    clauses = cited(dict.fromkeys(cell.clause for cell in cells))
+    yield from (("" if clause is not clauses[0] else "clauses", clause) for clause in clauses)
+
+
+def _cells(each: evidence.Examined, checked: evidence.Checked, number: int) -> tuple[UsedCell, ...]:
+    run = checked.verdict.run if isinstance(checked.verdict, evidence.Refuted) else None
+    taken = (*run.steps, *run.cycle)[number - 1 : number] if run and number else ()
+    return used_cells(each.machine.partly_under(each.profile), *taken) if taken else ()
+
+
+def _condition(condition: Condition, machine: Machine | System) -> str:
+    match condition:
+        case Not(of=inner):
+            return f"not ({_condition(inner, machine)})"
+        case All(of=parts) | Some(of=parts):
+            return (" and " if isinstance(condition, All) else " or ").join(_condition(each, machine) for each in parts)
+        case At(part=name, copies=copies, states=states, every=every) if isinstance(machine, System):
+            part = machine.parts[name]
+            which = [copy.name for copy in part.copies if copy.digit in copies]
+            quantity = ("every one of " if every else "one of ") if which[1:] else ""
+            return f"{quantity}{', '.join(which)} in {either(each for each in part.machine.states if each in states)}"
+        case _:
+            return str(condition)
 
 
 def _overlap(checked: evidence.Checked) -> int:
@@ -247,12 +285,13 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
     )
 
 
-def json(examined: Sequence[evidence.Examined]) -> str:
-    """Return the report as one JSON document, ending in a newline."""
-    return dumped({"verdict": answer(examined).word, "machines": [*map(_examined_data, examined)]})
+def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
+    """Return the report as one JSON document, ending in a newline.  *why* is that of :func:`text`."""
+    machines: list[Json] = [_examined_data(each, why) for each in examined]
+    return dumped({"verdict": answer(examined).word, "machines": machines})
 
 
-def _examined_data(each: evidence.Examined) -> Json:
+def _examined_data(each: evidence.Examined, why: int) -> Json:
     return {
         "machine": each.machine.name,
         "profile": each.profile,
@@ -261,11 +300,11 @@ def _examined_data(each: evidence.Examined) -> Json:
         "copies": each.copies,
         "any_number": each.any_number or None,
         "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
-        "properties": [_checked_data(checked) for checked in each.checked],
+        "properties": [_checked_data(each, checked, why) for checked in each.checked],
     }
 
 
-def _checked_data(checked: evidence.Checked) -> Json:
+def _checked_data(each: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
     known = checked.expected
     return {
         **record(checked.of.clause),
@@ -274,7 +313,13 @@ def _checked_data(checked: evidence.Checked) -> Json:
         "overlap": _overlap(checked) or None,
         "known": None if known is None else record(known),
         **_conclusion_data(checked),
+        "why_step": [_cell_data(cell, each.machine) for cell in _cells(each, checked, why)],
     }
+
+
+def _cell_data(cell: UsedCell, machine: Machine | System) -> Json:
+    conditions: list[Json] = [_condition(condition, machine) for condition in cell.conditions]
+    return {**record(cell, "known", "conditions"), "conditions": conditions}
 
 
 def _arrow(arrow: evidence.DrawnItem) -> str:

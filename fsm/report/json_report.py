@@ -10,6 +10,7 @@ from msgspec import to_builtins
 
 from fsm.errors import harmless
 from fsm.machine.findings import Finding
+from fsm.monitor.provenance import provenance
 from fsm.report import why, words
 
 if TYPE_CHECKING:
@@ -135,6 +136,7 @@ def _story(story: Story) -> Json:
                 **picked(step, "before", "after"),
                 "violations": [violation_data(each) for each in step.violations],
                 "tolerated": list(step.tolerated),
+                "why": [record(provenance(each)) for each in step.followed if story.until],
             }
             for step in story.steps
         ],

@@ -46,14 +46,15 @@ class Layout:
         return self.style(f"{total.word:<{pad}}", COLOURS[total.word])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Yield why *violation* is illegal, what would have been legal, and the known deviations that it resembles.
-
-        If *edits* is true, also yield the smallest edit that makes the trace legal.
-        """
+        """Yield why *violation* is illegal, what would have been legal, and its :meth:`remedies`."""
         yield from self.row("in state", words.before(violation))
         yield from self.row("expected", words.allowed(violation))
         yield from self.row("lines", words.places(violation))
         yield from self.clause(violation.clause)
+        yield from self.remedies(violation, edits=edits)
+
+    def remedies(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
+        """Yield the known deviations that *violation* resembles and, if *edits*, an edit that makes the trace legal."""
         if edits:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):

@@ -10,6 +10,7 @@ from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.notes import FOREIGN
 from fsm.report import ExitCode, Report, why, words
+from fsm.report.belief_chain import chain
 from fsm.report.lanes import stretched
 from fsm.report.layout import LABEL, PLAIN, Layout
 from fsm.trace import Observation
@@ -23,9 +24,9 @@ def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> s
 def told(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
     """Describe a new *violation*, on one line if its cause is *known*.  *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
-    finding = Finding(first=(violation,), count=1, entities=1)
     if not known:
-        return "\n".join([*writer.finding(finding, entity), ""])
+        return "\n".join([*writer.finding(Finding(first=(violation,), count=1, entities=1), entity), ""])
+    finding = Finding(first=(violation,), count=1, entities=1)
     moment = words.moment(violation.observation.at)
     place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
     what, who = words.short(words.what(violation)), words.short(violation.observation.entity)
@@ -55,7 +56,12 @@ class _Writer:
         yield f"{self.layout.style(visible(words.file(judged.name)), 'bold')}: {form}{version}"
         for story in judged.stories:
             yield ""
-            yield from self._story(story, judged.name)
+            yield from (
+                chain(story, self.report, self.layout, judged.name) if story.until else self._story(story, judged.name)
+            )
+        if any(story.until for story in judged.stories):
+            yield f"\n  verdict: {self.layout.verdict(self.report.of(judged))}"
+            return
         for judgement in judged.judgements:
             for finding in self.report.findings(judgement):
                 yield ""
@@ -86,9 +92,8 @@ class _Writer:
         head = self.layout.style(f"{story.machine.entity} {words.short(visible(story.entity))}{named}", "bold")
         yield f"{head}: {words.plural(len(story.steps), 'observation')}, by {story.machine.name}"
         for step in story.steps:
-            place = f"{step.place.file if step.place.file != file else ''}:{step.place.number}"
             moved = f" → {words.either(step.after)}" if step.after != step.before else ""
-            what = f"{words.moment(step.seen.at)} {place} {words.seen(step.seen)}{moved}"
+            what = f"{words.moment(step.seen.at)} {words.place(step.place, file)} {words.seen(step.seen)}{moved}"
             yield from self.layout.wrapped(words.short(what))
             for name in step.tolerated:
                 yield from self.layout.row("tolerated", name)

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 from fsm.machine import Deviation
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
-from fsm.trace import Observation
+from fsm.trace import Line, Observation
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -64,6 +64,11 @@ def file(name: str) -> str:
     'standard input'
     """
     return "standard input" if name == "-" else name
+
+
+def place(line: Line, file: str) -> str:
+    """Return the line's number, after its file if that is not *file*."""
+    return f"{line.file if line.file != file else ''}:{line.number}"
 
 
 def assumed(each: Assumed) -> str:
@@ -177,17 +182,18 @@ def allowed(violation: Violation) -> str:
 
 
 def _listed(those: tuple[str, ...]) -> str:
-    return either([_reply(each) for each in those] or ["nothing"])
+    return either([reply(each) for each in those] or ["nothing"])
 
 
-def _reply(name: str) -> str:
+def reply(name: str) -> str:
+    """Return the words for the reply, state or output *name*."""
     return "any error" if name == "error" else name or "nothing"
 
 
 def _edit(each: Edit, violation: Violation) -> str:
     match each.repair:
         case Repair.REPLY:
-            return f"the reply is {either(_reply(name) for name in _instead(each.repair, violation))}"
+            return f"the reply is {either(reply(name) for name in _instead(each.repair, violation))}"
         case Repair.REPEATED:
             return "it is dropped: it repeats what came before"
         case Repair.SWAPPED:
@@ -247,7 +253,7 @@ def reasons(violation: Violation) -> list[str]:
 def places(violation: Violation) -> str:
     """Return the lines that together break a property or a time limit, or an empty string if there is only one."""
     files = {each.file for each in violation.lines} - {violation.file}
-    places = [f"{each.file if files else ''}:{each.number}" for each in violation.lines]
+    places = [place(each, "" if files else violation.file) for each in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 

@@ -195,6 +195,19 @@ def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> N
     ]
 
 
+def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
+    """In the words of ``fsm judge --why``, with what a violation rules out; as printed, too, in a pipe."""
+    program("dot")
+    (recording,) = data_of(fsm("explore", FAILING).stdout)["recordings"]
+    story = next(each for each in recording["stories"] if each["entity"].startswith("d1d12d2e084c"))
+    step = next(each for each in story["steps"] if each.get("broken"))
+    printed = " ".join(fsm("judge", "--entity", "d1d12d2e084c", "--why", str(step["line"]), FAILING).stdout.split())
+
+    assert all("why" in each for each in story["steps"])
+    assert dict(step["why"])["ruled out"] == ["absent: StopContainer would reply ok [stop-is-idempotent]"]
+    assert all(f"{label} {' '.join(texts)}" in printed for label, texts in step["why"])
+
+
 def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> Counter[tuple[str, str]]:
     """How often the stories of *machine* met each cell, by what *kinds* of their steps say."""
     width, found = len(machine["states"]), Counter[tuple[str, str]]()

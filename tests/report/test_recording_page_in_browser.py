@@ -51,7 +51,9 @@ def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> Non
     page = found.page
     page.locator(".first").get_by_role("button").click()
     told = page.locator(".told")
+    told.get_by_text("Why these states").click()
     for text in (
+        "absent: StopContainer would reply ok",
         "StopContainer replied NOT_FOUND",
         "containerd-1.6.20.log:14",
         "absent",

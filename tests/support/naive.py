@@ -111,25 +111,31 @@ def first_unexplained(
     any later time, and any number of times: callers that give up ask again, and those
     calls are indistinguishable.  With *once* it acts at most once.
     """
-    asking = Asking(machine, seen, once=once)
+    found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
+    return next((index for index, (_, after) in enumerate(found) if not after), None)
+
+
+def beliefs(
+    asking: Asking, trace: Sequence[Observation], *, fresh: bool = False
+) -> Iterator[tuple[set[Situation], set[Situation]]]:
+    """The possible situations before and after each observation, up to the first that no behaviour explains."""
+    machine = asking.machine
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
-    for index, each in enumerate(trace):
+    for each in trace:
+        before, event = now, _event(machine, each.event)
         if each.phase == "gap":
             # Anything may have happened since, to the calls in progress and to further ones.
             now = asking.later(everywhere)
-            continue
-        event = _event(machine, each.event)
-        if each.event and event is None:
-            continue
-        ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
-        if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
-            # The request was not recorded; nor, perhaps, was what came before it.
-            now = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
-        now = asking.explains(now, each)
+        elif event or not each.event:
+            ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
+            if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
+                # The request was not recorded; nor, perhaps, was what came before it.
+                before = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
+            now = asking.explains(before, each)
+        yield before, now
         if not now:
-            return index
-    return None
+            return
 
 
 def _event(machine: Machine, name: str) -> str | None:

@@ -6,14 +6,14 @@ An observation keeps the configurations that explain it, then adds all those rea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_of, late, numbers, plus
 from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.endings import finals
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, Rules
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
@@ -43,18 +43,13 @@ class Dynamics(Unobserved):
 
         *since* is the bit set of states in which an unrecorded call may have taken effect; 0 means those of *before*.
         """
-        event, phase, reply, shows, met, output, emits = seen
-        met = self.understood(met)
-        row = self.row(event)
+        row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
         kept = Remainder(configurations=before)
         if output:
             kept = self._emitted(before, output)
             before = self.closed(kept.configurations)
         elif self.calls(row):
-            # If only the reply was seen and it is indefinite, the call need not have taken effect. A whole call
-            # without a known reply has.
-            vague = self.rules.indefinite(reply) and bool(reply or phase)
             match phase:
                 case "request":
                     before = self.asked(before, row)
@@ -63,20 +58,20 @@ class Dynamics(Unobserved):
                 case "maybe" | "noticed":
                     before = self._lost(self.asked(before, row), row)
                 case "answered":
-                    answers = self._answers(numbers(since or bits(before)), seen)
+                    answers = _needed(way for _, way in self.answering(numbers(since or bits(before)), seen))
                     # The call took effect either before the last observation or after it.
-                    acted = self._replied(self.asked(before, row), row, reply, met, emits, vague=vague).configurations
+                    acted = self._replied(self.asked(before, row), row, seen).configurations
                     already = {resting_on(each, deviation) for each in before for deviation in answers}
                     before = self.closed(self.started(already | acted)) if answers else frozenset()
                 case "":
                     asked = self.asked(before, row)
-                    kept = replace(self._replied(asked, row, reply, met, emits, vague=vague), passed=bits(asked))
+                    kept = replace(self._replied(asked, row, seen), passed=bits(asked))
                     before = self.without_a_call(self.started(kept.configurations))
                 case _:
-                    kept = self._replied(before, row, reply, met, emits, vague=vague)
+                    kept = self._replied(before, row, seen)
                     before = self.without_a_call(kept.configurations)
         elif row >= 0:
-            kept = self._happened(before, row, emits, phase)
+            kept = self._happened(before, row, seen.emits, phase)
             before = self.closed(self.started(kept.configurations))
         if shows:
             before = self.closed(self.started(each for each in before if self.table.shows[each.state] == shows))
@@ -110,10 +105,12 @@ class Dynamics(Unobserved):
 
     def asked(self, before: Configurations, row: int) -> Configurations:
         """Return the closure of *before* with another call of *row* in progress."""
-        return self.closed(
-            Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
-            for state, pending, queue, deviations, due in before
-        )
+        return self.closed(self.requested(before, row))
+
+    def requested(self, before: Iterable[Configuration], row: int) -> Iterator[Configuration]:
+        """Yield each of *before* with another call of *row* that has not taken effect."""
+        for state, pending, queue, deviations, due in before:
+            yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
 
     def waits(self, before: Iterable[Configuration], row: int) -> bool:
         """Check whether a call of *row* awaits its reply in any of the configurations *before*."""
@@ -124,40 +121,44 @@ class Dynamics(Unobserved):
         row = self.row(seen.event)
         return seen.phase in {"reply", "lost"} and self.calls(row) and not self.waits(before, row)
 
-    def _replied(
-        self, before: Configurations, row: int, reply: str, met: str, emits: tuple[str, ...] | None, *, vague: bool
-    ) -> Remainder:
+    def _replied(self, before: Configurations, row: int, seen: Key) -> Remainder:
         kept: set[Configuration] = set()
         cells: set[frozenset[tuple[int, int]]] = set()
         unspecified = True
-        known: dict[tuple[Pending, int, bool], _Fit | None] = {}
+        known: dict[tuple[Pending, int, bool], Fit | None] = {}
         for each in before:
-            alone = bool(self.limits) and self.alone(each)
-            last = None
-            for index, call in enumerate(each.pending):
-                if call.row != row or call == last:  # skip duplicates of the previous call
-                    continue
-                last = call
-                at = (call, each.state, alone)
-                if at not in known:
-                    known[at] = self._fits(each, call, reply, met, emits, vague=vague)
-                if (fit := known[at]) is None:
-                    continue
-                state, pending, queue, deviations, due = each
-                left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)
-                kept.update(resting_on(left, deviation) for deviation in fit.deviations)
+            for fit, left in self.ended(each, row, seen, known):
+                kept.add(left)
                 cells.add(fit.cells)
                 unspecified = unspecified and fit.unspecified
-        certain = frozenset.intersection(*cells) if cells and reply else frozenset()
+        certain = frozenset.intersection(*cells) if cells and seen.reply else frozenset()
         return Remainder(configurations=frozenset(kept), cells=certain, unspecified=unspecified and bool(kept))
 
-    def _fits(
-        self, here: Configuration, call: Pending, reply: str, met: str, emits: tuple[str, ...] | None, *, vague: bool
-    ) -> _Fit | None:
-        """Return how *call* may have ended with *reply*, or ``None`` if it cannot have.
+    def ended(
+        self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
+    ) -> Iterator[tuple[Fit, Configuration]]:
+        """Yield how a call of *row* in *here* may have ended as *seen*, and *here* without it.  *known* is a cache."""
+        alone = bool(self.limits) and self.alone(here)
+        state, pending, queue, deviations, due = here
+        last = None
+        for index, call in enumerate(pending):
+            if call.row != row or call == last:  # skip duplicates of the previous call
+                continue
+            last = call
+            at = (call, state, alone)
+            if at not in known:
+                known[at] = self._fits(here, call, seen)
+            if (fit := known[at]) is not None:
+                left = Configuration(state, pending[:index] + pending[index + 1 :], queue, deviations, due)
+                for deviation in fit.deviations:
+                    yield fit, resting_on(left, deviation)
 
-        If *vague* is true, the call need not have taken effect.
-        """
+    def _fits(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
+        """Return how *call* may have ended as *seen*, or ``None`` if it cannot have."""
+        reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
+        # If only the reply was seen and it is indefinite, the call need not have taken effect. A whole call without a
+        # known reply has.
+        vague = self.rules.indefinite(reply) and bool(reply or seen.phase)
         table = self.table
         indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
         states = [state for state in numbers(call.met) if not met or table.shows[state] == met]
@@ -165,13 +166,15 @@ class Dynamics(Unobserved):
             way = table.ways[call.stage]
             fits = self.rules.fits(call.stage, reply) and emits in {None, way.emits}
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
-            return _Fit(cells=cells) if fits and states else None
+            return Fit(cells=cells, ways=((*table.origin[call.stage], way),)) if fits and states else None
         if call.stage == FREE:
-            return _Fit(unspecified=True) if states and (not emits or self.rules.silent(call.row)) else None
+            silent = [state for state in states if call.met == 1 << state]  # any state, if its end is not written
+            free = Fit(unspecified=True, ways=tuple((call.row, state, None) for state in silent))
+            return free if states and (not emits or self.rules.silent(call.row)) else None
         if call.stage not in {ASKED, CUT}:
             return None
         if indefinite and not emits and (states or not (met or call.met)):
-            return _Fit()
+            return Fit()
         found = [(state, each) for state in states for each in self.rules.instants(state, call.row)]
         silent = [state for state, each in found if each.way is None and self.silence]
         stays = [
@@ -180,24 +183,27 @@ class Dynamics(Unobserved):
             if each.to == state and each.way is not None and not self.apart(each.way, here)
             if self.rules.fits(each.stage, reply) and emits in {None, each.emits}
         ]
+        ways = tuple((call.row, state, way) for state, way in (*stays, *((state, None) for state in silent)))
         if not stays:
-            return _Fit(unspecified=True) if silent else None
-        cells = frozenset((call.row, state) for state in (*(state for state, _ in stays), *silent))
-        return _Fit(cells=cells if len(cells) == 1 else frozenset(), deviations=_needed(way for _, way in stays))
+            return Fit(unspecified=True, ways=ways) if silent else None
+        cells = frozenset((row, state) for row, state, _ in ways)
+        certain = cells if len(cells) == 1 else frozenset()
+        return Fit(cells=certain, deviations=_needed(way for _, way in stays), ways=ways)
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
         """Return *before* after a caller of *row* gave up.  The call may take effect now, later or never."""
-        kept = set()
-        for each in self.closed(before):
-            if not self.waits([each], row):
-                kept.add(each)  # an interruption has already ended the call
-            for call, others in each_of(each.pending):
-                if call.row != row or call.stage <= LOST:
-                    continue
-                lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.rules.moves(row))
-                left = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
-                kept.add(each._replace(pending=left))
-        return self.closed(kept)
+        return self.closed(left for each in self.closed(before) for left in self.given_up(each, row))
+
+    def given_up(self, here: Configuration, row: int) -> Iterator[Configuration]:
+        """Yield *here* after a caller of *row* gave up, before the call takes any further effect."""
+        if not self.waits([here], row):
+            yield here  # an interruption has already ended the call
+        for call, others in each_of(here.pending):
+            if call.row != row or call.stage <= LOST:
+                continue
+            lost = call.stage in {BEGUN, HELD} or (call.stage == ASKED and self.rules.moves(row))
+            left = late(others, row, LOST if call.stage == ASKED else LOST_BEGUN) if lost else others
+            yield here._replace(pending=left)
 
     def _happened(self, before: Configurations, row: int, emits: tuple[str, ...] | None, phase: str) -> Remainder:
         if phase == "assumed":  # the event may have happened unobserved, once or repeatedly
@@ -206,24 +212,36 @@ class Dynamics(Unobserved):
         kept: set[Configuration] = set()
         states: set[int] = set()
         specified: set[int] = set()
-        apart = self.coming is not None
         for each in before:
-            instants = self.rules.instants(each.state, row)
-            if phase == "maybe":
-                kept.add(each)
-            elif phase == "noticed":
-                kept.update(resting_on(each, deviation) for deviation in _needed(each.way for each in instants))
-            for instant in instants:
-                if instant.way is not None and emits not in {None, instant.way.emits}:
-                    continue
-                here = each._replace(pending=()) if self.rules.interrupts(row) and not phase else each
-                for after in self.happens(here if apart else here._replace(queue=()), row, instant):
-                    # The outputs of the event were observed with it, so don't add them to the queue.
-                    kept.add(after if apart else after._replace(queue=each.queue))
+            for instant, after in self.occurrences(each, row, emits, phase):
+                kept.add(after)
+                if instant is not None:
                     (states if instant.way is None else specified).add(each.state)
         states |= specified
         cells = frozenset((row, state) for state in states) if len(states) == 1 and not phase else frozenset()
         return Remainder(configurations=frozenset(kept), cells=cells, unspecified=bool(kept) and not specified)
+
+    def occurrences(
+        self, here: Configuration, row: int, emits: tuple[str, ...] | None, phase: str
+    ) -> Iterator[tuple[CallInstant | None, Configuration]]:
+        """Yield each instant of the observed event of *row* in *here*, with the configuration after it.
+
+        The instant is ``None`` if the event need not have taken effect.
+        """
+        apart = self.coming is not None
+        instants = self.rules.instants(here.state, row)
+        if phase == "maybe":
+            yield None, here
+        elif phase == "noticed":
+            for deviation in _needed(each.way for each in instants):
+                yield None, resting_on(here, deviation)
+        for instant in instants:
+            if instant.way is not None and emits not in {None, instant.way.emits}:
+                continue
+            left = here._replace(pending=()) if self.rules.interrupts(row) and not phase else here
+            for after in self.happens(left if apart else left._replace(queue=()), row, instant):
+                # The outputs of the event were observed with it, so don't add them to the queue.
+                yield instant, after if apart else after._replace(queue=here.queue)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
         """Return *before* updated by *seen*, adding a missing request, or an empty set if there is too much to try."""
@@ -234,27 +252,30 @@ class Dynamics(Unobserved):
 
         return tried(left)
 
-    def _answers(self, states: Iterable[int], seen: Key) -> tuple[str, ...]:
-        """Return the deviations (:func:`_needed`) that let a call in one of *states* give the reply of *seen*."""
+    def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
+        """Yield each state and way in which a call may give the reply of *seen*, without a way if anything may."""
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
-        found: list[Way] = []
         for state in states:
             if met and self.table.shows[state] != met:
                 continue
             ways = finals(self.table, state, row, displaced=True)
             if ways is None or self.rules.indefinite(reply):
-                return ("",)
-            found += [way for way in ways if way.replies(reply)]
-        return _needed(found)
+                yield state, None
+            else:
+                yield from ((state, way) for way in ways if way.replies(reply))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Fit:
-    """Explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it."""
+class Fit:
+    """Explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it.
+
+    ``ways`` holds (row, state, way) for each way in which the call may have ended, without a way in a silent cell.
+    """
 
     cells: frozenset[tuple[int, int]] = frozenset()
     deviations: tuple[str, ...] = ("",)
     unspecified: bool = False
+    ways: tuple[tuple[int, int, Way | None], ...] = ()
 
 
 def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:

@@ -122,10 +122,11 @@ class Unobserved:
         if known is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[here] = tuple(self._unseen(here))
+            known = self._known[here] = tuple(after for _, after in self.unseen_instants(here))
         return known
 
-    def _unseen(self, here: Configuration) -> Iterator[Configuration]:
+    def unseen_instants(self, here: Configuration) -> Iterator[tuple[CallInstant, Configuration]]:
+        """Yield each unobserved instant that may come next, with the configuration after it."""
         rules, state, pending = self.rules, here.state, here.pending
         last = None
         for index, call in enumerate(pending):
@@ -140,10 +141,12 @@ class Unobserved:
             if instants:
                 others = pending[:index] + pending[index + 1 :]
                 for instant in instants:
-                    yield from self._acts(here, call, others, instant)
+                    for after in self._acts(here, call, others, instant):
+                        yield instant, after
         for row in self.unseen:
             for instant in rules.instants(state, row):
-                yield from self.happens(here, row, instant)
+                for after in self.happens(here, row, instant):
+                    yield instant, after
 
     def _acts(
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant

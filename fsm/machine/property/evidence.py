@@ -1,11 +1,12 @@
 """The checker's conclusions about properties, with their evidence, as data."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from fsm.machine import Machine
+from fsm.machine import Clause, Deviation, Machine, Moves
+from fsm.machine.conditions import Condition
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Counts, KnownFailure, Property
 from fsm.machine.table import UNSPECIFIED, Done, TransitionSystem, Way
@@ -43,6 +44,54 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
         ends=table.rows[row].ends,
         done=way.done if way else (),
     )
+
+
+Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
+"""A step was observed, is confirmed by a later reply, belongs to a call in progress, or was not observed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsedCell:
+    """A ``step`` of a machine or of a system's part, and the ``clause`` of its cell, unless the cell is not written.
+
+    The step of a system itself has the clause and the ``conditions`` of the joint event.
+    """
+
+    step: RunStep | Done
+    clause: Clause | None
+    deviation: Deviation | None = None
+    known: Sight = "observed"
+    conditions: tuple[Condition, ...] = ()
+
+
+def used_cell(machine: Machine, step: RunStep | Done, known: Sight = "observed") -> UsedCell:
+    """Return the cell of *machine* that *step* used."""
+    event = machine.events[step.event]
+    cell = event.ends.get(step.source) if step.ends else event.cells[step.source]
+    ways = cell.outcomes if isinstance(cell, Moves) else ()
+    deviation = next((way.deviation for way in ways if way.name == step.outcome), None)
+    return UsedCell(step=step, clause=cell.clause if cell else None, deviation=deviation, known=known)
+
+
+def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
+    """Return the cells that *step* of *model* used: in a system, the joint event and then those of its parts.
+
+    >>> from fsm.language.library import load
+    >>> stopped = RunStep(event="stop", source="exited", target="exited", outcome="ignored")
+    >>> used_cells(load("container-status"), stopped)[0].clause.name
+    'stop-is-idempotent'
+    """
+    if isinstance(model, Machine):
+        return (used_cell(model, step),) if step.event in model.events else ()
+    joint, done = model.events[step.event], {(each.copy, each.event, each.ends) for each in step.done}
+    [way] = [way for way in joint.ways if way.name == step.outcome]
+    steps = [((each.copy.name, each.event, each.ends), each.when) for each in way.steps]
+    # If a part may take a step on one of several conditions, the run does not show on which.
+    taken = [when for at, when in steps if at in done and [other for other, _ in steps].count(at) == 1]
+    met = dict.fromkeys(each for each in (joint.when, way.when, *taken) if each is not None)
+    machines = {copy.name: part.machine for part in model.parts.values() for copy in part.copies}
+    cells = (used_cell(machines[each.copy], each) for each in step.done if each.event and each.copy in machines)
+    return (UsedCell(step=step, clause=joint.clause, conditions=tuple(met)), *cells)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

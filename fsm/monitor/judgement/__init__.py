@@ -191,7 +191,7 @@ def judge(
             judging.take(each)
     judged = judging.judged()
     if part.entity:
-        check_one(judged.stories, part.entity, name)
+        check_one(judged.stories, judging.chosen, name)
     return judged
 
 

@@ -4,6 +4,7 @@ The recording is read from its beginning, so that the states at the start of the
 the part can be violations or tolerated deviations.
 """
 
+import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from typing import Final, NamedTuple
 from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.machine.findings import Violation
-from fsm.monitor import Monitor
+from fsm.monitor import REMEMBERED, Monitor
+from fsm.monitor.stepping import BeliefMove
 from fsm.trace import Batch, Line, Observation, seen_at
 
 MOST: Final = 64
@@ -51,8 +53,8 @@ _LISTED: Final = 4
 class Step(NamedTuple):
     """One observation of an entity, with the possible states ``before`` and ``after`` it.
 
-    ``met`` holds the cells that the observation certainly exercised, as (row, state) pairs of the machine's table.
-    ``tolerated`` names the deviations without which it would be illegal.
+    ``tolerated`` names the deviations without which it would be illegal.  ``followed`` are the monitor's own steps,
+    those for assumed events first.
     """
 
     seen: Observation
@@ -61,17 +63,21 @@ class Step(NamedTuple):
     after: tuple[str, ...]
     violations: tuple[Violation, ...]
     tolerated: tuple[str, ...]
-    met: frozenset[tuple[int, int]]
+    followed: Sequence[BeliefMove]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """All observations of one entity, in order, as ``machine`` explains them.  ``names`` are its readable names."""
+    """All observations of one entity, in order, as ``machine`` explains them.  ``names`` are its readable names.
+
+    If beliefs are to be explained up to ``until``, the observations end there.
+    """
 
     machine: Machine
     entity: str
     names: tuple[str, ...]
     steps: Sequence[Step]
+    until: Line | None = None
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,6 +94,8 @@ class Chosen:
     telling: Callable[[str], bool] | None = None
     inside: int = 0
     """Number of observations in the period or without a time."""
+    ids: dict[str, None] = field(default_factory=dict)
+    """The first entities of the recording, at most :data:`REMEMBERED`."""
     first: int | None = None
     last: int | None = None
     """Times of the first and last observations of the whole recording, if a period is asked for."""
@@ -183,19 +191,21 @@ class Teller:
         if not seen.entity:
             event = self.machine.events.get(seen.event)
             return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()
+        if len(self._chosen.ids) < REMEMBERED:
+            self._chosen.ids[seen.entity] = None
         known = seen.entity in self.stories or len(self.stories) < MOST
         return (seen.entity,) if known and self._chosen.tells(seen.entity) else ()
 
     def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}
         counted = self._tolerated()
-        met = self._monitor.met(seen, line)
+        followed = self._monitor.follow(seen, line)
         tolerated = [name for name, count in self._tolerated().items() if count > counted.get(name, 0)]
         place = Line.of(line, self._file)
         for entity in told:
             mine = tuple(each for each in self._found if each.observation.entity == entity)
-            after, cells = self._states(entity), met.get(entity, frozenset())
-            step = Step(seen, place, before[entity], after, mine, tuple(tolerated), cells)
+            after, steps = self._states(entity), followed.get(entity, ())
+            step = Step(seen, place, before[entity], after, mine, tuple(tolerated), steps)
             self.stories.setdefault(entity, []).append(step)
         self._found.clear()
 
@@ -207,15 +217,19 @@ class Teller:
         return tuple(state for state in self.machine.states if state in possible)
 
 
-def check_one(stories: Sequence[Story], asked: str, name: str) -> None:
-    """Raise :class:`InputError` unless all *stories* found for *asked* in the recording *name* are about one entity."""
-    found = {story.entity: story for story in stories}
+def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
+    """Raise :class:`InputError` unless all *stories*, found as *chosen* in the recording *name*, are of one entity."""
+    found, asked = {story.entity: story for story in stories}, chosen.part.entity
     if len(found) == 1:
         return
     if not found:
         hint = (
             "give the beginning of an id, or a name where a log shows how it was made: NAME, NAMESPACE/NAME, POD/NAME"
         )
+        names = {known: known for each in chosen.names.values() for known in each}
+        alike = {each[: len(asked)]: each[:12] for each in chosen.ids} | names
+        if close := difflib.get_close_matches(asked, alike, n=1):
+            hint = f"did you mean '{alike[close[0]]}'? Or {hint}"
         raise refused(name, "FSM204", f"tells of no container and no pod '{asked}'", hint)
     listed = (f"{each.machine.entity} {each.entity}" for each in islice(found.values(), _LISTED))
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""

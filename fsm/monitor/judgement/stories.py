@@ -1,12 +1,16 @@
-"""Collect the stories that a report shows, those with violations first, by judging the recording again."""
+"""The stories that a report shows: those with violations first, or those up to a line."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import PurePath
 from typing import Final
 
+from fsm.errors import refused
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import Judged
+from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import HISTORY
+from fsm.trace import Line
 
 TOLD: Final = 40
 """Maximum number of entities of a recording whose stories are told."""
@@ -31,3 +35,36 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
     stories = again(telling).stories
     rank = {entity: number for number, entity in enumerate(broken)}
     return replace(judged, stories=tuple(sorted(stories, key=lambda story: rank.get(story.entity, len(rank)))))
+
+
+def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
+    """Return *found* with only the stories that have an observation at *place*, up to the last one there.
+
+    Without a file, *place* is a line of any file.  Raise :class:`InputError` if it is in none or in several.
+    """
+    cut = [replace(each, stories=tuple(_cut(each.stories, place))) for each in found]
+    files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)
+    places = [step.place for each in found for story in each.stories for step in story.steps]
+    here = {each.number for each in places if _is_in(each, place)}
+    near = sorted(sorted(here, key=lambda number: abs(number - place.number))[:4])
+    hint = f"the nearest lines are {', '.join(map(str, near))}" if near else "no line of this file has one"
+    if len(files) > 1:
+        hint = f"say FILE:LINE, such as {next(iter(files))}:{place.number}"
+        raise refused(" and ".join(files), "FSM204", f"both have it on line {place.number}", hint)
+    if places and not files:
+        what = f"line {place.number} has no observation of that entity"
+        raise refused(place.file or found[0].name, "FSM204", what, hint)
+    return cut
+
+
+def _cut(stories: Sequence[Story], place: Line) -> Iterator[Story]:
+    for story in stories:
+        # An assumed event of all entities is part of the next step.
+        steps = [step for step in story.steps if step.followed or step.seen.phase != "assumed"]
+        last = {step.place: at for at, step in enumerate(steps, 1) if step.place.number == place.number}
+        for line in (each for each in last if _is_in(each, place)):
+            yield replace(story, steps=steps[: last[line]], until=line)
+
+
+def _is_in(line: Line, place: Line) -> bool:
+    return place.file in {"", line.file, PurePath(line.file).name}

@@ -935,6 +935,7 @@
       fill(told, seen.broken ? null : [h("p", {}, h("strong", {}, short(seen.what)), " ", h("code", {}, `${seen.file ?? recording.name}:${seen.line}`), ` ${seen.at}`),
         seen.detail ? h("p", { class: "about" }, short(seen.detail)) : null],
         h("p", {}, `Possible before: ${either(before) || "none"}. After: ${either(names(seen.after)) || "none"}.`),
+        seen.why ? h("details", {}, h("summary", {}, "Why these states"), h("dl", { class: "reasons" }, seen.why.map(([label, texts]) => row(label, texts.map((each) => h("p", {}, each)))))) : null,
         seen.broken ? seen.broken.map((each) => h("div", { class: "finding violation" }, h("p", {}, badge(each.word), " ", h("strong", {}, short(each.what))), reasons(each), around(charted(recording, each)))) : null);
       dots.forEach((dot, number) => { if (number === step - 1) dot.firstChild.setAttribute("aria-current", "step"); else dot.firstChild.removeAttribute("aria-current"); });
       const panel = list.parentElement, line = dots[step - 1];

@@ -11,7 +11,9 @@ from fsm.machine import Machine
 from fsm.machine.findings import Finding, Judgement, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Step, Story
+from fsm.monitor.provenance import provenance
 from fsm.report import Report, why, words
+from fsm.report.belief_chain import rows
 from fsm.report.chart_marks import violation_chart
 from fsm.report.json_report import Json, picked
 from fsm.report.lanes import stretched
@@ -166,7 +168,7 @@ def _kept(steps: Sequence[Step]) -> Iterator[int]:
 
 
 def _met(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
-    met = Counter(row * states + state for step in steps for row, state in step.met)
+    met = Counter(row * states + state for step in steps for each in step.followed for row, state in each.step.cells)
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 
 
@@ -188,6 +190,9 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
         found["detail"] = _text(step.seen.detail)
     if step.tolerated:
         found["tolerated"] = [*step.tolerated]
+    if step.followed:
+        why = rows([*map(provenance, step.followed)], reasons=True)
+        found["why"] = [[label, [visible(each) for each in values]] for label, values in why]
     if step.violations:
         found["broken"] = [
             {"word": report.word(Finding(first=(each,), count=1, entities=1)), **_violation(each)}

@@ -1,0 +1,201 @@
+"""Trace a belief to its causes: how each possible state came about, and why other states were ruled out.
+
+In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible
+and without deviations and silent cells if possible.  They are computed afterwards, so the monitor does not keep them.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, TypeAlias
+
+from fsm.machine import Clause
+from fsm.machine.calls.configuration import Configuration, bits, numbers
+from fsm.machine.calls.rules import CallInstant
+from fsm.machine.calls.unobserved import TooManyError
+from fsm.machine.findings import Cause, Permitted
+from fsm.machine.property.evidence import Sight, UsedCell, run_step, used_cell
+from fsm.machine.table import UNSPECIFIED, Way
+from fsm.monitor.diagnosis import explain
+from fsm.monitor.scene import Scene
+from fsm.monitor.stepping import TOO_MANY, BeliefMove
+
+TRIED: Final = 20_000
+"""Maximum number of configurations in which to look for derivations.  Other states have none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derivation:
+    """Instants that led from a state before an observation to ``state``.  Without any, it was possible before."""
+
+    state: str
+    uses: tuple[UsedCell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuledOut:
+    """A state before an observation that rules it out.
+
+    ``cause`` is what is illegal in this state, ``permitted`` what would be legal, and ``clause`` the clause against it.
+    There is no cause if the call whose reply was seen could not have ended yet.
+    """
+
+    state: str
+    cause: Cause | None
+    permitted: tuple[Permitted, ...] = ()
+    clause: Clause | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provenance:
+    """The reasons for the states ``after``, which are possible once ``event`` was observed or assumed.
+
+    Of each group in ``needed``, one deviation or assumed event certainly occurred.  ``note`` is that of the step.  If
+    ``legal`` is false, nothing explains the observation, and the monitor continues from the states ``after``.
+    """
+
+    event: str
+    after: tuple[str, ...]
+    derivations: tuple[Derivation, ...]
+    ruled_out: tuple[RuledOut, ...]
+    needed: tuple[tuple[str, ...], ...]
+    note: str
+    legal: bool
+
+
+def provenance(followed: BeliefMove) -> Provenance:
+    """Return why the states after *followed* are possible."""
+    scene, step = followed.scene, followed.step
+    names, after, legal = scene.dynamics.table.states, _states(step.to.configurations), step.explained is None
+    ruled_out: tuple[RuledOut, ...] = ()
+    with suppress(TooManyError):  # a part of a belief may have more possibilities than the whole
+        ruled_out = tuple(_ruled_out(followed)) if step.note != TOO_MANY else ()
+    return Provenance(
+        event=scene.seen.event,
+        after=tuple(names[state] for state in after),
+        derivations=tuple(_derivations(scene, after)) if legal and step.note != TOO_MANY else (),
+        ruled_out=ruled_out,
+        needed=step.tolerated,
+        note=step.note,
+        legal=legal,
+    )
+
+
+def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
+    scene, broken = followed.scene, followed.step.explained
+    names, shows = scene.dynamics.table.states, scene.dynamics.table.shows
+    for state in _states(followed.before | scene.before):
+        here = frozenset(each for each in scene.before if each.state == state)
+        if scene.seen.output:
+            here = scene.dynamics.closed(each for each in here if not each.queue)
+        left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
+        # The part of a belief in one state is not closed, so neither is what a reply leaves of it.
+        possible = any(
+            shows[each.state] == (scene.seen.shows or shows[each.state]) for each in scene.dynamics.closed(left)
+        )
+        if possible and broken is None:
+            continue
+        if possible or not here:
+            yield RuledOut(state=names[state], cause=Cause.TIME, clause=broken.clause if broken else None)
+            continue
+        found = explain(replace(scene, before=here))
+        if scene.seen.phase == "reply" and not any(each.what for each in found.permitted):
+            yield RuledOut(state=names[state], cause=None)
+        else:
+            # A look rules out states by what they show, without breaking a clause.
+            clause = found.clause if broken or found.cause is not Cause.STATE else None
+            yield RuledOut(state=names[state], cause=found.cause, permitted=found.permitted, clause=clause)
+
+
+def _states(configurations: Iterable[Configuration]) -> list[int]:
+    return sorted({each.state for each in _quiet(configurations)})
+
+
+def _quiet(configurations: Iterable[Configuration]) -> list[Configuration]:
+    """Return the configurations whose outputs were all observed, or all of them if there are none, in order."""
+    found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
+    return [each for each in found if not each.queue] or found
+
+
+_Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
+"""The cell used, and where it led: before the observation took effect (0), after that (1), or after its look (2)."""
+
+
+def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
+    """Yield a derivation of each of *states*, by breadth-first search."""
+    wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows)
+    if scene.seen.phase == "assumed":
+        scene = replace(scene, dynamics=replace(dynamics, unseen=(*dynamics.unseen, scene.row), assumed=scene.row))
+    for doubtful in (False, True):  # deviations and silent cells are a reason only if there is no other
+        done: set[tuple[int, Configuration]] = set()
+        queue: list[tuple[_Edge, tuple[UsedCell, ...]]] = [(edge, ()) for edge in _starts(scene) if wanted]
+        for (used, stage, here), before in queue:  # the list grows
+            doubt = used is not None and (used.deviation is not None or used.step.outcome == UNSPECIFIED)
+            if (doubt and not doubtful) or (stage, here) in done or len(done) > TRIED:
+                continue
+            done.add((stage, here))
+            path = (*before, used) if used else before
+            if stage == last and here.state in wanted and not here.queue:
+                wanted.remove(here.state)
+                # The effect of a whole call is in the path already, unless it took effect only at its reply.
+                uses = (use for use in path if use.known != "confirmed" or replace(use, known="observed") not in path)
+                yield Derivation(state=dynamics.table.states[here.state], uses=tuple(uses))
+            queue += [(edge, path) for edge in _after(scene, stage, here) if wanted]
+
+
+def _asks(scene: Scene) -> bool:
+    """Check whether the observation includes the request of its call."""
+    return scene.dynamics.calls(scene.row) and scene.seen.phase in {"", "answered", "maybe", "noticed", "request"}
+
+
+def _starts(scene: Scene) -> Iterator[_Edge]:
+    """Yield where the search begins.  An observation without an effect is over at once."""
+    seen, dynamics = scene.seen, scene.dynamics
+    over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
+    answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
+    already = [_confirmed(scene, scene.row, state, way) for state, way in answers]
+    for here in _quiet(scene.before):
+        yield from ((each, 1, here) for each in already)
+        for asked in dynamics.requested([here], scene.row) if _asks(scene) else [here]:
+            yield None, int(over), asked
+
+
+def _after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
+    seen, dynamics = scene.seen, scene.dynamics
+    # The belief before any other observation already includes what may have happened unobserved.
+    if stage or _asks(scene) or seen.output:
+        for instant, after in dynamics.unseen_instants(here):
+            event = dynamics.table.rows[instant.row].event
+            known: Sight = "in progress" if event.kind == "call" and not dynamics.outputs else "unobserved"
+            own = not stage and (after.queue != here.queue if seen.output else dynamics.row(event.name) == scene.row)
+            yield _used(scene, here.state, instant, "observed" if own else known), stage, after
+    if stage == 1 and dynamics.table.shows[here.state] == seen.shows:
+        yield None, 2, here
+    if not stage:
+        yield from ((used, 1, after) for used, after in _effects(scene, here))
+
+
+def _effects(scene: Scene, here: Configuration) -> Iterator[tuple[UsedCell | None, Configuration]]:
+    seen, row, dynamics = scene.seen, scene.row, scene.dynamics
+    if seen.output:
+        if here.queue[:1] == (seen.output,):
+            yield None, here._replace(queue=here.queue[1:])
+    elif not dynamics.calls(row):
+        for occurred, after in dynamics.occurrences(here, row, seen.emits, seen.phase):
+            yield _used(scene, here.state, occurred, "observed") if occurred else None, after
+    elif seen.phase in {"lost", "maybe", "noticed"}:
+        yield from ((None, after) for after in dynamics.given_up(here, row))
+    else:
+        for fit, after in dynamics.ended(here, row, seen, {}):
+            likely = sorted(fit.ways, key=lambda way: (way[2] is None or bool(way[2].deviation), way[1] != here.state))
+            yield _confirmed(scene, *likely[0]) if likely else None, after
+
+
+def _confirmed(scene: Scene, row: int, state: int, way: Way | None) -> UsedCell:
+    row, state = scene.dynamics.table.origin[way.index] if way else (row, state)
+    return _used(scene, state, CallInstant(row, way, way.to if way else state, 0), "confirmed")
+
+
+def _used(scene: Scene, state: int, by: CallInstant, known: Sight) -> UsedCell:
+    table = scene.dynamics.table
+    return used_cell(table.machine, run_step(table, state, by.row, by.way, by.to), known)
