@@ -118,8 +118,10 @@ class _Kept(FunctionCache):
 
 
 def is_compiled(text: bytes) -> bool:
-    """Check whether the module with the source *text* defines compiled functions."""
-    return any(b"\n@" + each in text for each in (b"compiled", b"beside", b"inner", b"lean"))
+    """Check whether the module with the source *text* defines compiled functions, or functions that others compile."""
+    return any(
+        b"\n" + each in text for each in (b"@compiled", b"@beside", b"@inner", b"@lean", b"# Compiled code uses")
+    )
 
 
 @cache

@@ -112,17 +112,15 @@ class Columns(NamedTuple):
     legality (:class:`Key`).  If ``kind[i]`` is -1, the observation has fields or a rare form, and its content is not in
     the arrays.  All batches of a recording share one ``kinds`` list, which only ever grows at the end.
 
-    If ``kind[i]`` is not -1, the entity's id is ``text[starts[e]:ends[e]]`` in UTF-8, with ``e = entity[i]``.  Each
-    batch numbers its entities separately, and should give each entity only one number.  ``at[i]`` is the time in
-    nanoseconds since the epoch, or negative if there is none.  Times before the epoch are not in the arrays.
+    If ``kind[i]`` is not -1, the entity's id is ``ids[entity[i]]``.  Each batch numbers its entities separately.
+    ``at[i]`` is the time in nanoseconds since the epoch, or negative if there is none.  Times before the epoch are not
+    in the arrays.
     """
 
     kinds: Sequence[Observation]
     kind: NDArray[np.int32]
     entity: NDArray[np.int32]
-    text: NDArray[np.uint8]
-    starts: NDArray[np.int64]
-    ends: NDArray[np.int64]
+    ids: Sequence[str]
     at: NDArray[np.int64]
 
 

@@ -1,14 +1,14 @@
 """Check whether a trace is a behaviour of a machine.
 
 The monitor keeps a belief about every live entity: what may be true of it, given the observations so far
-(:mod:`fsm.machine.calls`).  Entities at rest (back in the initial state, or known by name only) are kept separately,
-and only a limited number of them.  Memory is therefore bounded by the number of live entities.
+(:mod:`fsm.machine.calls`).  Of the entities at rest (back in the initial state, or known by name only), it keeps only a
+limited number.  Memory is therefore bounded by the number of live entities.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Final
@@ -19,8 +19,9 @@ from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import tried
 from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Belief, Beliefs, Life, limit
+from fsm.monitor.beliefs import Belief, Beliefs
 from fsm.monitor.cache import shared
+from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, NOBODY, PLACE, RESTING, Entities, Life
 from fsm.monitor.field_clauses import FieldClauses
 from fsm.monitor.fresh_ids import FreshIds
 from fsm.monitor.grouping import Folder, Open
@@ -81,11 +82,10 @@ class Monitor:
         self._dynamics, self.machine = self._shared.dynamics, self._shared.machine
         self.violated: Callable[[str, Line], None] = lambda _entity, _line: None
         self._ids = FreshIds(self._dynamics if ids else None)
-        self._beliefs = Beliefs(self._shared.beginning, self._shared.ended, len(self._dynamics.table.states))
+        self._beliefs = Beliefs(self._shared)
         self._everything = self._belief(self._shared.everything, rests=not fresh)
         self._unseen = self._belief(self._shared.beginning) if fresh else self._everything
-        self._alive: dict[str, Life] = {}
-        self._resting: OrderedDict[str, Belief] = OrderedDict()
+        self._entities = Entities(self._beliefs, REMEMBERED)
         self._open: dict[str, Open] = {}
         self.folder = Folder(every=every, wanted=wanted)
         self._fields = FieldClauses(self.machine, machine.profiles.values(), self.folder)
@@ -117,26 +117,28 @@ class Monitor:
 
     def feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
         """Process *observations* in order.  ``lines[i]`` is the line number of the i-th one, or its file and line."""
-        self._give_back()
         self._feed(observations, lines)
+        self._entities.sweep()
 
     def follow(self, seen: Observation, line: int | Line) -> Mapping[str, Sequence[BeliefMove]]:
         """Process one observation.  Return the steps of each entity, those for assumed events first."""
-        self._give_back()
         self.observations += 1
         self._steps.followed = followed = dict[str, list[BeliefMove]]()
         self._slowly(seen, line)
         self._steps.followed = None
+        self._entities.sweep()
         return followed
 
     def take(self, batch: Batch) -> bool:
         """Process the columns of *batch*, skipping entities of other kinds.  Return whether that was possible."""
         if batch.columns is None or self._assumptions.number or (automaton := self._automaton()) is None:
             return False
-        taken = automaton.feed(batch, batch.columns, lambda seen, at: self._feed([seen], [at]), unseen=self._unseen)
-        self._count()
-        rest = [at for at in range(taken, len(batch.lines)) if batch.observations[at].of in {self.machine.entity, ""}]
+        at, size = 0, len(batch.lines)
+        while at < size and not self._assumptions.number and automaton.has_room():
+            at = automaton.feed(batch, batch.columns, at, unseen=self._unseen)
+        rest = [at for at in range(at, size) if batch.observations[at].of in {self.machine.entity, ""}]
         self._feed([batch.observations[at] for at in rest], [batch.lines[at] for at in rest])
+        self._entities.sweep()
         return True
 
     def _automaton(self) -> BeliefAutomaton | None:
@@ -147,16 +149,16 @@ class Monitor:
             except ImportError:
                 return None
             self._compiled = BeliefAutomaton(
-                self._alive,
-                self._resting,
+                self._entities,
+                self._beliefs,
+                self._ids,
+                self._assumptions,
                 of=self.machine.entity,
                 file=self.file,
-                slow=lambda kind: kind.phase in {"gap", "assumed"} or self._is_unknown(kind),
+                slowly=lambda seen, at: self._feed([seen], [at]),
                 leads=self._steps.leads,
-                limit=lambda belief: limit(belief, self._dynamics),
-                ids=self._ids,
-                apart=lambda entity: entity in self._open or self._fields.keeps(entity),
-                most=REMEMBERED,
+                kept=self._fields.kept,
+                forget=self._forget,
             )
         return self._compiled
 
@@ -165,46 +167,40 @@ class Monitor:
 
     def _count(self) -> None:
         if self._compiled is not None:
-            observations, entities = self._compiled.counted()
-            self.observations += observations
-            self.entities += entities
-
-    def _give_back(self) -> None:
-        if self._compiled is not None:
-            self._compiled.give_back()
+            self._compiled.count()
+        taken, met = self._entities.counted()
+        self.observations += taken
+        self.entities += met
 
     def _feed(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> None:
-        alive, opened, assumable = self._alive, self._open, self._assumptions.number
+        slots, cells, beliefs = self._entities.slots, self._entities.cells, self._beliefs.listed
+        assumable = self._assumptions.number
         self.observations += len(observations)
         for index, seen in enumerate(observations):
-            life = alive.get(seen.entity)
-            if life is not None and life.assumed == assumable:
+            slot = slots.get(seen.entity, NOBODY)
+            if cells[slot + PLACE] == assumable and (number := cells[slot]) >= 0:
                 # A plain tuple is equal to a Key and cheaper to create.  This line runs for every observation.
-                step = life.belief.next.get(  # type: ignore[call-overload]
+                step = beliefs[number].next.get(  # type: ignore[call-overload]
                     (seen.event, seen.phase, seen.reply, seen.shows, seen.met, seen.output, seen.emits)
                 )
-                if (
-                    step is not None
-                    and step.plain
-                    and not (seen.fields or life.late or (opened and seen.entity in opened))
-                ):
+                if step is not None and step.plain and not seen.fields:
                     step.taken += 1
-                    life.belief = step.to
+                    cells[slot] = step.to.number
                     if seen.phase != "request":
-                        life.last = seen
+                        cells[slot + LAST] = step.kind
                     if step.leads:
-                        life.led = seen
+                        cells[slot + LED] = step.kind
                     continue
             self._slowly(seen, lines[index])
-            assumable = self._assumptions.number
+            cells, assumable = self._entities.cells, self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
         """Return the states that *entity* may be in, given the outputs seen so far."""
-        self._give_back()
         return self._now(entity).states(self._dynamics.table)
 
     def _now(self, entity: str) -> Belief:
-        return self._alive[entity].belief if entity in self._alive else self._resting.get(entity, self._unseen)
+        slot = self._entities.slots.get(entity, NOBODY)
+        return self._entities.belief(slot) if self._entities.cells[slot + PLACE] >= AT_REST else self._unseen
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
         """Return the judgement of everything fed so far.  If *over*, the trace ends here."""
@@ -243,8 +239,6 @@ class Monitor:
 
     def _slowly(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
-        if not seen.entity and seen.phase in {"gap", "assumed"}:
-            self._give_back()
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
         if seen.phase == "gap":
@@ -277,31 +271,35 @@ class Monitor:
 
     def _gap(self, entity: str) -> None:
         """Forget the state of *entity*.  If it is empty, forget all entities, including those not seen yet."""
-        for each in (entity,) if entity else tuple(self._alive):
-            self._close(each)
+        entities = self._entities
         if not entity:
+            for slot in tuple(entities.listed(ALIVE)):
+                self._close(entities.identity(slot))
             self._unseen = self._everything
             self._everything.rests = True
-            self._resting.update(dict.fromkeys((*self._resting, *self._alive), self._everything))
-            self._alive.clear()
+            entities.rest_all(self._everything)
             self._forget()
-        elif (known := entity in self._alive or entity in self._resting) or self._unseen is not self._everything:
+            return
+        self._close(entity)
+        slot = entities.slot(entity)
+        known = entities.cells[slot + PLACE] >= AT_REST
+        if known or self._unseen is not self._everything:
             self.entities += not known
-            self._alive.pop(entity, None)
-            self._resting.pop(entity, None)
-            self._keep(entity, Life(belief=self._everything))
+            entities.forget(slot)
+            self._keep(slot, Life(belief=self._everything))
 
     def _take_of_all(self, seen: Observation, place: Line) -> None:
         """Process *seen*, which concerns all entities.  It moves the live ones and may have moved others."""
-        if self._compiled is not None:
-            self._compiled.happens(seen)
-        for entity in tuple(self._alive):
-            self._take(msgspec.structs.replace(seen, entity=entity), place)
-        moved = self._dynamics.after(self._shared.beginning, key(seen))
+        entities, what = self._entities, key(seen)
+        quick = self._steps.followed is None and not self._ids.gives(what)
+        for slot in tuple(entities.listed(ALIVE)):
+            if not (quick and entities.take(slot, what, self._assumptions.number)):
+                self._take(msgspec.structs.replace(seen, entity=entities.identity(slot)), place)
+        moved = self._dynamics.after(self._shared.beginning, what)
         if moved <= self._shared.beginning:
             return
-        self._give_back()
-        self._resting.clear()
+        for slot in tuple(entities.listed(RESTING)):
+            entities.forget(slot)
         known = self._unseen.configurations
         possible = tried(lambda: self._dynamics.closed(known | moved)) or self._everything.configurations
         if possible != known:
@@ -313,24 +311,29 @@ class Monitor:
 
         Close the oldest open violations, and forget the states of the oldest entities.
         """
-        self._give_back()
+        entities = self._entities
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
-            self._keep(entity, self._alive[entity])
-        if len(self._alive) > REMEMBERED:
-            self._unseen = self._everything
-            self._everything.rests = True
-            for entity in tuple(islice(self._alive, len(self._alive) - REMEMBERED)):
-                self._gap(entity)
+            slot = entities.slots[entity]
+            self._keep(slot, entities.life(slot))
+        alive = [*entities.listed(ALIVE)]
+        if len(alive) > REMEMBERED:
+            self._unseen = self._belief(self._everything.configurations, rests=True)
+            for slot in alive[:-REMEMBERED]:
+                self._gap(entities.identity(slot))
+        entities.sweep()
         self._assumptions.shed(REMEMBERED)
 
     def _take(self, seen: Observation, place: Line) -> None:
-        entity = seen.entity
-        if (life := self._alive.get(entity)) is None:
-            resting = self._resting.pop(entity, None)
-            self.entities += resting is None
+        entity, entities = seen.entity, self._entities
+        slot = entities.slot(entity)
+        where = entities.cells[slot + PLACE]
+        if where > AT_REST:
+            life = entities.life(slot)
+        else:
+            self.entities += where != AT_REST
             self._ids.named(seen)
-            life = Life(belief=resting or self._unseen)
+            life = Life(entities.belief(slot) if where == AT_REST else self._unseen)
         self._assume(life, seen, place)
         if entity in self._open and seen.phase != "request":
             self._close(entity, seen)
@@ -350,10 +353,10 @@ class Monitor:
             self.folder.tell(lambda: opened.closed(self._dynamics, None))
         life.moves(step, seen, place)
         if seen.phase != "request":
-            life.last = seen
+            life.last = step.kind
         if step.leads:
-            life.led = seen
-        self._keep(entity, life)
+            life.led = step.kind
+        self._keep(slot, life)
         if self._beliefs.full():
             self._forget()
 
@@ -378,20 +381,18 @@ class Monitor:
             life.moves(self._steps.next(seen.entity, life, each), seen, place)
         life.assumed = self._assumptions.number
 
-    def _keep(self, entity: str, life: Life) -> None:
+    def _keep(self, slot: int, life: Life) -> None:
+        entity = self._entities.identity(slot)
         if entity in self._open or not life.belief.rests:
-            self._alive[entity] = life
-            return
-        self._alive.pop(entity, None)
-        self._fields.forget(entity)
-        self._resting[entity] = life.belief
-        while len(self._resting) > REMEMBERED:
-            self._resting.popitem(last=False)
+            self._entities.live(slot, life, apart=entity in self._open)
+        else:
+            self._fields.forget(entity)
+            self._entities.rest(slot, life.belief)
 
     def _forget(self) -> None:
-        self._give_back()
-        alive = (life.belief for life in self._alive.values())
-        self._beliefs.forget([*alive, self._everything, self._unseen, *self._resting.values()])
+        if self._compiled is not None:
+            self._compiled.count()
+        self._entities.renumber([self._everything, self._unseen])
 
     def _close(self, entity: str, following: Observation | None = None) -> None:
         opened = self._open.pop(entity, None)

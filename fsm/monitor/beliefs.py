@@ -6,20 +6,18 @@ are no longer needed are forgotten.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.machine.calls.belief import Dynamics
-from fsm.machine.calls.configuration import FRESH, NOW, Configuration, Configurations
+from fsm.machine.calls.configuration import FRESH, Configurations
 from fsm.machine.calls.rules import CUT, LOST
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.findings import Assumed
 from fsm.machine.table import Table
+from fsm.monitor.cache import Shared
 from fsm.monitor.diagnosis import Explained
-from fsm.monitor.time_limits import Late, Start
-from fsm.trace import LATEST, Key, Line, Observation, nanoseconds
+from fsm.trace import Key
 
 INTERNED: Final = 200_000
 """Maximum number of configurations and steps to cache beyond those in use."""
@@ -44,11 +42,14 @@ class Belief:
     ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
     was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity.  It is also
     true if no reply is awaited and the entity is in the initial state or in one that it never leaves.  ``timed`` is
-    true if the entity may be in a state that has a time limit.
+    true if the entity may be in a state that has a time limit.  ``limit`` is the shortest time limit, in seconds, that
+    began at start 0 (the oldest), or ``None`` if none did.  ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
     since: int
+    number: int
+    limit: int | None
     rests: bool = False
     next: dict[Key, BeliefStep] = field(default_factory=dict)
     timed: bool = field(init=False)
@@ -66,10 +67,10 @@ class Belief:
 class BeliefStep:
     """The step that an observation takes from a belief, and the number of times it was taken.
 
-    ``to`` is the next belief, and ``cells`` are the cells that explain the observation.  A step is ``plain`` if there
-    is nothing to report and the entity stays alive.  It ``leads`` if its observation may move entities or show their
-    state.  Of each group in ``tolerated``, at least one deviation certainly occurred.  ``starts`` maps the starts of
-    the time limits in ``to`` to their numbers in the previous belief, or to :data:`NOW`.
+    ``to`` is the next belief, and ``cells`` are the cells that explain the observation, which is of the ``kind``.  A
+    step is ``plain`` if there is nothing to report and the entity stays alive.  It ``leads`` if its observation may
+    move entities or show their state.  Of each group in ``tolerated``, at least one deviation certainly occurred.
+    ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to :data:`NOW`.
     """
 
     to: Belief
@@ -80,37 +81,64 @@ class BeliefStep:
     tolerated: tuple[tuple[str, ...], ...] = ()
     note: str = ""
     starts: tuple[int, ...] = ()
+    kind: int = -1
     taken: int = 0
+
+    @property
+    def quiet(self) -> bool:
+        """Whether all that the step does is to lead to another belief."""
+        return not (self.note or self.tolerated or self.explained)
 
 
 class Beliefs:
-    """All beliefs that entities have or may return to.
+    """All beliefs that entities of a machine have or may return to.
 
-    *initial* holds the configurations of an entity in the initial state.  *ended* holds the states that are never left.
-    *states* is the number of states.
+    ``listed`` holds them by their numbers, and ``kinds`` the kinds of observations by theirs.  Whenever ``generation``
+    changes, beliefs and kinds have other numbers, or other beliefs are at rest.
     """
 
-    def __init__(self, initial: Configurations, ended: frozenset[int], states: int) -> None:
+    def __init__(self, shared: Shared) -> None:
         self.covered: Counter[tuple[int, int]] = Counter()
-        self._initial = initial
-        self._ended = ended
+        self.listed: list[Belief] = []
+        self.kinds: list[Key] = []
+        self.generation = 0
+        self._numbers: dict[Key, int] = {}
+        self._ways = shared.dynamics.table.ways
+        self._initial = shared.beginning
+        self._ended = shared.ended
         self._known: dict[tuple[Configurations, int], Belief] = {}
         self._size = 0
         self._room = INTERNED
-        self._few = FEW + states
+        self._few = FEW + len(shared.dynamics.table.states)
         self._tried = -TRIED
 
     def belief(self, configurations: Configurations, since: int, *, rests: bool = False) -> Belief:
         """Return the interned belief for *configurations* and *since*.  If *rests*, mark it as at rest."""
         known = self._known.get((configurations, since))
         if known is None:
-            known = self._known[configurations, since] = Belief(configurations, since, self._rests(configurations))
+            limits = (self._ways[each.due.way].within for each in configurations if each.due and not each.due.start)
+            known = Belief(
+                configurations, since, len(self.listed), min(limits, default=None), self._rests(configurations)
+            )
+            self._known[configurations, since] = known
+            self.listed.append(known)
             self._size += len(configurations)
-        known.rests = known.rests or rests
+        if rests and not known.rests:
+            known.rests = True
+            self.generation += 1
         return known
+
+    def kind(self, seen: Key) -> int:
+        """Return the number of the kind *seen*, adding it if it is new."""
+        number = self._numbers.setdefault(seen, len(self.kinds))
+        if number == len(self.kinds):
+            self.kinds.append(seen)
+            self._size += 1
+        return number
 
     def remember(self, before: Belief, seen: Key, step: BeliefStep) -> None:
         """Store *step* as the step from *before* for *seen*."""
+        step.kind = self.kind(seen)
         before.next[seen] = step
         self._size += 1
 
@@ -126,11 +154,17 @@ class Beliefs:
         return self._size > self._room
 
     def forget(self, held: Iterable[Belief]) -> None:
-        """Forget all steps, and all beliefs except those in *held*."""
+        """Forget all steps, all kinds, and all beliefs except those in *held*, which are numbered again."""
         self.count()
         for belief in self._known.values():
             belief.next.clear()
         self._known = {(belief.configurations, belief.since): belief for belief in held}
+        self.listed[:] = self._known.values()
+        for number, belief in enumerate(self.listed):
+            belief.number = number
+        self.kinds.clear()
+        self._numbers.clear()
+        self.generation += 1
         self._size = sum(len(configurations) for configurations, _ in self._known)
         self._room = self._size + INTERNED
 
@@ -186,60 +220,3 @@ def numbered(configurations: Configurations) -> tuple[Configurations, tuple[int,
         each._replace(due=each.due._replace(start=number[each.due.start])) if each.due else each
         for each in configurations
     ), starts
-
-
-def limit(belief: Belief, dynamics: Dynamics) -> int | None:
-    """Return the shortest time limit, in seconds, that began at start 0 (the oldest), or ``None`` if none did."""
-    ways = dynamics.table.ways
-    found = (ways[each.due.way].within for each in belief.configurations if each.due and not each.due.start)
-    return min(found, default=None)
-
-
-@dataclass(slots=True, eq=False)
-class Life:
-    """A live entity: its belief and what else must be known to process its next observation.
-
-    ``last`` is the last observation.  ``led`` is the last one that may have moved the entity or showed its state.
-    Requests do not count for either.  Of the events that may have happened to all entities, the belief takes the first
-    ``assumed`` into account.  It may rest on those from number ``rested`` on, and on the entity's ``own``.  ``starts``
-    are the starts of the time limits in the belief.  ``late`` holds configurations that are possible only if a time
-    limit was broken.
-    """
-
-    belief: Belief
-    last: Observation | None = None
-    led: Observation | None = None
-    assumed: int = 0
-    rested: int = 0
-    own: tuple[Assumed, ...] = ()
-    starts: tuple[Start, ...] = ()
-    late: tuple[Late, ...] = ()
-
-    def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
-        """Move to the belief after *step*, which explains *seen* on *line*."""
-        self.belief = step.to
-        if step.starts or self.starts:
-            now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
-            self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
-
-    def plain(self) -> bool:
-        """Check whether compiled code can represent this life.
-
-        There must be at most one start, at a time that fits, and nothing late or assumed.
-        """
-        known = all(0 <= (each.at or 0) <= LATEST for each in self.starts)
-        return known and not (self.starts[1:] or self.late or self.own or self.assumed)
-
-    def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
-        """Return the configurations whose time limits have not expired at *seen*.  Add the others to ``late``."""
-        now = nanoseconds(seen.at) if self.starts else None
-        late = defaultdict[tuple[int, Start], set[Configuration]](set)
-        for each in self.belief.configurations if now is not None else ():
-            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
-                start = self.starts[each.due.start]
-                limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
-                if now is not None and start.at is not None and now - start.at > limit:
-                    late[each.due.way, start].add(each)
-        found = [Late(*at, frozenset(each._replace(due=None) for each in those)) for at, those in late.items()]
-        self.late = (*self.late, *found)
-        return self.belief.configurations.difference(*late.values())

@@ -72,9 +72,10 @@ class FieldClauses:
         self._kept: OrderedDict[str, Kept] = OrderedDict()
         self._known = tuple(chain.from_iterable(each.exemptions for each in profiles))
 
-    def keeps(self, entity: str) -> bool:
-        """Check whether any fields of *entity* are remembered."""
-        return entity in self._kept
+    @property
+    def kept(self) -> Collection[str]:
+        """The entities of which fields are remembered, now and later."""
+        return self._kept.keys()
 
     def forget(self, entity: str = "") -> None:
         """Forget the fields of *entity* (default: all entities), since they may change now."""

@@ -12,7 +12,7 @@ from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configurations
 from fsm.machine.findings import Cause, Permitted
 from fsm.monitor.diagnosis import Explained
-from fsm.trace import Observation, nanoseconds
+from fsm.trace import Key, Observation, nanoseconds
 
 REMEMBERED: Final = 65_536
 """Maximum number of ids to remember."""
@@ -30,7 +30,7 @@ class FreshIds:
         self._named: OrderedDict[str, int | None] = OrderedDict()
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
-    def gives(self, seen: Observation) -> bool:
+    def gives(self, seen: Observation | Key) -> bool:
         """Check whether *seen* gives an id."""
         return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
 

@@ -5,9 +5,10 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Life, certain, numbered
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain, numbered
 from fsm.monitor.cache import Shared
 from fsm.monitor.diagnosis import Explained
+from fsm.monitor.entities import NONE, Life
 from fsm.monitor.scene import Scene
 from fsm.monitor.time_limits import overdue
 from fsm.trace import Key, Line, Observation, key
@@ -95,13 +96,14 @@ class Stepping:
         return step
 
     def _scene(self, before: Belief, what: Key, life: Life) -> Scene:
+        kinds = self._beliefs.kinds
         return Scene(
             dynamics=self._dynamics,
             before=self._begun(before, what)[0],
             since=before.since,
             seen=what,
-            led=key(life.led) if life.led else None,
-            again=life.last is not None and bool(what.event) and life.last.event == what.event,
+            led=None if life.led == NONE else kinds[life.led],
+            again=life.last != NONE and bool(what.event) and kinds[life.last].event == what.event,
             others=self._shared.others,
         )
 
@@ -158,4 +160,5 @@ class Stepping:
     def _broken(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)
         to = self._beliefs.belief(left, before.since | bits(left))
-        return BeliefStep(to=to, leads=self.leads(seen), explained=explained, starts=starts)
+        kind = self._beliefs.kind(seen)
+        return BeliefStep(to=to, leads=self.leads(seen), explained=explained, starts=starts, kind=kind)

@@ -1,6 +1,6 @@
 """The decoded observations of a trace as columns."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -39,7 +39,7 @@ class DecodedColumns:
         at = _times([each.at for each in found], plain=plain)
         alone = (at < 0) & (at != NEVER)
         alone |= np.array([bool(each.fields) for each in found], np.bool_)
-        return Columns(self._kinds, np.where(alone, -1, np.array(kinds, np.int32)), entities, *joined(ids), at)
+        return Columns(self._kinds, np.where(alone, -1, np.array(kinds, np.int32)), entities, [*ids], at)
 
 
 def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
@@ -48,10 +48,3 @@ def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
     if len(texts) == len(times):
         return np.array(texts, "datetime64[ns]").astype(np.int64)
     return np.array([NEVER if (at := nanoseconds(each)) is None else at for each in times], np.int64)
-
-
-def joined(ids: Iterable[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return *ids* as one UTF-8 text, with the start and the end of each."""
-    texts = [each.encode("utf-8", errors="surrogatepass") for each in ids]
-    ends = np.cumsum([len(each) for each in texts], dtype=np.int64)
-    return np.frombuffer(b"".join(texts), np.uint8), np.concatenate([np.zeros(1, np.int64), ends[:-1]]), ends

@@ -191,7 +191,7 @@ class ObservationColumns:
             kind[np.array(rare.is_valid())] = -1
         at = _integers(columns["at"]) if "at" in columns else np.full(count, NEVER)
         kind[(at < 0) & (at != NEVER)] = -1
-        entity, text, starts, ends = _ids(columns.get("entity"), count)
+        entity, ids = _ids(columns.get("entity"), count)
 
         def observation(index: int) -> Observation:
             if kind[index] < 0:
@@ -199,10 +199,9 @@ class ObservationColumns:
                 alone = {name: whole[name][index] for name in _OWN if name in whole}
                 given: dict[str, object] = {name: value.as_py() for name, value in alone.items() if value.is_valid}
                 return self._converted(given, beside.line(index))
-            own = entity[index]
             seen: Observation = msgspec.structs.replace(
                 kinds[kind[index]],
-                entity=bytes(text[starts[own] : ends[own]]).decode(errors="replace"),
+                entity=ids[entity[index]],
                 at=None if at[index] == NEVER else int(at[index]),
                 detail=beside.word("detail", index),
             )
@@ -212,7 +211,7 @@ class ObservationColumns:
             file = beside.word("file", index)
             return Line(file, beside.line(index)) if file else beside.line(index)
 
-        found = Columns(kinds, kind, entity, text, starts, ends, at)
+        found = Columns(kinds, kind, entity, ids, at)
         # Whether a call's id may be new depends on when the call began, which compiled code does not know.
         own = None if self._intervals else found
         return Batch(Made(count, observation), Made(count, line), own)
@@ -345,12 +344,10 @@ def _integers(column: pa.Array) -> NDArray[np.int64]:
     return np.asarray(column.fill_null(NEVER) if column.null_count else column, np.int64)
 
 
-def _ids(
-    column: pa.Array | None, count: int
-) -> tuple[NDArray[np.int32], NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """Return the id number of each row, the UTF-8 text of all ids, and where each id starts and ends in it."""
+def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[str]]:
+    """Return the id number of each row, and all ids."""
     if column is None:
-        return np.zeros(count, np.int32), np.zeros(0, np.uint8), np.zeros(1, np.int64), np.zeros(1, np.int64)
+        return np.zeros(count, np.int32), [""]
     found = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
     words = found.dictionary.cast(pa.large_string())
     if len(words) > count or words.null_count:  # encode again to drop ids that no row has
@@ -359,8 +356,4 @@ def _ids(
     empty = pc.index(words, "").as_py() if found.indices.null_count else 0
     if empty < 0:
         empty, words = len(words), pa.concat_arrays([words, pa.array([""], pa.large_string())])
-    codes = _filled(found.indices, empty)
-    _, offsets, data = words.buffers()
-    places = np.frombuffer(offsets, np.int64)[: len(words) + 1]
-    text = np.frombuffer(data, np.uint8) if data is not None and data.size else np.zeros(0, np.uint8)
-    return codes, text, places[:-1], places[1:]
+    return _filled(found.indices, empty), words.to_numpy(zero_copy_only=False).tolist()

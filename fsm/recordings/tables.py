@@ -35,6 +35,9 @@ ORIGIN: Final = b"container-fsm"
 GROUP: Final = 1 << 19
 """Number of rows in a row group, which is compressed separately, and number of rows to read at a time."""
 
+ENOUGH: Final = 1 << 17
+"""Maximum number of rows of a table that is judged row by row. Loading the compiled code would take longer."""
+
 HOW: Final = {
     "compression": "zstd",
     "use_dictionary": [*ENCODED, "detail", "fields"],
@@ -199,13 +202,15 @@ class _Table:
 
     def batches(self, notes: Counter[str], advanced: Callable[[int], None]) -> Iterator[Batch]:
         """Yield the observations of all files piece by piece. Add the notes of a converted recording to *notes*."""
-        columns = ObservationColumns(self.name, epoch=self.epoch)
+        columns, read = ObservationColumns(self.name, epoch=self.epoch), 0
         for each in self._files:
             with _reading(self._named(each)):
                 # Leave the file open, because some of its columns may be read later.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
                 for piece, later in _ahead(pieces):
-                    yield columns.batch(piece, later)
+                    read += piece.num_rows
+                    found = columns.batch(piece, later)
+                    yield found if max(read, rows) > ENOUGH else found._replace(columns=None)
                     if self.origin is None:
                         notes["lines"] += piece.num_rows
                     advanced(each.size * piece.num_rows // max(1, rows))

@@ -22,21 +22,20 @@ from columns import Columned
 from fsm import monitor as judging
 from fsm.language.library import load
 from fsm.machine.simulation import simulate
-from fsm.monitor import Monitor, automaton, fresh_ids
+from fsm.monitor import Monitor, automaton, entities, fresh_ids
 from fsm.monitor.automaton import BeliefAutomaton
-from fsm.monitor.beliefs import limit
 from fsm.monitor.judgement import begin
-from fsm.monitor.time_limits import Start
+from fsm.monitor.running import KindRows, StepTable, run
 from fsm.recordings import open_recording
-from fsm.trace import Batch, Observation
+from fsm.trace import LATEST, Batch, Line, Observation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
+    from fsm.compiled import Numbers
     from fsm.machine import Machine
     from fsm.machine.findings import Judgement
     from fsm.monitor.judgement import Judged
-    from fsm.trace import Line
 
 
 class Outcome(NamedTuple):
@@ -121,7 +120,7 @@ MODELS = ("container-status", "cri-container", "pod-sandbox", "nri-plugin")
 def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where few entities at rest are remembered, so that they are forgotten all the time."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
-    monkeypatch.setattr(automaton, "FIRST", 4)
+    monkeypatch.setattr(entities, "MANY", 4)
     machine = load(model)
     trace = trace_of(random.Random(len(model)), machine, length=800, wrong=0.02)
     plain, fast = both(machine, trace, 60, fresh=True, ids=ids)
@@ -141,18 +140,18 @@ def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
 @pytest.mark.parametrize("model", ["container-status", "pod-sandbox"])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is taken for those that are alive, in their order; those at rest need not be given back for it."""
+    """It is taken for those that are alive, in their order; compiled code continues after it."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
-    monkeypatch.setattr(automaton, "FIRST", 4)
-    compiled, counted = 0, BeliefAutomaton.counted
+    monkeypatch.setattr(entities, "MANY", 4)
+    compiled = 0
 
-    def observed(each: BeliefAutomaton) -> tuple[int, int]:
+    def ran(rows: KindRows, first: int, *others: object) -> int:
         nonlocal compiled
-        observations, entities = counted(each)
-        compiled += observations
-        return observations, entities
+        end = int(run(rows, first, *others))  # type: ignore[arg-type]
+        compiled += end - first
+        return end
 
-    monkeypatch.setattr(BeliefAutomaton, "counted", observed)
+    monkeypatch.setattr(automaton, "run", ran)
     for seed in range(3):
         machine, trace = restarted(model, seed)
         plain, fast = both(machine, trace, 300, fresh=True)
@@ -162,10 +161,13 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """If its known steps are not taken; without the known steps, the monitor finds the same."""
     machine, trace = restarted("container-status", 0)
-    monkeypatch.setattr(BeliefAutomaton, "happens", lambda *_: None)
-    plain, fast = both(machine, trace, 300, fresh=True)
-    assert plain != fast
+    found = both(machine, trace, 300, fresh=True)
+    monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
+    assert found == both(machine, trace, 300, fresh=True)
+    monkeypatch.setattr(entities.Entities, "take", lambda *_: True)
+    assert found != both(machine, trace, 300, fresh=True)
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
@@ -202,9 +204,24 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
     assert plain == fast
 
 
+class NextLine(Line):
+    """A line that is named as the one after it."""
+
+    @classmethod
+    def of(cls, line: int | Line, file: str) -> Line:
+        return Line(file, int(line) + 1 if isinstance(line, int) else line.number + 1)
+
+
+def without_end(self: BeliefAutomaton, fill: Callable[[BeliefAutomaton], None] = BeliefAutomaton._fill) -> None:  # noqa: SLF001
+    """Time limits that never expire."""
+    fill(self)
+    limits = self._table.limits
+    limits[limits >= 0] = LATEST
+
+
 LATE = {
-    "time runs twice as long": ("fsm.monitor.limit", lambda *given: (limit(*given) or 0) * 2 or None),
-    "time began when it is not known": ("fsm.monitor.automaton.Start", lambda _, line: Start(None, line)),
+    "time does not run": ("fsm.monitor.automaton.BeliefAutomaton._fill", without_end),
+    "time began on another line": ("fsm.monitor.automaton.Line", NextLine),
 }
 
 
@@ -322,27 +339,23 @@ def test_recordings(name: str) -> None:
     assert in_full(name, columns=False) == in_full(name, columns=True)
 
 
-def leads_back(self: BeliefAutomaton, before: object, seen: object) -> None:
-    """A step that is entered as one that leads nowhere."""
-    kind = self._kind_numbers.get(seen)  # type: ignore[call-overload]
-    if kind is not None:
-        number = self._number(before)  # type: ignore[arg-type]
-        self._table.to[number, kind] = number
+def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
+    """The loop, where all known steps lead to what is believed of an entity that was not seen yet."""
+    table.to[table.to >= 0] = unseen
+    return int(run(rows, first, unseen, most, table, cells))
 
 
 PLANTED = {
-    "a wrong entry": ("_learn", leads_back),
-    "coverage is not counted": ("_count", lambda _self: None),
-    "entities are not counted": ("counted", lambda _self: (0, 0)),
+    "a wrong entry": (automaton, "run", astray),
+    "coverage is not counted": (BeliefAutomaton, "count", lambda _self: None),
+    "entities are not counted": (Monitor, "_count", lambda _self: None),
 }
 
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What would be wrong if the automaton were."""
-    name, wrong = PLANTED[mistake]
-    where = BeliefAutomaton if hasattr(BeliefAutomaton, name) else automaton
-    monkeypatch.setattr(where, name, wrong, raising=False)
+    monkeypatch.setattr(*PLANTED[mistake])
     different = 0
     machine = load("container-status")
     for seed in range(3):

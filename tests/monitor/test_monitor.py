@@ -23,6 +23,7 @@ from fsm.machine.findings import Cause, Illegal, Repair
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor, beliefs, cache, grouping
 from fsm.monitor.cache import MACHINES, shared
+from fsm.monitor.entities import ALIVE, RESTING
 from fsm.monitor.judgement import judge
 from fsm.trace import Observation
 from fsm.verdict import Holds, Unknown
@@ -314,7 +315,7 @@ def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
     monitor = Monitor(counter(), fresh=True)
     trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
     monitor.feed([*trace, NOBODY], range(51))
-    assert {} == monitor._alive  # noqa: SLF001  (memory is what is tested)
+    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
     monitor.feed(trace, range(50))
 
     assert 50 == monitor.judgement().entities
@@ -739,10 +740,10 @@ def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
     """Whether the lock jammed or the wind shut the door again: it is shut."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
-    assert {"e"} == set(monitor._alive)  # noqa: SLF001  (memory is what is tested)
+    assert ["e"] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
     monitor.feed(seen("slam%  @CLOSED"), range(2))
 
-    assert {} == monitor._alive  # noqa: SLF001
+    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001
     assert () == monitor.judgement().tolerated
 
 
@@ -920,8 +921,9 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     judgement = monitor.judgement()
 
     assert (Holds(), 200_000) == (judgement.verdict, judgement.entities)
-    assert {} == monitor._alive  # noqa: SLF001  (memory is what is tested)
-    assert 1_000 == len(monitor._resting)  # noqa: SLF001
+    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
+    assert 1_000 == len(monitor._entities.names(RESTING))  # noqa: SLF001
+    assert len(monitor._entities.slots) < 4_000  # noqa: SLF001
 
 
 def test_forgets_the_dead_whose_calls_were_given_up() -> None:
@@ -931,7 +933,7 @@ def test_forgets_the_dead_whose_calls_were_given_up() -> None:
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
     monitor.feed(trace, range(len(trace)))
 
-    assert {} == monitor._alive  # noqa: SLF001  (memory is what is tested)
+    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
 
 
 @pytest.mark.parametrize("fresh", [False, True])
@@ -1031,7 +1033,8 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
     monitor = Monitor(machine, fresh=True)
     trace = seen("make:ok " + " ".join(f"start:E{n}@WAITING make:W{n} unheard{n}" for n in range(300)))
     monitor.feed(trace, range(len(trace)))
-    held = {life.belief for life in monitor._alive.values()}  # noqa: SLF001  (memory is what is tested)
+    entities = monitor._entities  # noqa: SLF001  (memory is what is tested)
+    held = {*map(entities.belief, entities.listed(ALIVE))}
 
     assert 300 == monitor.judgement().notes["unknown event"]
     assert max(len(each.next) for each in held) < 100

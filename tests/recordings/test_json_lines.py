@@ -27,14 +27,14 @@ from fsm.recordings import decoded_columns, json_lines, line_reader, open_record
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.restarts import Restarts
-from fsm.trace import Key, Observation, key, nanoseconds
+from fsm.trace import Columns, Key, Observation, key, nanoseconds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from fsm.errors import Problem
-    from fsm.trace import Columns, Line
+    from fsm.trace import Line
 
 IDS = ("c1", "c2", "a" * 64, "a" * 63 + "b", "", "ü", 'a"b', "a\\", "\u2028", "12345678")
 TIMES = (
@@ -157,9 +157,8 @@ def _same(columns: Columns, index: int, seen: Observation) -> None:
     kind, at, time = columns.kind[index], columns.at[index], nanoseconds(seen.at)
     assert (kind < 0) == (bool(seen.fields) or (time is not None and time < 0))
     if kind >= 0:
-        own = columns.entity[index]
         assert columns.kinds[kind] == type(seen)(of=seen.of, **key(seen)._asdict())
-        assert seen.entity.encode() == bytes(columns.text[columns.starts[own] : columns.ends[own]])
+        assert seen.entity == columns.ids[columns.entity[index]]
         assert (at < 0) if time is None else (at == time)
 
 
@@ -185,7 +184,7 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
     ("name", "wrong"),
     [
         ("_times", lambda times, **_: np.full(len(times), 7)),
-        ("joined", lambda ids, joined=decoded_columns.joined: joined([*ids][::-1])),
+        ("Columns", lambda kinds, kind, entity, ids, at: Columns(kinds, kind, entity, ids[::-1], at)),
         ("key", lambda _: Key()),
     ],
 )

@@ -80,10 +80,9 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
             columns = batch.columns
             assert columns is not None
             assert columns.at is not None
-            text = columns.text.tobytes()
             for index, (kind, entity) in enumerate(zip(columns.kind, columns.entity, strict=True)):
                 seen = batch.observations[index]
-                assert text[columns.starts[entity] : columns.ends[entity]].decode() == seen.entity
+                assert columns.ids[entity] == seen.entity
                 assert kind < 0 or columns.at[index] == (-1 if seen.at is None else nanoseconds(seen.at))
                 assert kind < 0 or (columns.kinds[kind].of, key(columns.kinds[kind])) == (seen.of, key(seen))
         at += len(part)

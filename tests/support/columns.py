@@ -26,15 +26,11 @@ class Columned:
     def batch(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> Batch:
         """*observations* with their *lines* as a batch that has columns."""
         ids = {entity: number for number, entity in enumerate(dict.fromkeys(seen.entity for seen in observations))}
-        texts = [entity.encode() for entity in ids]
-        ends = np.cumsum([len(each) for each in texts], dtype=np.int64)
         columns = Columns(
             self._kinds,
             np.array([self._kind(seen) for seen in observations], np.int32),
             np.array([ids[seen.entity] for seen in observations], np.int32),
-            np.frombuffer(b"".join(texts), np.uint8),
-            ends - np.array([len(each) for each in texts], np.int64),
-            ends,
+            [*ids],
             np.array([_time(seen) or 0 for seen in observations], np.int64),
         )
         return Batch(Made(len(observations), observations.__getitem__), Made(len(lines), lines.__getitem__), columns)

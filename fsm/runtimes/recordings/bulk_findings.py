@@ -8,7 +8,6 @@ import numpy as np
 from msgspec import structs
 from numpy.typing import NDArray
 
-from fsm.recordings.decoded_columns import joined
 from fsm.runtimes.recordings.line_forms import ERROR
 from fsm.runtimes.recordings.line_templates import Scanned
 from fsm.runtimes.recordings.log_entries import entry
@@ -127,5 +126,5 @@ def batch_of(said: Variants, scanned: ScannedLines, first: int, file: str, seen:
     entities = np.array(seen.entities, np.int32)
     timed = np.array([*(each.at is not None for each in all_said), False])
     at = np.where(timed[variants], moments[:, 0], -1)
-    columns = Columns(said.kinds, kinds[variants], entities, *joined(seen.ids), at)
+    columns = Columns(said.kinds, kinds[variants], entities, seen.ids, at)
     return Batch(_Kept(len(variants), observation), Made(len(variants), line), columns)

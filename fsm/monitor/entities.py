@@ -1,0 +1,281 @@
+"""The entities of a monitor: what is known about each, in the cells of its slot.
+
+The monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) act on the same cells.  An entity is in one of
+three places.  It is alive, or at rest, or new: not seen so far, or forgotten.  Those alive and those at rest are linked
+in the order in which they got there.  What does not fit into cells is kept beside them, and only the monitor may take
+the next step of such an entity.
+"""
+
+from array import array
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, MutableSequence, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import NOW, Configuration, Configurations
+from fsm.machine.findings import Assumed
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep
+from fsm.monitor.time_limits import Late, Start
+from fsm.trace import Key, Line, Observation, nanoseconds
+
+MANY: Final = 1_000
+"""Number of ids that may have slots beyond twice those of known entities."""
+
+# Compiled code uses the definitions from here to the end of `linked`.
+
+NONE: Final = -1
+"""Stored if there is no number."""
+
+BELIEF, LAST, LED, SINCE, PLACE, RESTED, BEFORE, AFTER, SIZE = range(9)
+"""The cells of a slot, which fill one cache line, and their number.
+
+``BELIEF`` is the number of the belief, or its complement if only the monitor may take the next step.  ``LAST`` is the
+kind of the last observation, and ``LED`` that of the last one which may have moved the entity or showed its state.
+Requests do not count for either.  ``SINCE`` is when the time limit began.  ``PLACE`` is :data:`AT_REST` or :data:`NEW`,
+or the number of possible events that the belief of a living entity takes into account.  ``RESTED`` is the first of
+these on which it may rest.  ``BEFORE`` and ``AFTER`` are the neighbours of an entity that is at rest or alive.
+"""
+
+AT_REST, NEW = -1, -2
+
+RESTING, ALIVE, NOBODY = 0, SIZE, 2 * SIZE
+"""Slots without an entity: the ends of the lists of those at rest and alive, and one that is always new."""
+
+ALL: Final = ALIVE
+"""Stands for all entities.  Only the monitor may take their steps."""
+
+RESTS, MET, TAKEN = range(RESTING, RESTING + 3)
+"""Cells that count the entities at rest, and the entities met and the observations taken by compiled code."""
+
+
+def unlinked(cells: MutableSequence[int], slot: int) -> None:
+    """Remove *slot* from its list."""
+    before, after = cells[slot + BEFORE], cells[slot + AFTER]
+    cells[before + AFTER] = after
+    cells[after + BEFORE] = before
+
+
+def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
+    """Append *slot* to the list of *head*."""
+    last = cells[head + BEFORE]
+    cells[last + AFTER] = cells[head + BEFORE] = slot
+    cells[slot + BEFORE], cells[slot + AFTER] = last, head
+
+
+@dataclass(slots=True, eq=False)
+class Life:
+    """A live entity: its belief and what else must be known to process its next observation.
+
+    ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  Of the events that may have happened to all
+    entities, the belief takes the first ``assumed`` into account.  It may rest on those from number ``rested`` on, and
+    on the entity's ``own``.  ``starts`` are the starts of the time limits in the belief.  ``late`` holds configurations
+    that are possible only if a time limit was broken.
+    """
+
+    belief: Belief
+    last: int = NONE
+    led: int = NONE
+    assumed: int = 0
+    rested: int = 0
+    own: tuple[Assumed, ...] = ()
+    starts: tuple[Start, ...] = ()
+    late: tuple[Late, ...] = ()
+
+    def moves(self, step: BeliefStep, seen: Observation, line: int | Line) -> None:
+        """Move to the belief after *step*, which explains *seen* on *line*."""
+        self.belief = step.to
+        if step.starts or self.starts:
+            now = Start(nanoseconds(seen.at), line) if NOW in step.starts else None
+            self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
+
+    def fits(self) -> bool:
+        """Check whether cells hold all of it: at most one start, at a time from the epoch on, and nothing else."""
+        return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
+
+    def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
+        """Return the configurations whose time limits have not expired at *seen*.  Add the others to ``late``."""
+        now = nanoseconds(seen.at) if self.starts else None
+        late = defaultdict[tuple[int, Start], set[Configuration]](set)
+        for each in self.belief.configurations if now is not None else ():
+            if each.due and each.due.start < NOW and each.state == dynamics.table.ways[each.due.way].to:
+                start = self.starts[each.due.start]
+                limit = dynamics.table.ways[each.due.way].within * 1_000_000_000
+                if now is not None and start.at is not None and now - start.at > limit:
+                    late[each.due.way, start].add(each)
+        found = [Late(*at, frozenset(each._replace(due=None) for each in those)) for at, those in late.items()]
+        self.late = (*self.late, *found)
+        return self.belief.configurations.difference(*late.values())
+
+
+class Entities:
+    """The entities that have the *beliefs*, of which at most *most* at rest are remembered, those that came last."""
+
+    def __init__(self, beliefs: Beliefs, most: int) -> None:
+        self.slots: dict[str, int] = {"": ALL}
+        self.cells: array[int] = array("q", [0] * 3 * SIZE)
+        self.lines: dict[int, int | Line] = {}
+        """The line on which the time limit of the entity in a slot began."""
+        self.most = most
+        self._beliefs = beliefs
+        self._ids = [""] * 3
+        self._free: list[int] = []
+        self._enough = MANY
+        self._beside: dict[int, tuple[tuple[Assumed, ...], tuple[Start, ...], tuple[Late, ...]]] = {}
+        for head in (RESTING, ALIVE):
+            self.cells[head + BEFORE] = self.cells[head + AFTER] = head
+        self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW
+
+    def slot(self, identity: str) -> int:
+        """Return the slot of *identity*.  An id without one gets one, until a :meth:`sweep` finds it new."""
+        slot = self.slots.get(identity)
+        return self.slots_of([identity])[0] if slot is None else slot
+
+    def slots_of(self, identities: Sequence[str]) -> list[int]:
+        """Return the slots of *identities* as :meth:`slot` does."""
+        count, ids = len(identities), self._ids
+        if count > len(self._free):
+            self._grow(count)
+        start = len(self._free) - count
+        offered = self._free[start:]
+        found = list(map(self.slots.setdefault, identities, offered))
+        left = []
+        for slot, offer, identity in zip(found, offered, identities, strict=True):
+            if slot == offer:
+                ids[slot // SIZE] = identity
+            else:
+                left.append(offer)
+        self._free[start:] = left
+        return found
+
+    def _grow(self, count: int) -> None:
+        before, more = len(self.cells), max(len(self.cells), (count + 60) * SIZE)
+        # Compiled code may be looking at the cells, so they cannot grow where they are.
+        self.cells = self.cells + array("q", [NEW]) * more
+        self._ids += [""] * (more // SIZE)
+        self._free += range(before + more - SIZE, before - SIZE, -SIZE)
+
+    def sweep(self) -> None:
+        """Take their slots from the entities that are new, or forgotten, if there may be many."""
+        if len(self.slots) < self._enough:
+            return
+        cells = self.cells
+        gone = [slot for slot in self.slots.values() if cells[slot + PLACE] == NEW]
+        for identity in map(self.identity, gone):
+            del self.slots[identity]
+        self._free += gone
+        self._enough = 2 * len(self.slots) + MANY
+
+    def identity(self, slot: int) -> str:
+        return self._ids[slot // SIZE]
+
+    def names(self, head: int) -> list[str]:
+        """Return the ids of the entities in the list of *head*."""
+        return [self.identity(slot) for slot in self.listed(head)]
+
+    def listed(self, head: int) -> Iterator[int]:
+        """Yield the slots in the list of *head*, in order."""
+        slot = self.cells[head + AFTER]
+        while slot != head:
+            after = self.cells[slot + AFTER]
+            yield slot
+            slot = after
+
+    def belief(self, slot: int) -> Belief:
+        """Return the belief about the entity in *slot*, which is alive or at rest."""
+        number = self.cells[slot]
+        return self._beliefs.listed[number if number >= 0 else ~number]
+
+    def life(self, slot: int) -> Life:
+        """Return what is known about the living entity in *slot*."""
+        last, led, since, assumed, rested = self.cells[slot + LAST : slot + BEFORE]
+        life = Life(self.belief(slot), last, led, assumed, rested)
+        if slot in self._beside:
+            life.own, life.starts, life.late = self._beside[slot]
+        elif life.belief.limit is not None:
+            life.starts = (Start(None if since < 0 else since, self.lines.get(slot, 0)),)
+        return life
+
+    def live(self, slot: int, life: Life, *, apart: bool) -> None:
+        """Store *life*.  If *apart*, only the monitor may take the next step of the entity."""
+        cells, number, since = self.cells, life.belief.number, NONE
+        self._beside.pop(slot, None)
+        if not life.fits():
+            apart, self._beside[slot] = True, (life.own, life.starts, life.late)
+        elif life.starts:
+            at, self.lines[slot] = life.starts[0]
+            since = NONE if at is None else at
+        if cells[slot + PLACE] < 0:
+            self.forget(slot)
+            linked(cells, slot, ALIVE)
+        cells[slot], cells[slot + LAST], cells[slot + LED] = ~number if apart else number, life.last, life.led
+        cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
+
+    def take(self, slot: int, seen: Key, assumed: int) -> bool:
+        """Take the step of a living entity for *seen* if all it does is lead to another belief.  Return whether it is.
+
+        The entity must take *assumed* possible events into account, and no time limit may run before or after the step.
+        """
+        cells, before = self.cells, self.belief(slot)
+        step = before.next.get(seen)
+        if step is None or not step.quiet or step.to.rests or step.to.timed or before.timed:
+            return False
+        if cells[slot] < 0 or cells[slot + PLACE] != assumed:
+            return False
+        step.taken += 1
+        cells[slot] = step.to.number
+        if seen.phase != "request":
+            cells[slot + LAST] = step.kind
+        if step.leads:
+            cells[slot + LED] = step.kind
+        return True
+
+    def counted(self) -> tuple[int, int]:
+        """Return the numbers of observations and entities that compiled code has met since the last call."""
+        found = self.cells[TAKEN], self.cells[MET]
+        self.cells[TAKEN] = self.cells[MET] = 0
+        return found
+
+    def rest(self, slot: int, belief: Belief) -> None:
+        """Put the entity in *slot* to rest with *belief*.  Forget the oldest at rest if there are too many."""
+        self._rest(slot, belief)
+        while self.cells[RESTS] > self.most:
+            self.forget(self.cells[RESTING + AFTER])
+
+    def _rest(self, slot: int, belief: Belief) -> None:
+        self.forget(slot)
+        linked(self.cells, slot, RESTING)
+        self.cells[slot], self.cells[slot + PLACE] = belief.number, AT_REST
+        self.cells[RESTS] += 1
+
+    def rest_all(self, belief: Belief) -> None:
+        """Put all entities to rest with *belief*, first those that are at rest already."""
+        for slot in (*self.listed(RESTING), *self.listed(ALIVE)):
+            self._rest(slot, belief)
+
+    def forget(self, slot: int) -> None:
+        """Make the entity in *slot* new: what was known about it is forgotten."""
+        place = self.cells[slot + PLACE]
+        if place != NEW:
+            unlinked(self.cells, slot)
+            self.cells[RESTS] -= place == AT_REST
+            self.cells[slot + PLACE] = NEW
+            self._beside.pop(slot, None)
+
+    def set_apart(self, identity: str) -> None:
+        """Let only the monitor take the next step of the entity *identity*."""
+        slot = self.slots.get(identity, NOBODY)
+        if self.cells[slot + PLACE] >= AT_REST and self.cells[slot] >= 0:
+            self.cells[slot] = ~self.cells[slot]
+
+    def renumber(self, others: Iterable[Belief]) -> None:
+        """Forget all beliefs that neither an entity has nor *others* has, all steps and all unused kinds."""
+        cells, kinds = self.cells, self._beliefs.kinds
+        alive = [*self.listed(ALIVE)]
+        held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]
+        seen = [(at, kinds[cells[at]]) for slot in alive for at in (slot + LAST, slot + LED) if cells[at] >= 0]
+        self._beliefs.forget([*others, *(belief for _, belief in held)])
+        for slot, belief in held:
+            cells[slot] = belief.number if cells[slot] >= 0 else ~belief.number
+        for at, kind in seen:
+            cells[at] = self._beliefs.kind(kind)
