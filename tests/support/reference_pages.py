@@ -1,4 +1,4 @@
-"""``docs/reference/codes.md`` and ``docs/reference/commands.md``, and the figures of ``README.md``: what the package says of itself.
+"""``docs/reference/codes.md``, ``commands.md`` and ``models.md``, and the figures of ``README.md``: what the package says of itself.
 
 ``python tests/support/reference_pages.py --write`` writes them again.
 """
@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final
 import click
 from commands import RECORDINGS
 
-from fsm.cli import group
+from fsm.cli import add_to_help, group
 from fsm.language.codes import FAMILIES, RULES
-from fsm.language.library import load, names, systems
+from fsm.language.library import load, load_system, names, roles, systems
+from fsm.machine.product.system import System
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -77,6 +78,7 @@ def commands() -> Iterator[str]:
         "|---|---|",
         *_EXIT_CODES,
     )
+    add_to_help(group)
     yield from _command(context, "fsm")
     for name in group.list_commands(context):
         command = group.get_command(context, name)
@@ -142,7 +144,35 @@ FIGURES: Final = re.compile(
     r"(?<=<!-- figures: python tests/support/reference_pages.py --write -->\n).*?(?=<!-- end of figures -->)", re.DOTALL
 )
 
-PAGES: Final = {"codes.md": codes, "commands.md": commands}
+_ROLES: Final = {
+    "contract": "Contracts of interfaces",
+    "implementation": "Implementations, or intended behaviour",
+    "system": "Systems of machines",
+    "part": "Parts of systems",
+}
+
+
+def models() -> Iterator[str]:
+    """The page of all shipped models, line by line."""
+    yield from (
+        "# Models",
+        "",
+        "These models are shipped; `fsm list` lists them too. A system has the behaviour of containerd, defects included; its",
+        "profile `mended` is the correct behaviour. `fsm show NAME` shows a model, and `fsm draw NAME` draws it.",
+    )
+    for role, title in _ROLES.items():
+        yield from ("", f"## {title}", "", "| model | is | size | profiles |", "|---|---|---|---|")
+        for name in (each for each, its in roles().items() if its == role):
+            model = load_system(name) if role == "system" else load(name)
+            size = (
+                ", ".join(f"{len(part.copies)} {part.name}" for part in model.parts.values())
+                if isinstance(model, System)
+                else f"{len(model.states)} states, {len(model.events)} events"
+            )
+            yield f"| `{name}` | {model.title} | {size} | {', '.join(model.profiles)} |"
+
+
+PAGES: Final = {"codes.md": codes, "commands.md": commands, "models.md": models}
 
 
 def page(name: str) -> str:
