@@ -1,4 +1,4 @@
-"""What packages add to fsm: domains, forms of recording, systems under test and commands.
+"""Contributions of packages to fsm: domains, forms of recording, systems under test and commands.
 
 A package declares each of them by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. It is imported
 only when it is needed. The packages in :data:`OWN` come with fsm and declare the same in a table ``ENTRY_POINTS``, so
@@ -14,13 +14,17 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib import import_module
+from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from fsm.errors import refused
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
+
+T = TypeVar("T")
 
 DOMAINS: Final = "fsm.domains"
 FORMS: Final = "fsm.recordings"
@@ -36,18 +40,31 @@ OFF: Final = "FSM_NO_PLUGINS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """One field of application: its models, and what a client can make happen.
+    """A field of application: its models, and what a client can make happen.
 
     ``models`` is a folder of TOML files, written as ``PACKAGE:FOLDER``; their properties are in the folder
     ``properties`` beside it. ``client`` is ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.clients.DomainClient`.
     ``references`` maps machines to the classes that adapt their reference implementations, written in the same way.
+    ``codes`` is a TOML file of rules for inputs like ``fsm/language/codes.toml``, written as ``PACKAGE:FILE``.
+    ``examples`` maps commands to lines for their help; those of an empty name are for the help of ``fsm``.
     """
 
     name: str
     about: str
     models: str = ""
     client: str = ""
+    codes: str = ""
     references: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _ = self.folder  # raises an error if there is no such folder
+
+    @property
+    def folder(self) -> Path | None:
+        """The folder of its models, or ``None`` if it has none of its own."""
+        package, _, folder = self.models.partition(":")
+        return Path(import_module(package).__path__[0], folder).resolve(strict=True) if package else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +93,13 @@ def loaded(target: str) -> Any:  # noqa: ANN401  (each group has its own kind of
     'attrgetter'
     """
     module, _, attribute = target.partition(":")
-    return attrgetter(attribute)(import_module(module))
+    try:
+        return attrgetter(attribute)(import_module(module))
+    except (ImportError, AttributeError) as error:
+        if module.startswith("fsm."):
+            raise
+        hint = "correct the package that declares it, or leave it out by --no-plugins"
+        raise refused(target, "FSM223", f"cannot be loaded: {type(error).__name__}: {error}", hint) from error
 
 
 def own(group: str) -> Mapping[str, str]:
@@ -88,10 +111,10 @@ def own(group: str) -> Mapping[str, str]:
     return found
 
 
-def own_objects(group: str) -> Iterator[tuple[str, object]]:
-    """Yield each name in *group* that fsm itself declares, and its object."""
+def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
+    """Yield each name in *group* that fsm itself declares, and its object, which is of this *kind*."""
     for name, target in own(group).items():
-        yield name, loaded(target)
+        yield name, _of_kind(loaded(target), kind)
 
 
 def foreign_names(group: str) -> tuple[str, ...]:
@@ -99,27 +122,31 @@ def foreign_names(group: str) -> tuple[str, ...]:
     return tuple(sorted({each.name for each in _foreign(group)}))
 
 
-def foreign_objects(group: str) -> Iterator[tuple[str, object]]:
-    """Yield each name in *group* that another package declares, and its object. Warn of those that cannot be loaded."""
+def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
+    """Yield each name in *group* that another package declares, and its object of this *kind*. Warn if it has none."""
     for each in _foreign(group):
-        found = _object(each)
-        if found is not None:
+        if (found := _object(each, kind)) is not None:
             yield each.name, found
 
 
-def find(group: str, name: str) -> object | None:
+def find(group: str, name: str, kind: type[T]) -> T | None:
     """Return the object *name* in *group*, or ``None`` if there is none or it cannot be loaded.
 
     Metadata are read only if fsm itself does not declare *name*. Raise :class:`InputError` if two packages declare it.
     """
-    if target := own(group).get(name):
-        found: object = loaded(target)
-        return found
+    if name in own(group):
+        return dict(own_objects(group, kind))[name]
     those = [each for each in _foreign(group) if each.name == name]
     if len(those) > 1:
         both = " and ".join(sorted(_distribution(each) for each in those))
         raise refused(name, "FSM221", f"is added to {group} by {both}", "uninstall one of them")
-    return _object(those[0]) if those else None
+    return _object(those[0], kind) if those else None
+
+
+def domains(*, foreign: bool = True) -> Iterator[Domain]:
+    """Yield the domains: those of fsm itself and, if *foreign* is true, those of other packages."""
+    for _, each in chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ()):
+        yield each
 
 
 def _foreign(group: str) -> list[EntryPoint]:
@@ -127,17 +154,23 @@ def _foreign(group: str) -> list[EntryPoint]:
         return []
     from importlib.metadata import entry_points  # noqa: PLC0415  (slow to import, and often not needed)
 
-    mine = own(group).values()
-    return sorted((each for each in entry_points(group=group) if each.value not in mine), key=lambda each: each.name)
+    mine = own(group)
+    found = (each for each in entry_points(group=group) if each.name not in mine and not each.value.startswith(OWN))
+    return sorted(found, key=lambda each: each.name)
 
 
-def _object(declared: EntryPoint) -> object | None:
+def _object(declared: EntryPoint, kind: type[T]) -> T | None:
     try:
-        found: object = declared.load()
+        return _of_kind(declared.load(), kind)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (anybody's code)
         what = f"{declared.group} '{declared.name}' of {_distribution(declared)} cannot be loaded"
         warnings.warn(f"{what}: {type(error).__name__}: {error}", PluginWarning, stacklevel=2)
         return None
+
+
+def _of_kind(found: object, kind: type[T]) -> T:
+    if not isinstance(found, kind):
+        raise TypeError(f"it is a {type(found).__name__}, not a {kind.__name__}")
     return found
 
 

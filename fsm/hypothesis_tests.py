@@ -39,7 +39,7 @@ def stateful(
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test
     >>> from fsm.language.library import load
-    >>> kind = stateful(load("cri-pod"), "model:pod-sandbox")
+    >>> kind = stateful(load("examples/models/door.toml"), "model:examples/models/door.toml")
     >>> run_state_machine_as_test(kind, settings=settings(max_examples=5, database=None))
     """
     require_machine(machine)

@@ -1,6 +1,6 @@
 """Protocols for implementations that are tested against a machine.
 
-A *system under test* (SUT) is one entity, such as a container or a door.  Only :class:`SUT` is required.  The other
+A *system under test* (SUT) is one entity, such as a door.  Only :class:`SUT` is required.  The other
 protocols are optional and are detected with :func:`isinstance`.  Without ``outputs``, outputs are not compared.
 Without ``begin`` and ``end``, states that occur only while a call is in progress are not tested.
 """

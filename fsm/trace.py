@@ -77,7 +77,7 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     This is a ``msgspec`` struct because a trace can have millions of observations, and ``msgspec`` decodes them
     directly from bytes.
 
-    ``of`` is the kind of entity, such as ``container``.  An empty ``entity`` stands for every entity.  ``event`` is the
+    ``of`` is the kind of entity, such as ``door``.  An empty ``entity`` stands for every entity.  ``event`` is the
     model's name for the event, or the RPC name.  ``shows`` is the state shown just after the event.  ``met`` is the
     state in which the call was executed, if the reply reports it.  ``emits`` lists the outputs observed with the event,
     and ``output`` is an output observed on its own.  ``fields`` maps the machine's field names to the values shown with

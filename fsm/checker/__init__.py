@@ -46,8 +46,8 @@ def check(
     malformed, and ``ValueError`` if there is no property with one of these names.
 
     >>> from fsm.language.library import load
-    >>> (relayed_once,) = check(load("plugin-pod"), "relayed-once").checked
-    >>> relayed_once.verdict
+    >>> (gone_for_good,) = check(load("examples/models/door.toml"), "gone-for-good").checked
+    >>> gone_for_good.verdict
     Proved(witnesses=(), any_number='')
     """
     stated = library.claims(machine.path or machine.name)
@@ -76,8 +76,8 @@ def decide(
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.table import tabulate
-    >>> stated = specification("container-status").properties[0]
-    >>> type(decide(stated, tabulate(load("container-status"))).verdict).__name__
+    >>> stated = specification("examples/models/door.toml").properties[0]
+    >>> type(decide(stated, tabulate(load("examples/models/door.toml"))).verdict).__name__
     'Proved'
     """
     searched = claims.Counts(states=0, transitions=0, depth=0)
@@ -207,10 +207,10 @@ def as_known(
     ``Refuted`` or ``Undecided``.
 
     >>> from fsm.language.library import specification
-    >>> of = as_known(specification("container-status"), "containerd-1.7.24")
-    >>> old, new = "containerd-1.7", "containerd-1.7.24"
+    >>> of = as_known(specification("examples/models/washer.toml"), "acme-1.7.24")
+    >>> old, new = "acme-1.7", "acme-1.7.24"
     >>> [each.name for each in of.properties if each.expected(old) and not each.expected(new)]
-    ['stop-of-the-gone-succeeds']
+    ['stop-is-idempotent', 'stop-of-the-idle-succeeds']
     """
     names = meant(profile, of.machine.profiles)
     if profile is None or profile in names.values() or not all(names.values()):

@@ -15,7 +15,9 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import suppress
+from copy import copy
 from functools import partial
+from inspect import cleandoc
 from typing import Final, NoReturn, TextIO
 
 import click
@@ -34,7 +36,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
     "Test an implementation": {
         "init": "Create a model, its properties and a test.",
-        "test": "Test an implementation against a model: a class, a process or a container runtime.",
+        "test": "Test an implementation against a model: a class, a process or a server.",
     },
     "Models": {
         "list": "List the models.",
@@ -55,6 +57,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Maps each command that belongs to no domain, in the order of ``--help``, to its description there."""
+GENERIC: Final = frozenset(name for those in GROUPS.values() for name in those)
 
 CANNOT_WRITE: Final = 74
 """Exit code for an I/O error, such as a full disk, as in ``sysexits.h``. There is no verdict."""
@@ -73,26 +76,49 @@ LONG: Final[Mapping[str, int]] = {
 MEMORY: Final = 4_096
 """Maximum memory of a command in MiB."""
 
+WORDS: Final = "fsm.words"
+"""Key of the words after the name of the command in :attr:`click.Context.meta`."""
+
 RARELY: Final = 100_000
 """Number of new objects between garbage collections. It is high because there are few cycles to collect."""
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
     """Return the commands by heading, each with its description. Those of other packages are included on demand."""
-    declared = list(entry_points.own_objects(entry_points.COMMANDS))
+    declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
     if foreign:
-        declared += entry_points.foreign_objects(entry_points.COMMANDS)
+        declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
     *before, (last, of_last) = GROUPS.items()
     found = {heading: dict(those) for heading, those in before}
     for name, each in declared:
-        if isinstance(each, entry_points.DomainCommand):
+        if name not in GENERIC:
             found.setdefault(each.heading, {})[name] = each.about
     return found | {last: dict(of_last)}
+
+
+def _declared(name: str) -> entry_points.DomainCommand | None:
+    return None if name in GENERIC else entry_points.find(entry_points.COMMANDS, name, entry_points.DomainCommand)
 
 
 def commands(*, foreign: bool = False) -> dict[str, str]:
     """Return the commands with their descriptions, in the order of ``--help``."""
     return {name: line for those in groups(foreign=foreign).values() for name, line in those.items()}
+
+
+def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
+    """Add to the help of *command* what packages contribute, other packages only on demand.
+
+    These are examples below its own, and the ``{rows}`` of a table, which a function of its module returns.
+    """
+    lines = (line for each in entry_points.domains(foreign=foreign) for line in each.examples.get(name, ()))
+    text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
+    if "{rows}" in text:
+        rows = importlib.import_module(f"fsm.cli.{name}_command").rows(foreign=foreign)
+        widest = max(map(len, rows))
+        text = text.replace(
+            "{rows}", "\n".join(["\b", *(f"{each:<{widest}}  {about}" for each, about in rows.items())])
+        )
+    vars(command)["help"] = "\n".join([text, *lines])
 
 
 def _printed(callback: Callable[..., object], *arguments: object, **options: object) -> int:
@@ -112,19 +138,18 @@ class _Commands(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         del ctx
-        declared = None
-        if any(cmd_name in those for those in GROUPS.values()):
-            command: click.Command = importlib.import_module(f"fsm.cli.{cmd_name}_command").command
-        else:
-            declared = entry_points.find(entry_points.COMMANDS, cmd_name)
-            if not isinstance(declared, entry_points.DomainCommand):
-                return None
-            command = entry_points.loaded(declared.target)
-        if declared is not None:
+        command: click.Command
+        if cmd_name in GENERIC:
+            command = importlib.import_module(f"fsm.cli.{cmd_name}_command").command
+        elif declared := _declared(cmd_name):
+            command = copy(entry_points.loaded(declared.target))
             command.callback = partial(_printed, command.callback or (lambda: 0))
-        for each in (command, *command.params):
+        else:
+            return None
+        for each in command.params:
             if text := getattr(each, "help", None):
                 vars(each)["help"] = linked(text)
+        add_to_help(command, cmd_name)
         return command
 
     def resolve_command(
@@ -132,7 +157,10 @@ class _Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             ctx.fail(f"no command '{args[0]}': {nearest(args[0], commands(foreign=True), of='commands')}")
+        ctx.meta[WORDS] = tuple(args[1:])
         name, command, rest = super().resolve_command(ctx, args)
+        if command is not None and {"-h", "--help"} & {*rest}:
+            add_to_help(command, name or "", foreign=True)
         if command is not None and not ctx.resilient_parsing:
             own = click.Context(command, info_name=name, parent=ctx)
             _, _, given = command.make_parser(own).parse_args(list(rest))
@@ -140,6 +168,10 @@ class _Commands(click.Group):
                 if isinstance(each, click.Option) and times > 1 and not (each.multiple or each.is_flag):
                     own.fail(f"{each.opts[0]} is given {times} times, and the last would hide the others: give it once")
         return name, command, rest
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        add_to_help(self, foreign=True)
+        super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
@@ -164,7 +196,7 @@ class _Commands(click.Group):
     type=click.FloatRange(0.01),
     metavar="N",
     help=f"Stop with exit code 3 after N seconds of computing. Default: {SECONDS}, an hour for test and mutate, "
-    "a day for judge, convert, cover and explore, no limit for proxy, record and serve.",
+    "a day for judge, convert, cover and explore, no limit for commands that run until they are stopped.",
 )
 @click.option(
     "--memory",
@@ -174,30 +206,30 @@ class _Commands(click.Group):
     help="Stop with exit code 3 rather than take more memory; each process that it starts may take as much.",
 )
 @click.option(
-    "--no-plugins", is_flag=True, help=f"Leave out what other packages add. The same as setting {entry_points.OFF}."
+    "--no-plugins",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda _context, _option, asked: os.environ.update({entry_points.OFF: "1"} if asked else {}),
+    help=f"Leave out what other packages add. The same as setting {entry_points.OFF}.",
 )
 @click.pass_context
-def group(ctx: click.Context, seconds: float | None, memory: int, *, no_plugins: bool) -> None:
+def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
-    A lifecycle is written once, as a table of states and events. fsm judges logs and recordings of container runtimes
-    against it, tests implementations, and proves properties. For each violation it says why it is one, what would have
-    been legal, and which clause it breaks.
+    A lifecycle is written once, as a table of states and events. fsm judges recordings against it, tests
+    implementations, and proves properties. For each violation it says why it is one, what would have been legal, and
+    which clause it breaks.
 
     \b
-    fsm judge /var/log/containerd.log
-    journalctl -u containerd -o json | fsm judge -
-    fsm show container-status --event stop
+    fsm judge doors.jsonl
+    fsm show models/door.toml --event push
     """
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         ctx.color = False
-    if no_plugins:
-        os.environ[entry_points.OFF] = "1"  # for other processes, too
     command = ctx.invoked_subcommand or ""
-    target = entry_points.own(entry_points.COMMANDS).get(command)
-    declared = entry_points.loaded(target) if target else None
-    endless = isinstance(declared, entry_points.DomainCommand) and declared.endless
-    most = seconds or (math.inf if endless else LONG.get(command, SECONDS))
+    declared = _declared(command)
+    most = seconds or (math.inf if declared and declared.endless else LONG.get(command, SECONDS))
     ctx.with_resource(INTERRUPTION.limited(most, memory << 20))
 
 

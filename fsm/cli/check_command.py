@@ -72,7 +72,7 @@ WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"
     help="Maximum calls of one event that an entity may have in progress. Runs in which one more begins are cut off.",
 )
 @parts_option(
-    "Copies of the parts of a system, such as pod=3,container=3, or container=any. Default: those in its file.",
+    "Copies of the parts of a system, such as door=3,alarm=2, or door=any. Default: those in its file.",
     any_number=True,
 )
 @click.option("--each-copy", is_flag=True, help="Check every copy of a part, not only the first.")
@@ -113,15 +113,15 @@ def command(
 
     A property of a part of a system is checked for the first copy of that part. Copies can differ if a call handles
     them one after the other: --each-copy checks them all, and reports those with a different result. With
-    --parts container=any, properties with always or never are checked for any number of containers: one proof for all
+    --parts door=any, properties with always or never are checked for any number of doors: one proof for all
     numbers, if possible.
 
     \b
     fsm check
-    fsm check node --parts pod=3,container=3 --each-copy
-    fsm check nri-plugin-contract --parts container=any
-    fsm check container-status --profile containerd-1.6 --runs
     fsm check properties/door.toml --property push-is-idempotent
+    fsm check properties/door.toml --profile acme-1.6 --runs
+    fsm check systems/house.toml --parts door=3 --each-copy
+    fsm check systems/house.toml --parts door=any
     """
     many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
     if many and each_copy:

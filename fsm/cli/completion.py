@@ -92,9 +92,6 @@ models_and_systems: Final = _offer(lambda _: (*names(), *systems()), files=True)
 @_offer
 def suts(_: click.Context) -> Iterable[str]:
     """Return the ways to name a system under test, up to their colons."""
-    from fsm.conformance.lookup import OWN  # noqa: PLC0415  (only for --against)
-    from fsm.conformance.scheme import own_schemes  # noqa: PLC0415
+    from fsm.conformance.lookup import forms  # noqa: PLC0415  (only for --against)
 
-    return (
-        f"{each.partition(':')[0]}:" if ":" in each else each for each in (*OWN, *(one.form for one in own_schemes()))
-    )
+    return (f"{each.partition(':')[0]}:" if ":" in each else each for each in forms())

@@ -42,8 +42,8 @@ def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_re
     docs/reference/trace-format.md, for DuckDB, Polars, pandas and Spark.
 
     \b
-    fsm convert containerd.log -o containerd.parquet
-    fsm judge containerd.parquet
+    fsm convert doors.jsonl -o doors.parquet
+    fsm judge doors.parquet
     """
     tables = of_extra("fsm.recordings.tables", "fsm convert", extra="fast")
     traces = tuple(dict.fromkeys(traces))

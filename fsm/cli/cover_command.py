@@ -40,7 +40,7 @@ FORMATS: Final[Mapping[str, str]] = {
     help="Compare with the coverage of this recording. Repeat to compare with several together.",
 )
 @model_option("Show the coverage of this model; may be repeated. Default: the models for each kind of recording.")
-@profile_option("Apply this profile to the models, such as containerd-1.6.")
+@profile_option("Apply this profile to the models, such as acme-1.6.")
 @click.option(
     "--format",
     "form",
@@ -63,11 +63,11 @@ def command(
 
     RECORDING is any input of fsm judge. Each is judged separately, and the (event, state) pairs that they exercise are
     merged. For each pair that no recording exercises, cover prints the shortest calls by which a client can exercise
-    it, as crictl commands, or the reason why a client cannot.
+    it, as commands of a client, or the reason why a client cannot.
 
     \b
     fsm cover calls-1.jsonl calls-2.jsonl
-    fsm cover ours.jsonl --against-suite critest.jsonl
+    fsm cover ours.jsonl --against-suite theirs.jsonl
     fsm cover --format html -o coverage.html *.calls.jsonl.gz
     fsm cover --format sh calls.jsonl > missing.sh
     """

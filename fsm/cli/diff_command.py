@@ -73,9 +73,9 @@ def command(
     the wire, the values that states show, and the aliases that the model states.
 
     \b
-    fsm diff container-status internal/cri/store/container/status.go
-    fsm diff container-status --profile containerd-1.6 --profile containerd-2.1
-    fsm diff pod-sandbox docs/states.md:40 -o difference.svg
+    fsm diff models/door.toml src/door.go
+    fsm diff models/door.toml --profile acme-1.6 --profile acme-2.1
+    fsm diff models/door.toml docs/states.md:40 -o difference.svg
     fsm diff --behaviour old.toml new.toml
     """
     form = form or _SUFFIXES.get(output.suffix if output else "", "text")

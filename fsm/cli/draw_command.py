@@ -94,7 +94,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     default="",
     show_default=False,
     help="With --highlight: the entity whose path to mark; default: the first. With --sequence: the beginning of the "
-    "id of the entity whose calls to draw, for a pod with those of its containers; default: all entities.",
+    "id of the entity whose calls to draw, with those of the entities in it; default: all entities.",
 )
 @click.option(
     "--coverage",
@@ -107,7 +107,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "--sequence",
     metavar="RECORDING",
     type=click.Path(readable=False),
-    help="Draw a recording instead, as a sequence chart of calls, replies and events sent to plugins, with verdicts.",
+    help="Draw a recording instead, as a sequence chart of calls, replies and events, with verdicts.",
 )
 @click.option(
     "--with",
@@ -117,7 +117,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     default="",
     show_default=False,
     type=click.Path(readable=False),
-    help="With --sequence of NRI events: the CRI calls, or the containerd log, of the same run.",
+    help="With --sequence: another recording of the same run, such as the calls that belong to events.",
 )
 @click.option(
     "--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: first line of RECORDING to draw."
@@ -155,14 +155,14 @@ def command(
     violet           deviation of the --profile
 
     \b
-    fsm draw container-status > container-status.svg
-    fsm draw container-status --event stop --show all -o stop.svg
-    fsm draw cri-pod --format mermaid
-    fsm draw container-status --highlight failing.log -o failure.png
-    fsm draw container-status --format ascii
-    fsm draw container-status --coverage containerd.log -o covered.svg
+    fsm draw models/door.toml > door.svg
+    fsm draw models/door.toml --event push --show all -o push.svg
+    fsm draw models/door.toml --format mermaid
+    fsm draw models/door.toml --highlight failing.jsonl -o failure.png
+    fsm draw models/door.toml --format ascii
+    fsm draw models/door.toml --coverage doors.jsonl -o covered.svg
     fsm draw --output pictures/
-    fsm draw --sequence cri-calls.jsonl --entity 3f1b -o calls.svg
+    fsm draw --sequence doors.jsonl --entity 3f1b -o calls.svg
     """
     if sequence is not None or calls or first or last:
         if sequence is None or events or show or highlight or coverage:

@@ -52,13 +52,11 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     MODEL is a machine or a system from 'fsm list'. FILE is a model file, or a recording that 'fsm judge' can read. The
     page of a model shows its state chart, every event in every state with its clause and the changes of each profile, a
     step-by-step walk, and the properties with the runs that show them. The page of a recording shows the findings, and
-    the history of its containers and pods. The address of the page always leads back to the current view.
+    the history of its entities. The address of the page always leads back to the current view.
 
     \b
-    fsm explore container-status -o container-status.html
-    fsm explore node -o node.html
     fsm explore models/door.toml -o door.html
-    fsm explore containerd.log -o what-happened.html
+    fsm explore doors.jsonl -o what-happened.html
     """
     if output is None and sys.stdout.isatty():
         raise click.UsageError("a page is for a browser: use -o PAGE.html, or a pipe")

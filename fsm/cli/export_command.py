@@ -57,10 +57,10 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     python-statemachine  the same for this Python library
 
     \b
-    fsm export container-status --to promela -o status.pml
-    fsm export container-status --to promela --property exited-is-final -o final.pml
-    fsm export my/door.toml --to scxml
-    fsm export my/door.toml --to transitions -o door.json
+    fsm export models/door.toml --to promela -o door.pml
+    fsm export models/door.toml --to promela --property gone-is-gone -o gone.pml
+    fsm export models/door.toml --to scxml
+    fsm export models/door.toml --to transitions -o door.json
     """
     machine, stated = _asked(name, form, wanted)
     machine = under(machine, profile)

@@ -28,7 +28,7 @@ def command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path
 
     \b
     fsm import door.json -o models/door.toml
-    fsm export cri-pod --to transitions | fsm import - --outcomes
+    fsm export models/door.toml --to transitions | fsm import - --outcomes
     """
     data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
     path = "stdin" if str(file) == "-" else str(file)

@@ -36,6 +36,7 @@ from fsm.monitor.judgement.coverage import merged
 from fsm.monitor.judgement.part import Part
 from fsm.monitor.judgement.stories import Telling, up_to, with_stories
 from fsm.recordings import is_table, matching
+from fsm.recordings.form import foreign_forms, own_forms
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import ExitCode, Report
@@ -61,6 +62,13 @@ FORMATS: Final[Mapping[str, str]] = {
 """Maps each format of this command only to its module, which is loaded on demand."""
 
 
+def rows(*, foreign: bool) -> dict[str, str]:
+    """Return what a TRACE may be, with a line about each. Forms of other packages are included on demand."""
+    forms = [*own_forms(), *(foreign_forms() if foreign else ())]
+    table = "observations in Parquet or Arrow, a folder of them, or s3://..."
+    return {each.title: each.about for each in forms if each.about} | {"table": table}
+
+
 @click.command("judge", epilog="Exit codes: 0 every recording holds, 1 a recording fails, 2 wrong input, 3 unknown.")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
 @click.option(
@@ -69,12 +77,12 @@ FORMATS: Final[Mapping[str, str]] = {
     "calls",
     metavar="FILE",
     type=click.Path(readable=False),
-    help="Judge the NRI events in TRACE together with FILE, the CRI calls or the containerd log of the same run.",
+    help="Judge TRACE together with FILE, another recording of the same run; see above.",
 )
 @text_option("--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: recognised.")
 @model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(
-    "Tolerate and report the declared deviations of a real version, such as containerd-1.6 or containerd-1.6.20; "
+    "Tolerate and report the declared deviations of a real version, such as acme-1.6 or acme-1.6.20; "
     "auto selects the version that the recording shows."
 )
 @fail_on_option
@@ -128,7 +136,7 @@ FORMATS: Final[Mapping[str, str]] = {
 @click.option(
     "--rotated",
     is_flag=True,
-    help="Treat all TRACEs as one rotated recording, such as containerd.log*, in the order of their times. They may be "
+    help="Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times. They may be "
     "compressed.",
 )
 @click.option(
@@ -142,7 +150,7 @@ FORMATS: Final[Mapping[str, str]] = {
 @click.option(
     "--entity",
     metavar="ID|NAME",
-    help="Judge one container or pod and print its whole history. Give the beginning of its id, or its name in a log.",
+    help="Judge one entity and print its whole history. Give the beginning of its id, or its name in the recording.",
 )
 @click.option(
     "--why",
@@ -198,28 +206,20 @@ def command(
 
     Prints the violations, each with the clause that it breaks. TRACE is one of:
 
-    \b
-    containerd log  logfmt or JSON, written by containerd, journald or a collector
-    CRI calls       seen by a client
-    NRI events      seen by a plugin
-    trace           in fsm's own format
-    table           observations in Parquet or Arrow, a folder of them, or s3://...
-    directory       in which containerd keeps its containers
+    {rows}
 
-    Logs, calls, events and traces may be plain or compressed with gzip or zstd; - is standard input. Each TRACE is
-    judged separately, except with --rotated.
+    Text may be plain or compressed with gzip or zstd; - is standard input. Each TRACE is judged separately, except with
+    --rotated.
 
     \b
-    fsm judge containerd.log
-    journalctl -u containerd -o json | fsm judge --profile containerd-1.6 -
-    fsm judge --format sarif -o report.sarif containerd.log
-    fsm judge --format html -o report.html containerd.log
-    fsm judge nri-events.jsonl --with cri-calls.jsonl
-    fsm judge --properties containerd.log
-    fsm judge --rotated /var/log/containerd.log*
-    fsm judge --entity 30b8b5f516d7 --since 2h containerd.log
-    fsm judge --entity 30b8b5f516d7 --why 1207 containerd.log
-    fsm judge --follow /var/log/containerd.log
+    fsm judge doors.jsonl
+    fsm judge --format sarif -o report.sarif doors.jsonl
+    fsm judge --format html -o report.html doors.jsonl
+    fsm judge --properties --profile acme-1.6 doors.jsonl
+    fsm judge --rotated doors.jsonl*
+    fsm judge --entity 30b8b5f516d7 --since 2h doors.jsonl
+    fsm judge --entity 30b8b5f516d7 --why 1207 doors.jsonl
+    fsm judge --follow doors.jsonl
     """
     part = Part(since=since, until=until, entity=entity or "")
     _check(part, ctx.params, metrics=metrics is not None and not follow, properties=bool(properties or only))

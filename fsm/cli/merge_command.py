@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "--by",
     type=click.Choice(["clause", "version", "node"]),
     default="clause",
-    help="Group the results by cause, by version of containerd, or by node.",
+    help="Group the results by cause, by version of the recorded program, or by node.",
 )
 @fail_on_option
 @click.option(
@@ -48,7 +48,7 @@ def command(
     of judging all recordings together.
 
     \b
-    fsm judge --format summary containerd.log > node-7.json
+    fsm judge --format summary doors.jsonl > node-7.json
     fsm merge node-*.json
     fsm merge node-*.json --by version
     fsm merge east.json west.json --format json -o all.json

@@ -30,10 +30,9 @@ from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.versions import within
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
-from fsm.mutation.power import editable, power_over
+from fsm.mutation.power import power_over
 from fsm.mutation.suggestions import suggested
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.recordings import open_recording
 from fsm.recordings.restarts import Assume
 from fsm.report import mutation_report as report
 
@@ -74,7 +73,7 @@ FEW: Final = 8
     "calls",
     metavar="FILE",
     type=click.Path(exists=True, dir_okay=False),
-    help="With --recording of NRI events: the CRI calls of the same run.",
+    help="With --recording: another recording of the same run, such as the calls that belong to events.",
 )
 @click.option(
     "--restarts",
@@ -133,11 +132,10 @@ def command(
     or if it reports a violation in the unedited recording.
 
     \b
-    fsm mutate cri-pod
-    fsm mutate container-status --property stop-is-idempotent --list all
-    fsm mutate plugin-sync
+    fsm mutate models/door.toml
+    fsm mutate models/door.toml --property push-is-idempotent --list all
     fsm mutate models/door.toml --suggest >> properties/door.toml
-    fsm mutate --recording cri-calls.jsonl --profile containerd-2.1
+    fsm mutate --recording doors.jsonl --profile acme-2.1
     """
     idle = {"names", "only", "listed", "suggest", "output"} if recordings else {"calls", "restarts", "limit", "seed"}
     why = "{} is for recordings: give these with --recording"
@@ -198,9 +196,6 @@ def _stated(name: str) -> Specification[Machine | System]:
 def _power(
     recordings: tuple[str, ...], calls: str, profile: str | None, restarts: Assume, limit: int, seed: int, form: str
 ) -> int:
-    for name, of in {name: open_recording(name).form for name in recordings}.items():
-        if not of.power:
-            raise click.BadParameter(f"{name} holds {of.title}; give {editable()}", param_hint="--recording")
     names = dict.fromkeys(recordings)
     with progress("mutating", limit * len(names)) as bar:
         advanced = partial(bar.update, 1)

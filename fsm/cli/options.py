@@ -129,7 +129,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
         return None
     file, _, number = value.rpartition(":")
     if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-        raise click.BadParameter(f"'{value}' is no line, such as 14 or containerd.log:14")
+        raise click.BadParameter(f"'{value}' is no line, such as 14 or doors.jsonl:14")
     return Line("-" if file == "stdin" else file, int(number))
 
 
@@ -210,7 +210,7 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
             found[name] = ANY_NUMBER
             continue
         if not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-            raise click.BadParameter(f"'{each}' is no PART=COUNT, such as pod=1")
+            raise click.BadParameter(f"'{each}' is no PART=COUNT, such as door=1")
         if found.setdefault(name, int(number)) != int(number):
             raise click.BadParameter(f"'{name}' is counted twice")
     return found

@@ -26,9 +26,9 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     MODEL is a name from 'fsm list' or the path of a model file. For a system, shows its parts and their joint events.
 
     \b
-    fsm show container-status
-    fsm show container-status --event StopContainer --profile containerd-1.6
-    fsm show pod-sandbox --state unknown
+    fsm show models/door.toml
+    fsm show models/door.toml --event PushDoor --profile acme-1.6
+    fsm show models/door.toml --state open
     """
     if is_system(name) and state is None and form == "text" and not outcomes:
         system = under(load_system(name), profile)

@@ -36,7 +36,7 @@ def command(model: str, seed: int, length: int, entities: int, calls: int, profi
     it legal:
 
     \b
-    fsm simulate container-status --length 1000 --calls 2 | fsm judge -
+    fsm simulate models/door.toml --length 1000 --calls 2 | fsm judge -
     """
     machine = under(load(model), profile)
     trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=calls)

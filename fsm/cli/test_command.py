@@ -5,13 +5,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
 from hypothesis import configuration
 
+from fsm import cli
 from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import (
@@ -32,18 +32,20 @@ from fsm.conformance import suite
 from fsm.conformance.clients import ClientRun, client_of
 from fsm.conformance.clients import script as client_script
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import OWN, find
+from fsm.conformance.lookup import find
+from fsm.conformance.lookup import forms as rows
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
 from fsm.conformance.scheme import (
+    PlanRequest,
     Scheme,
     SchemeOption,
     SutRequest,
-    TestRequest,
     foreign_schemes,
     own_schemes,
     scheme_of,
 )
+from fsm.entry_points import SUTS, foreign_names
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
@@ -60,45 +62,29 @@ if TYPE_CHECKING:
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
 
 _FOREIGN: Final = "fsm.foreign schemes"
-"""Key of the schemes of other packages in the context of the command."""
+"""Key of the offered schemes of other packages in :attr:`click.Context.meta`."""
 
 _DELAY: Final = 0.05
 """Maximum random delay, in seconds, of a thread before it calls a runtime. Most calls take about as long."""
-
-
-def forms() -> list[str]:
-    """Return the ways to name a system under test without other packages."""
-    *before, last = OWN
-    return [*before, *(each.form for each in own_schemes()), last]
 
 
 class _TestCommand(click.Command):
     """Offers the options of schemes: those of fsm itself, and those of another package that is asked for."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        shown = [*own_schemes(), *ctx.meta.get(_FOREIGN, ())]
+        shown = [*own_schemes(), *_foreign(ctx)]
         return [*super().get_params(ctx), *(_option(each) for scheme in shown for each in scheme.options)]
 
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own = {each.name for each in own_schemes()}
-        named = {word.partition("=")[2] if word.startswith("--") else word for word in args}
-        foreign = {word.partition(":")[0] for word in named if ":" in word} - own - {"python", "exec", "model"}
-        if {"-h", "--help"} & {*args}:
-            ctx.meta[_FOREIGN] = tuple(foreign_schemes())
-        elif found := [each for name in sorted(foreign) if (each := scheme_of(f"{name}:x"))]:
-            ctx.meta[_FOREIGN] = tuple(found)
-        return super().parse_args(ctx, args)
 
-    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        schemes = {each.form: each.about for each in (*own_schemes(), *ctx.meta.get(_FOREIGN, ()))}
-        *before, last = OWN.items()
-        rows = dict([*before, *schemes.items(), last])
-        widest = max(map(len, rows))
-        lines = "\n".join(f"{form.ljust(widest)}  {about}" for form, about in rows.items())
-        text = self.help or ""
-        vars(self)["help"] = cleandoc(text).replace("SUTS", f"\b\n{lines}")
-        super().format_help_text(ctx, formatter)
-        vars(self)["help"] = text
+def _foreign(ctx: click.Context) -> tuple[Scheme, ...]:
+    """Return the schemes of other packages that the words of the command line may name, or all of them for its help."""
+    if _FOREIGN not in ctx.meta:
+        words = ctx.meta.get(cli.WORDS, ())
+        named = (name for name in foreign_names(SUTS) if any(f"{name}:" in word for word in words))
+        found = foreign_schemes() if {"-h", "--help"} & {*words} else (scheme_of(f"{name}:x") for name in named)
+        ctx.meta[_FOREIGN] = tuple(each for each in found if each)
+    schemes: tuple[Scheme, ...] = ctx.meta[_FOREIGN]
+    return schemes
 
 
 def _option(option: SchemeOption) -> click.Option:
@@ -114,7 +100,7 @@ def _option(option: SchemeOption) -> click.Option:
     required=True,
     metavar="SUT",
     shell_complete=completion.suts,
-    help=f"Implementation to test: {either(forms())}; see above.",
+    help=f"Implementation to test: {either([*rows()])}; see above.",
 )
 @profile_option("Tolerate the declared deviations of this profile.")
 @click.option("--examples", "-n", type=click.IntRange(min=0), default=100, help="Number of tests with random steps.")
@@ -142,7 +128,7 @@ def _option(option: SchemeOption) -> click.Option:
 @click.option("--replay", "again", metavar="STEPS", help="Take only these steps, as printed with a failure.")
 @click.option("--properties", is_flag=True, help="Test each property of MODEL instead, like the pytest plugin.")
 @property_option("Test this property instead; may be repeated.")
-@parts_option("Copies of the parts of a system, such as pod=1,container=1. Default: those in its file.")
+@parts_option("Copies of the parts of a system, such as door=1,alarm=1. Default: those in its file.")
 @click.option(
     "--record",
     type=click.Path(dir_okay=False),
@@ -192,17 +178,14 @@ def command(
     unspecified, and the steps that follow show whether SUT is in the right state. If all of that is legal, tests with
     random steps follow. A failure is shrunk, and reported with what would have been legal. SUT is one of:
 
-    SUTS
+    {rows}
 
     How to write one: docs/how-to/conformance.md, docs/reference/exec-protocol.md.
 
     \b
-    fsm test container-status --against reference
-    fsm test models/door.toml --against exec:./door.sh
-    fsm test cri-container --against model:container-status
-    fsm test cri-container --against cri:unix:///run/containerd/containerd.sock --profile containerd-1.7
-    fsm test nri-plugin-contract --against cri:unix:///run/containerd/containerd.sock --nri unix:///var/run/nri/nri.sock
-    fsm test cri-pod --against model:pod-sandbox --properties
+    fsm test models/door.toml --against python:doors:make
+    fsm test models/door.toml --against exec:./door.sh --profile acme-1.7
+    fsm test models/door.toml --against model:models/new-door.toml --properties
     """
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     scheme = scheme_of(sut)
@@ -342,7 +325,7 @@ def _planned(
     script: bool,  # noqa: FBT001
 ) -> tuple[Machine, str | None]:
     """Return the machine that plans the tests, and the profile that they tolerate if it is not applied to it yet."""
-    request = TestRequest(
+    request = PlanRequest(
         model=model, profile=profile, parts=parts, options=options, properties=properties, script=script
     )
     try:

@@ -3,21 +3,19 @@
 A package declares its client in its domain (:class:`fsm.entry_points.Domain`).
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import NamedTuple
 
 from fsm import entry_points
 from fsm.conformance.plan import Plan
-from fsm.entry_points import Domain
 from fsm.machine import Machine
 from fsm.sut import Stimulus
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainClient:
-    """What a client can do with the entities of a domain, by the names of calls on the wire.
+    """The abilities of a client of a domain, by the names of calls on the wire.
 
     Attributes:
         creates: Maps each kind of entity to the call that creates one.
@@ -54,15 +52,8 @@ class ClientRun(NamedTuple):
 
 def client_of(machine: Machine) -> DomainClient:
     """Return the client of the domain that creates entities of the kind of *machine*."""
-    domains = chain(entry_points.own_objects(entry_points.DOMAINS), entry_points.foreign_objects(entry_points.DOMAINS))
-    return next((each for each in _clients(domains) if machine.entity in each.creates), NOBODY)
-
-
-def _clients(domains: Iterable[tuple[str, object]]) -> Iterator[DomainClient]:
-    for _, domain in domains:
-        if isinstance(domain, Domain) and domain.client:
-            client: DomainClient = entry_points.loaded(domain.client)
-            yield client
+    clients = (entry_points.loaded(each.client) for each in entry_points.domains() if each.client)
+    return next((each for each in clients if machine.entity in each.creates), NOBODY)
 
 
 def script(client: DomainClient, runs: Iterable[ClientRun]) -> str:

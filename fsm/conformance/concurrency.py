@@ -87,7 +87,8 @@ def concurrently(
     ...     def do(self, event: str) -> str:
     ...         with self.lock:
     ...             return super().do(event)
-    >>> concurrently(load("cri-pod"), lambda: Locked(load("cri-pod")), examples=5).race
+    >>> door = load("examples/models/door.toml")
+    >>> concurrently(door, lambda: Locked(door), examples=5).race
     """
     machine = machine.under(profile)
     sut = factory()

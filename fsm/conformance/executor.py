@@ -44,10 +44,11 @@ class Execution:
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
     >>> from fsm.conformance.simulated import Simulated
-    >>> execution = Execution(oracle(load("cri-pod")), Simulated(load("cri-pod")))
-    >>> execution.take(Stimulus("run", expected=("ready",)))
+    >>> door = load("examples/models/door.toml")
+    >>> execution = Execution(oracle(door), Simulated(door))
+    >>> execution.take(Stimulus("push", expected=("open",)))
     >>> execution.trace[-1].seen.shows, len(execution.cover.cells)
-    ('SANDBOX_READY', 1)
+    ('OPEN', 1)
     """
 
     def __init__(self, oracle: Oracle, sut: SUT, cover: Cover | None = None, watch: Watch | None = None) -> None:

@@ -35,10 +35,10 @@ class FrugalTour:
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> plan = Plan(tabulate(load("cri-pod")), overlaps=False)
-    >>> route = FrugalTour(plan, plan.edges, lambda event: event == "restart").route(plan.start)
+    >>> plan = Plan(tabulate(load("examples/models/washer.toml")), overlaps=False)
+    >>> route = FrugalTour(plan, plan.edges, lambda event: event == "power-cut").route(plan.start)
     >>> route.anew, len(route.edges)
-    (False, 37)
+    (False, 10)
     """
 
     def __init__(

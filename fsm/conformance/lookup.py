@@ -14,7 +14,7 @@ from typing import Any, Final, cast
 
 from fsm import entry_points
 from fsm.conformance.methods import METHODS, misnamed
-from fsm.conformance.scheme import SutRequest, own_schemes, scheme_of
+from fsm.conformance.scheme import SutRequest, foreign_schemes, own_schemes, scheme_of
 from fsm.conformance.simulated import Simulated
 from fsm.errors import InputError, documented, nearest, of_extra, refused
 from fsm.language.library import is_system, load, load_system
@@ -35,13 +35,7 @@ OWN: Final[Mapping[str, str]] = {
 
 def references() -> Mapping[str, str]:
     """Map each machine that has a reference implementation to ``MODULE:ATTRIBUTE`` of the class that adapts it."""
-    found: dict[str, str] = {}
-    for _, domain in (
-        *entry_points.own_objects(entry_points.DOMAINS),
-        *entry_points.foreign_objects(entry_points.DOMAINS),
-    ):
-        found |= domain.references if isinstance(domain, entry_points.Domain) else {}
-    return found
+    return {name: kind for domain in entry_points.domains() for name, kind in domain.references.items()}
 
 
 def find(
@@ -63,8 +57,8 @@ def find(
     Raise :class:`InputError` if *name* has none of these forms.
 
     >>> from fsm.language.library import load
-    >>> door = load("examples/door.toml")
-    >>> find("model:examples/door.toml", door)().shows()
+    >>> door = load("examples/models/door.toml")
+    >>> find("model:examples/models/door.toml", door)().shows()
     'SHUT'
     """
     kind, _, rest = name.partition(":")
@@ -88,7 +82,7 @@ def find(
             )
             factory = scheme.factory(replace(asked, options=options or {}))
         case _:
-            raise _wrong(name, "does not name what to test", f"use {either(_forms())}")
+            raise _wrong(name, "does not name what to test", f"use {either([*forms()])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
         return lambda: _checked(name, factory)
     if not hasattr(signal, "setitimer"):  # Windows
@@ -96,8 +90,11 @@ def find(
     return lambda: _limited(_checked(name, factory), timeout)
 
 
-def _forms() -> list[str]:
-    return [*OWN, *(each.form for each in own_schemes())]
+def forms(*, foreign: bool = False) -> dict[str, str]:
+    """Map the ways to name a system under test to what they name. Schemes of other packages are included on demand."""
+    schemes = [*own_schemes(), *(foreign_schemes() if foreign else ())]
+    *before, last = OWN.items()
+    return dict([*before, *((each.form, each.about) for each in schemes), last])
 
 
 def _limited(sut: SUT, timeout: float) -> SUT:
@@ -140,7 +137,7 @@ def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     known = references()
     if machine.name not in known:
-        hint = f"there is one of {', '.join(known)}; or use {either(_forms()[1:])}"
+        hint = f"there is one of {', '.join(known)}; or use {either([*forms()][1:])}"
         raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
     module, _, kind = known[machine.name].partition(":")
     return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
@@ -180,6 +177,8 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
         hint = f"a process first writes what it can do: see {documented('reference/exec-protocol')}"
         raise _wrong(name, f"cannot be tested: {error}", hint) from error
     except OSError as error:
+        if not name.startswith("exec:"):
+            raise _wrong(name, f"cannot be reached: {error.strerror or error}", "check that it runs there") from error
         raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
     except (Exception, SystemExit) as error:
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"

@@ -80,10 +80,10 @@ class Plan:
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> plan = Plan(tabulate(load("container-status")))
-    >>> aim = next(each for each in plan.edges if str(each.step) == "exec=prepared")
+    >>> plan = Plan(tabulate(load("examples/models/washer.toml")))
+    >>> aim = next(each for each in plan.edges if str(each.step) == "finish")
     >>> [str(edge.step) for edge in plan.path(plan.start, aim.source)]
-    ['create=created', 'start=begins,started']
+    ['start=begins,started']
     """
 
     def __init__(

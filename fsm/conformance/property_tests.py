@@ -57,7 +57,7 @@ def run_property_test(
 
     >>> from fsm.language.library import specification
     >>> from fsm.conformance.simulated import Simulated
-    >>> of = specification("cri-pod")
+    >>> of = specification("examples/models/door.toml")
     >>> result = run_property_test(of.machine, of.properties[0], lambda: Simulated(of.machine))
     >>> result.failure, result.untested
     (None, '')

@@ -35,10 +35,11 @@ class SchemeOption:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SutRequest:
-    """What a test was asked for. ``rest`` is what follows the name of the scheme, and ``model`` the model's name.
+    """A request for a system under test.
 
-    ``machine`` is what the tests are planned with. ``options`` are the options of the scheme, as far as they are given.
-    ``record`` is the file for the calls of failed tests, if any.
+    ``rest`` is what follows the name of the scheme, and ``model`` the name of the model. ``machine`` is what the tests
+    are planned with. ``options`` are the options of the scheme, as far as they are given. ``record`` is the file for
+    the calls of failed tests, if any.
     """
 
     rest: str
@@ -51,9 +52,10 @@ class SutRequest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TestRequest:
-    """What ``fsm test`` was asked for before a machine is chosen."""
+class PlanRequest:
+    """A request of ``fsm test``, before a machine is chosen."""
 
+    __test__ = False  # for pytest, which would collect it by its name
     model: str
     profile: str | None
     parts: Mapping[str, int]
@@ -87,7 +89,7 @@ class Scheme:
     about: str
     factory: Callable[[SutRequest], Callable[[], SUT]]
     options: tuple[SchemeOption, ...] = ()
-    machine: Callable[[TestRequest], Machine | None] = lambda _: None
+    machine: Callable[[PlanRequest], Machine | None] = lambda _: None
     waits: bool = True
     slow: bool = False
     during: Callable[[], AbstractContextManager[Callable[[], str]]] = lambda: nullcontext(str)
@@ -100,16 +102,15 @@ class Scheme:
 
 def own_schemes() -> tuple[Scheme, ...]:
     """Return the schemes of fsm itself."""
-    return tuple(each for _, each in entry_points.own_objects(entry_points.SUTS) if isinstance(each, Scheme))
+    return tuple(each for _, each in entry_points.own_objects(entry_points.SUTS, Scheme))
 
 
 def foreign_schemes() -> Iterator[Scheme]:
     """Yield the schemes of other packages."""
-    return (each for _, each in entry_points.foreign_objects(entry_points.SUTS) if isinstance(each, Scheme))
+    return (each for _, each in entry_points.foreign_objects(entry_points.SUTS, Scheme))
 
 
 def scheme_of(name: str) -> Scheme | None:
     """Return the scheme of the system under test called *name*, or ``None`` if no package has it."""
     before, colon, rest = name.partition(":")
-    found = entry_points.find(entry_points.SUTS, before) if colon and rest.strip() else None
-    return found if isinstance(found, Scheme) else None
+    return entry_points.find(entry_points.SUTS, before, Scheme) if colon and rest.strip() else None

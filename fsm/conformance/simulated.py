@@ -10,11 +10,11 @@ class Simulated:
     """A SUT that behaves like *machine*. It takes the first outcome by default, and replies ok to unspecified calls.
 
     >>> from fsm.language.library import load
-    >>> container = Simulated(load("container-status"))
-    >>> container.do("create"), container.arrange("start", "begins"), container.arrange("start", "failed")
-    ('ok', True, True)
-    >>> container.do("start"), container.shows()
-    ('UNKNOWN', 'CONTAINER_EXITED')
+    >>> washer = Simulated(load("examples/models/washer.toml"))
+    >>> washer.arrange("start", "begins"), washer.arrange("start", "failed")
+    (True, True)
+    >>> washer.do("start"), washer.shows()
+    ('NO_WATER', 'IDLE')
     """
 
     def __init__(self, machine: Machine) -> None:

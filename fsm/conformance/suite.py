@@ -57,7 +57,7 @@ def conform(
     """Test a SUT against *machine*. A system is flattened into one machine.
 
     *sut* is a function or class that makes the SUT, or a string that names it as on the command line: ``reference``,
-    ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``cri:ADDRESS`` or ``model:MODEL``.
+    ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``model:MODEL``, or one that a package adds.
 
     First, every step of the machine for which *aimed* is true is taken by a shortest path. A SUT that can crash must
     then crash at every effect of every event. If all of that is legal, Hypothesis runs *examples* tests of up to
@@ -69,7 +69,7 @@ def conform(
     number of all tests. Raise :class:`InputError` if *sut* names nothing that can be tested.
 
     >>> from fsm.language.library import load
-    >>> tested = conform(load("cri-pod"), "model:pod-sandbox", examples=5)
+    >>> tested = conform(load("examples/models/door.toml"), "model:examples/models/door.toml", examples=5)
     >>> type(tested.verdict).__name__, tested.missed
     ('Holds', ())
     """

@@ -1,6 +1,6 @@
 """Summaries of the judgements of a fleet.  They can be added up in any order, with the same total.
 
-Recordings of the same node, containerd version, machine and profile are counted together.
+Recordings of the same node, program version, machine and profile are counted together.
 """
 
 from collections import Counter
@@ -77,7 +77,7 @@ class GatheredCause(Struct, frozen=True, kw_only=True):
 
 
 class Share(Struct, frozen=True, kw_only=True):
-    """The results for one node, containerd version, ``machine`` and ``profile``.
+    """The results for one node, program version, ``machine`` and ``profile``.
 
     ``unknown`` maps each reason to the number of recordings that could not be judged fully because of it.
     """
@@ -190,8 +190,8 @@ def named(files: Iterable[str]) -> dict[str, str]:
 
     >>> named(["logs/node-7.v1.log.gz", "logs/node-8.log"])
     {'logs/node-7.v1.log.gz': 'node-7.v1', 'logs/node-8.log': 'node-8'}
-    >>> named(["node-7/containerd.log", "node-8/containerd.log"])
-    {'node-7/containerd.log': 'node-7', 'node-8/containerd.log': 'node-8'}
+    >>> named(["node-7/door.log", "node-8/door.log"])
+    {'node-7/door.log': 'node-7', 'node-8/door.log': 'node-8'}
     """
     paths = {each: PurePosixPath(each) for each in files}
     ways: tuple[Callable[[PurePosixPath], str], ...] = (lambda path: _stem(path.name), lambda path: path.parent.name)

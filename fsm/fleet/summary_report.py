@@ -13,7 +13,7 @@ from fsm.report.layout import LABEL, PLAIN, Layout
 By: TypeAlias = Literal["clause", "version", "node"]
 
 _TITLES: Final[Mapping[By, tuple[str, str]]] = {
-    "version": ("containerd {}", "no version of containerd is known"),
+    "version": ("{}", "no version is known"),
     "node": ("{}", "no node is known"),
 }
 

@@ -13,8 +13,8 @@ def dot(machine: Machine) -> str:
     """Return the DOT graph of *machine*, ending in a newline.  Silent cells have no edge.
 
     >>> from fsm.language.library import load
-    >>> dot(load("nri-pod")).splitlines()[0]
-    'digraph "nri-pod" {'
+    >>> dot(load("examples/models/door.toml")).splitlines()[0]
+    'digraph door {'
     """
     graph = graphviz.Digraph(machine.name, graph_attr={"label": graphviz.escape(machine.title)})
     for state in machine.states.values():

@@ -119,8 +119,8 @@ def python_statemachine(machine: Machine) -> str:
     """Return *machine* as a JSON definition, ending in a newline.
 
     >>> from fsm.language.library import load
-    >>> msgspec.json.decode(python_statemachine(load("nri-pod")))["name"]
-    'nri-pod'
+    >>> msgspec.json.decode(python_statemachine(load("examples/models/door.toml")))["name"]
+    'door'
     """
     ids: dict[str, str] = {}
     for state in machine.states:

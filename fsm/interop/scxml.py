@@ -136,10 +136,10 @@ def scxml(machine: Machine) -> str:
     """Return *machine* as an SCXML document, ending in a newline.
 
     >>> from fsm.language.library import load
-    >>> print("\\n".join(scxml(load("nri-pod")).splitlines()[2:5]))
-      <state id="absent">
-        <transition event="run-pod-sandbox.ok" target="running">
-          <send event="RunPodSandbox" target="#_parent" />
+    >>> print("\\n".join(scxml(load("examples/models/door.toml")).splitlines()[2:5]))
+      <state id="shut">
+        <transition event="push.done" target="open">
+          <send event="Creak" target="#_parent" />
     """
     ids = {
         name: f"_{word}" if word[0] in "0123456789-" else word

@@ -184,8 +184,8 @@ def transitions(machine: Machine) -> str:
     """Return *machine* as JSON in the markup form, ending in a newline.
 
     >>> from fsm.language.library import load
-    >>> msgspec.json.decode(transitions(load("nri-pod")))["initial"]
-    'absent'
+    >>> msgspec.json.decode(transitions(load("examples/models/door.toml")))["initial"]
+    'shut'
     """
     markup = {
         "name": machine.name,

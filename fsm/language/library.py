@@ -79,14 +79,15 @@ def _stems(folder: str) -> tuple[str, ...]:
 def foreign_models() -> dict[str, Path]:
     """Map the names of the machines and systems that other packages add to their files, domain by domain.
 
-    Their properties are in the folder ``properties`` beside the folder of the models.
+    Their properties are in the folder ``properties`` beside the folder of the models. Names that fsm ships are its own.
     """
     found: dict[str, Path] = {}
-    for _, domain in entry_points.foreign_objects(entry_points.DOMAINS):
-        if isinstance(domain, entry_points.Domain) and domain.models:
-            package, _, folder = domain.models.partition(":")
-            for path in sorted((Path(str(files(package))) / folder).rglob("*.toml")):
-                found.setdefault(path.stem, path)
+    for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
+        for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
+            if path.stem in found:
+                raise refused(str(path), "FSM221", f"has the name of {found[path.stem]}", "uninstall one of them")
+            if path.stem not in {*names(), *systems()}:
+                found[path.stem] = path
     return found
 
 
@@ -95,8 +96,8 @@ def load(name: str | PathLike[str]) -> Machine:
 
     Raise :class:`InputError` if there is none, or if it is not well formed.
 
-    >>> load("container-status").initial
-    'absent'
+    >>> load("examples/models/door.toml").initial
+    'shut'
     """
     name = fspath(name)
     if is_system(name):
@@ -143,8 +144,8 @@ def roles() -> dict[str, Role]:
     no profile, and refines or follows nothing.
 
     >>> found = roles()
-    >>> next(iter(found)), found["pod-sandbox"], found["sync-reader"]
-    ('cri-container', 'implementation', 'part')
+    >>> found["container-status"], found["node"], found["sync-reader"]
+    ('implementation', 'system', 'part')
     """
     bound: dict[str, str] = {}
     for name in specified():
@@ -176,8 +177,9 @@ def is_system(name: str) -> bool:
 def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = None) -> System:
     """Return the system called *name*, or the one in the file at that path.  *counts* maps parts to numbers of copies.
 
-    >>> load_system("node").name, len(load_system("node").copies), len(load_system("node", {"pod": 1}).copies)
-    ('node', 17, 9)
+    >>> house = "examples/models/systems/house.toml"
+    >>> len(load_system(house).copies), len(load_system(house, {"door": 1}).copies)
+    (3, 2)
     """
     path = Path(_located(fspath(name), "models/systems", systems(), "system"))
     system = _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
@@ -221,8 +223,8 @@ def _named(path: Path) -> str:
 def composition(system: System) -> File[WrittenSystem]:
     """Return the file that describes *system*, as written.
 
-    >>> composition(load_system("node")).written.system.name
-    'node'
+    >>> composition(load_system("examples/models/systems/house.toml")).written.system.name
+    'house'
     """
     return _composed(content(system.path), path=system.path)
 
@@ -235,8 +237,8 @@ def specified() -> tuple[str, ...]:
 def specification(name: str) -> Specification[Machine]:
     """Return the properties of a machine like :func:`claims`, but raise :class:`InputError` for a system.
 
-    >>> specification("container-status").machine.name
-    'container-status'
+    >>> specification("examples/models/door.toml").machine.name
+    'door'
     """
     found = claims(name)
     if is_of(found, Machine):
@@ -250,8 +252,8 @@ def claims(name: str) -> Specification[Machine | System]:
     For a model file, they are in the file of the same name in the folder ``properties`` beside the model's folder.
     Raise :class:`InputError` if there are none, or if they are not well formed.
 
-    >>> claims("node").machine.name
-    'node'
+    >>> claims("examples/models/systems/house.toml").machine.name
+    'house'
     """
     if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
         return _specified(Path(name), None)
@@ -298,9 +300,9 @@ def composed(
     Claims about each copy of a part are made about copy number *copy*.  If that is not the first, all other properties
     are left out.  With *counts*, no sizes are expected, because those stated are for the system as written.
 
-    >>> of = claims("node")
-    >>> len(composed(of, {"pod": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
-    (25, True)
+    >>> of = claims("examples/models/systems/house.toml")
+    >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
+    (4, True)
     """
     system = counted(specification.machine, counts) if counts else specification.machine
     stated = _stated(content(specification.path), path=specification.path)

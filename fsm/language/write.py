@@ -48,8 +48,8 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     """Return *machine* as a model file that begins with *comments*, one per line, and ends in a newline.
 
     >>> from fsm.language.library import load
-    >>> toml(load("nri-pod"), comments=["Pods."]).splitlines()[:3]
-    ['# Pods.', '', '[machine]']
+    >>> toml(load("examples/models/door.toml"), comments=["Doors."]).splitlines()[:3]
+    ['# Doors.', '', '[machine]']
     """
     document = tomlkit.document()
     for line in comments:

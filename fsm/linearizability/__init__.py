@@ -79,22 +79,22 @@ def linearize(
     hidden events, may happen without appearing in the history.  Raise :class:`ValueError` for an event that the machine
     does not have or a value that it never shows.
 
-    If a container is started twice concurrently, one start is refused because it meets the other start, or its end.
+    If a washer is started twice concurrently, one start is refused because it meets the other start, or its end.
 
     >>> from fsm.language.library import load
     >>> from fsm.linearizability.history import History, Operation
-    >>> create = Operation(called=1, returned=2, event="create", reply="ok")
+    >>> washer = load("examples/models/washer.toml")
     >>> first = Operation(called=3, returned=6, event="start", reply="ok", thread=1)
-    >>> second = Operation(called=4, returned=5, event="start", reply="UNKNOWN", thread=2)
-    >>> found = linearize(load("container-status"), History(operations=(create, first, second)))
+    >>> second = Operation(called=4, returned=5, event="start", reply="BUSY", thread=2)
+    >>> found = linearize(washer, History(operations=(first, second)))
     >>> [f"{step.row} {step.outcome}" for step in found.steps]
-    ['create created', 'start begins', '…start started', 'start refused']
+    ['start begins', '…start started', 'start refused']
 
     Both starts cannot have succeeded:
 
-    >>> found = linearize(load("container-status"), History(operations=(create, first, replace(second, reply="ok"))))
+    >>> found = linearize(washer, History(operations=(first, replace(second, reply="ok"))))
     >>> str(found.operation), found.operation.thread, found.allowed
-    ('start: ok', 1, ('error',))
+    ('start: ok', 1, ('NO_WATER', 'BUSY'))
     """
     require_machine(machine)
     rules = Rules(tabulate(machine.under(profile)))

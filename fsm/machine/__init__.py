@@ -252,11 +252,11 @@ class Machine:
     what drawings leave out.  It is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
-    >>> machine = load("cri-pod")
+    >>> machine = load("examples/models/door.toml")
     >>> machine.initial, list(machine.states)
-    ('absent', ['absent', 'ready', 'notready', 'stopped'])
-    >>> [outcome.to for outcome in machine.step("ready", "stop")]
-    ['stopped', 'ready', 'notready']
+    ('shut', ['shut', 'open', 'gone'])
+    >>> [outcome.to for outcome in machine.step("open", "pull")]
+    ['shut']
     """
 
     name: str
@@ -303,8 +303,8 @@ class Machine:
         :meth:`profiled` accepts.  Raise ``ValueError`` if the machine has no such profile.
 
         >>> from fsm.language.library import load
-        >>> [outcome.reply for outcome in load("container-status").under("containerd-1.6").step("absent", "stop")]
-        [('ok',), ('NOT_FOUND',)]
+        >>> [outcome.reply for outcome in load("examples/models/washer.toml").under("acme-1.7").step("idle", "stop")]
+        [('ok',), ('NOT_WASHING',)]
         """
         if not profile or profile == self.profile:
             return self
@@ -335,10 +335,10 @@ class Machine:
         differently.  Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load
-        >>> machine = load("container-status")
-        >>> [machine.profiled(f"containerd-{each}").name for each in ("1.7", "1.7.24", "2.2.6")]
-        ['containerd-1.7', 'containerd-1.7', 'containerd-2.2']
-        >>> [way.reply for way in machine.under("containerd-1.7.24").step("absent", "stop")]
+        >>> machine = load("examples/models/washer.toml")
+        >>> [machine.profiled(f"acme-{each}").name for each in ("1.7", "1.7.24", "2.2.6")]
+        ['acme-1.7', 'acme-1.7', 'acme-2.2']
+        >>> [way.reply for way in machine.under("acme-1.7.24").step("idle", "stop")]
         [('ok',)]
         """
         names = meant(profile, self.profiles)

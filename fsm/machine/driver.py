@@ -50,15 +50,15 @@ class Driver:
     """Executes *machine* for any number of entities.
 
     >>> from fsm.language.library import load
-    >>> driver = Driver(load("container-status"))
-    >>> container = driver.position(enter=lambda change: print("now", change.target))
-    >>> [outcome.name for outcome in container.outcomes("create")]
-    ['created', 'failed']
-    >>> container.take("create", "created").reply
-    now created
-    ('ok',)
-    >>> container.take("stop").name, container.state
-    ('ignored', 'created')
+    >>> driver = Driver(load("examples/models/washer.toml"))
+    >>> washer = driver.position(enter=lambda change: print("now", change.target))
+    >>> [outcome.name for outcome in washer.outcomes("start")]
+    ['begins', 'refused']
+    >>> washer.take("start", "refused").reply
+    ('NO_WATER',)
+    >>> washer.take("start", "begins").name, washer.state
+    now filling
+    ('begins', 'filling')
     """
 
     def __init__(self, machine: Machine) -> None:

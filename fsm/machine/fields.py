@@ -46,8 +46,8 @@ class Requirement:
         """Return the requirement on one line, in model-language syntax.
 
         >>> from fsm.language.library import load
-        >>> str(load("cri-container").requires["running-has-a-start"])
-        'started set; finished unset; started not before created'
+        >>> str(load("examples/models/washer.toml").requires["washing-has-a-start"])
+        'started set; finished unset'
         """
         parts = [*(f"{name} set" for name in self.set), *(f"{name} unset" for name in self.unset)]
         parts += [self._ordered(*pair) for pair in self.not_before.items()]
@@ -61,7 +61,7 @@ class Requirement:
         """Yield each check of the fields *seen*, given the fields seen *before*.
 
         >>> from fsm.language.library import load
-        >>> ended = load("cri-container").requires["exited-has-an-end"]
+        >>> ended = load("examples/models/washer.toml").requires["done-has-an-end"]
         >>> [(each.legal, each.holds) for each in ended.demands({"finished": 0})]
         [('finished set', False)]
         """

@@ -65,9 +65,9 @@ def explore(table: T) -> Graph[T]:
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> graph = explore(tabulate(load("container-status")))
-    >>> graph.path("exited")
-    ('create/created', 'start/begins', 'restart/exited')
+    >>> graph = explore(tabulate(load("examples/models/washer.toml")))
+    >>> graph.path("done")
+    ('start/begins', '…start/started', 'finish/done')
     """
     moving = in_progress(table) if isinstance(table, Table) else table
     moving = moving.beyond() if isinstance(moving, InProgress) else moving

@@ -109,7 +109,7 @@ def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> table = in_progress(tabulate(load("container-status")))
+    >>> table = in_progress(tabulate(load("examples/models/washer.toml")))
     >>> len(closed(table).states) > len(table.machine.states)
     True
     """

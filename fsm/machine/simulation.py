@@ -46,7 +46,7 @@ def simulate(
     after which nothing can be observed.
 
     >>> from fsm.language.library import load
-    >>> machine = load("cri-pod")
+    >>> machine = load("examples/models/door.toml")
     >>> trace = list(simulate(machine, seed=1, length=50))
     >>> [trace == list(simulate(machine, seed=seed, length=50)) for seed in (1, 2)]
     [True, False]

@@ -140,9 +140,9 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
     To save time, rows are taken from *like*, a table with the same states, if their events and numbers are the same.
 
     >>> from fsm.language.library import load
-    >>> table = tabulate(load("container-status"))
-    >>> [(way.name, table.states[way.to]) for way in table.step(table.states.index("exited"), table.row["stop"])]
-    [('ignored', 'exited')]
+    >>> table = tabulate(load("examples/models/door.toml"))
+    >>> [(way.name, table.states[way.to]) for way in table.step(table.states.index("shut"), table.row["pull"])]
+    [('ignored', 'shut')]
     """
     number = {name: index for index, name in enumerate(machine.states)}
     rows: list[Row] = []

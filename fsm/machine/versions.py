@@ -1,4 +1,4 @@
-"""Matching of runtime versions to profiles.
+"""Matching of versions to profiles.
 
 ``since`` and ``until`` are a version or a comma-separated list with one version for each release branch.  A release
 branch is identified by the first two numbers of a version.
@@ -34,10 +34,10 @@ def numbers(version: str) -> tuple[int, ...]:
 
 
 def parted(name: str) -> tuple[str, str]:
-    """Split the profile name *name* into a runtime and a version, which is empty if there is none.
+    """Split the profile name *name* into a product and a version, which is empty if there is none.
 
-    >>> parted("containerd-2.4.0-rc.1"), parted("containerd-main")
-    (('containerd', '2.4.0-rc.1'), ('containerd-main', ''))
+    >>> parted("acme-2.4.0-rc.1"), parted("acme-main")
+    (('acme', '2.4.0-rc.1'), ('acme-main', ''))
     """
     found = re.match(r"(.+?)-([0-9].*)", name)
     return (found[1], found[2]) if found else (name, "")
@@ -54,7 +54,7 @@ def has(version: str, each: Bounded) -> bool:
 
 
 def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
-    """Return the newest profiles that apply to *name*, a full version such as ``containerd-1.7.24``."""
+    """Return the newest profiles that apply to *name*, a full version such as ``acme-1.7.24``."""
     runtime, version = parted(name)
     fitting = {
         key: numbers(each.since)

@@ -54,12 +54,12 @@ class Monitor:
 
     >>> from fsm.language.library import load
     >>> from fsm.trace import Observation
-    >>> monitor = Monitor(load("cri-container"), fresh=True)
-    >>> monitor.observe(Observation(entity="c1", event="stop", reply="ok"))
+    >>> monitor = Monitor(load("examples/models/door.toml"), fresh=True)
+    >>> monitor.observe(Observation(entity="d1", event="pull", reply="ok"))
     ()
-    >>> (violation,) = monitor.observe(Observation(entity="c1", event="stop", reply="NOT_FOUND"))
+    >>> (violation,) = monitor.observe(Observation(entity="d1", event="pull", reply="NOT_FOUND"))
     >>> violation.clause.name, violation.clause.level
-    ('stop-is-idempotent', 'MUST')
+    ('pull', 'MUST')
     >>> type(monitor.judgement().verdict).__name__
     'Illegal'
     """

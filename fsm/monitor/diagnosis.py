@@ -65,12 +65,12 @@ def explain(scene: Scene) -> Explained:
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
     >>> from fsm.machine.calls.belief import dynamics
-    >>> table = tabulate(load("cri-container"))
+    >>> table = tabulate(load("examples/models/door.toml"))
     >>> of = dynamics(table)
-    >>> seen = Key(event="stop", reply="NOT_FOUND")
+    >>> seen = Key(event="push", reply="NOT_FOUND")
     >>> found = explain(Scene(dynamics=of, before=of.beginning(), seen=seen, led=None, others=()))
     >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
-    (('absent',), ('ok',), 'MUST', 'ok')
+    (('shut',), ('ok',), 'MUST', 'ok')
     """
     table = scene.dynamics.table
     fault = _fault(scene)
@@ -148,7 +148,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            # A plugin receives only events with an RPC name, so list only those if there are any.
+            # Some observers receive only events with an RPC name, so list only those if there are any.
             rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
@@ -318,7 +318,7 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             each._replace(pending=tuple(call for call in each.pending if call.row != row.index)) for each in left
         )
         if closed := tried(partial(dynamics.closed, ended)):
-            signal = row.event.kind == "signal" and row.event.rpc  # the name that plugins use
+            signal = row.event.kind == "signal" and row.event.rpc  # the name on the wire
             yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 

@@ -32,9 +32,9 @@ def demanded(
     not change.  Values that must not change from now on are added to it.
 
     >>> from fsm.language.library import load
-    >>> found = demanded(load("cri-container"), "CONTAINER_RUNNING", {"started": 0, "finished": 0})
+    >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})
     >>> [(clause.clause.name, each.legal) for clause, those in found for each in those if not each.holds]
-    [('running-has-a-start', 'started set')]
+    [('washing-has-a-start', 'started set')]
     """
     states = {state.name for state in machine.states.values() if state.shows == shown}
     states = states.intersection(possible) or states

@@ -37,8 +37,8 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
     """Yield properties that *machine* may have and that an error in it would break. Names may repeat.
 
     >>> from fsm.language.library import load
-    >>> [each.name for each in candidates(load("cri-pod"))][:2]
-    ['nothing-is-left-open', 'absent-is-entered']
+    >>> [each.name for each in candidates(load("examples/models/door.toml"))][:2]
+    ['gone-is-final', 'nothing-is-left-open']
     """
     graph = explore(tabulate(machine))
     met = tuple(state for number, state in enumerate(graph.table.states) if number in graph.depth)

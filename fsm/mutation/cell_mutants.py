@@ -32,8 +32,9 @@ def mutants(machine: model.Machine) -> Iterator[Mutant]:
     Each mutant is well formed, and its changed cell has a different meaning. Two mutants may be equal.
 
     >>> from fsm.language.library import load
-    >>> [each.name for each in mutants(load("cri-pod")) if each.event == "stop" and each.state == "absent"][:3]
-    ['stop in absent: refused', 'stop in absent: silent', 'stop in absent: to ready']
+    >>> door = load("examples/models/door.toml")
+    >>> [each.name for each in mutants(door) if each.event == "pull" and each.state == "shut"][:3]
+    ['pull in shut: refused', 'pull in shut: silent', 'pull in shut: to open']
     """
     outputs = machine.outputs()
     for event in machine.events.values():

@@ -127,7 +127,7 @@ def power_over(
     """
     form = open_recording(name).form
     if not form.power:
-        raise refused(name, "FSM222", f"holds {form.title}, which cannot be edited", f"give {editable()}")
+        raise refused(name, "FSM222", f"holds {form.title}, which cannot be edited", f"give {_editable()}")
     read: Callable[..., Reading] = loaded(form.power)
     reading = read(name, form, calls, profile, assume)
     every = list(reading.edits())
@@ -164,8 +164,7 @@ def power_over(
     )
 
 
-def editable() -> str:
-    """Return the titles of the forms of recordings that can be edited."""
+def _editable() -> str:
     return either(each.title for each in own_forms() if each.power)
 
 

@@ -26,7 +26,7 @@ _Way: TypeAlias = tuple[str, tuple[str, ...], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedAct:
-    """A call, or an event that a plugin received. It happens at one instant between ``start`` and ``end``.
+    """A call, or an event that an observer received. It happens at one instant between ``start`` and ``end``.
 
     An empty ``reply`` or ``shows`` means that it is unknown. An act that is not ``certain`` may not have happened.
     """
@@ -73,9 +73,9 @@ def contradiction(
     Signals in *unseen* may happen at any time, but hidden events only happen in *rooms*.
 
     >>> from fsm.language.library import load
-    >>> acts = [RecordedAct(entity="c", of="", event="stop", start=at, end=at, reply="INTERNAL") for at in (1, 2)]
-    >>> contradiction(load("cri-container"), acts, [], initial=["exited"], unseen=["exit"]).states
-    ('exited',)
+    >>> acts = [RecordedAct(entity="w", of="", event="empty", start=at, end=at, reply="ok") for at in (1, 2)]
+    >>> contradiction(load("examples/models/washer.toml"), acts, [], initial=["done"], unseen=["finish"]).states
+    ('idle',)
     """
     reading = _Reading(machine, acts, unseen)
     now = reading.quietly({(state, _Calls()) for state in initial})

@@ -65,9 +65,9 @@ def suggested(
     kill. A greedy choice keeps their number small. *advanced* is called for each survivor.
 
     >>> from fsm.language.library import load
-    >>> found = suggested(load("nri-pod"), ["stop-pod-sandbox in absent: to running"])
+    >>> found = suggested(load("examples/models/door.toml"), ["pull in gone: to open"])
     >>> [each.candidate.name for each in found.suggestions], found.left
-    (['running-is-entered'], ())
+    (['gone-is-final'], ())
     """
     profiled = machine.under(profile)
     found = holding(profiled, taken)

@@ -38,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="append",
         default=[],
         metavar="[MODEL=]SUT",
-        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, cri:ADDRESS "
-        "or model:MODEL; for one model, or for all. Modules and paths are looked for from the rootdir.",
+        help="What to test against the models: reference, python:MODULE:FACTORY, exec:COMMAND, "
+        "model:MODEL or another form of 'fsm test'; for one model, or for all. Modules and paths are from the rootdir.",
     )
 
 

@@ -23,6 +23,7 @@ from fsm.recordings.form import (
     Opening,
     Recording,
     RecordingForm,
+    foreign_forms,
     form_named,
     own_forms,
     recognised,
@@ -82,9 +83,11 @@ def open_recording(
         return recording
     known = form_named(form) if form else None
     if source is None:
-        claiming = next((each for each in own_forms() if each.claims and each.claims(name)), known)
+        forms = (*own_forms(), *foreign_forms()) if Path(name).is_dir() else own_forms()
+        claiming = next((each for each in forms if each.claims and each.claims(name)), known)
         if claiming and claiming.claims and claiming.claims(name):
-            return claiming.open(Opening(name=name, head=Piece(first=1, lines=[]), pieces=iter(()), notes=notes))
+            nothing = Piece(first=1, lines=[])
+            return claiming.open(Opening(name=name, form=claiming, head=nothing, pieces=iter(()), notes=notes))
         reader = LineReader(name=name, notes=notes, advanced=advanced)
         data = reader.data()
         start = next(data, b"")
@@ -105,6 +108,7 @@ def open_recording(
     _check_known(name, known, head)
     opening = Opening(
         name=name,
+        form=known or own_forms()[0],
         head=head,
         pieces=chain(begun, pieces),
         notes=notes,
@@ -115,10 +119,8 @@ def open_recording(
         settle=settle,
         lenient=lenient or known is None,
     )
-    if known is not None:
-        return known.open(opening)
-    first = own_forms()[0]
-    return replace(first.open(opening), form=replace(first, name="", title=UNKNOWN, power=""))
+    found = opening.form.open(opening)
+    return found if known else replace(found, form=replace(opening.form, name="", title=UNKNOWN, power=""))
 
 
 def open_together(name: str, other: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:

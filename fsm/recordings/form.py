@@ -6,6 +6,7 @@ the group :data:`fsm.entry_points.FORMS`.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
@@ -34,7 +35,8 @@ class RecordingForm:
 
     Names:
         name: The name for ``--form``, such as ``trace``. Empty if no form recognised the recording.
-        title: What reports call it, such as ``CRI calls``.
+        title: What reports call it, such as ``trace``.
+        about: A line on it in the help of ``fsm judge``. Empty if it is not listed there.
 
     Reading:
         sniff: Whether a recording of this form begins with this text, of at most :data:`HEAD` bytes, which begins a
@@ -70,6 +72,7 @@ class RecordingForm:
     title: str
     sniff: Callable[[bytes], bool]
     open: Callable[[Opening], Recording]
+    about: str = ""
     claims: Callable[[str], bool] | None = None
     time: Callable[[bytes], int | None] | None = None
     together: str = ""
@@ -97,7 +100,7 @@ class Recording:
 
     ``machines``, ``shown`` and ``outputs`` are those of the form unless the recording says otherwise. ``hidden`` has
     signals that it does not show. ``version()`` returns the name and version of the program that was recorded, such as
-    ``containerd 1.7.24``, as far as the recording has been read. ``history`` has the operations of a history.
+    ``acme 1.7.24``, as far as the recording has been read. ``history`` has the operations of a history.
     ``within`` maps each entity to the entity that contains it, as far as it has been read. ``names`` maps entities to
     the names that people use for them. If ``relative`` is true, times do not count from the epoch.
     """
@@ -120,14 +123,15 @@ class Recording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opening:
-    """What a form reads: the lines of a recording, and how to read them.
+    """Input of a form: the lines of the recording ``name``, and how to read them.
 
-    ``head`` is the first piece that has lines. ``pieces`` are all pieces. ``size`` is the size in bytes, or 0 if it is
-    unknown. If ``whole`` is false, the lines come from a growing file or from several ones. The other attributes are
-    those of :func:`fsm.recordings.open_recording`.
+    ``form`` is the form that was recognised or asked for. ``head`` is the first piece that has lines. ``pieces`` are
+    all pieces. ``size`` is the size in bytes, or 0 if it is unknown. If ``whole`` is false, the lines come from a
+    growing file or from several ones. The other attributes are those of :func:`fsm.recordings.open_recording`.
     """
 
     name: str
+    form: RecordingForm
     head: Piece
     pieces: Iterator[Piece]
     notes: Notes
@@ -168,6 +172,17 @@ class Opening:
             if reader:
                 yield _of(file, batch(reader.paused(piece.quiet)))
         yield _of(file, batch(rest()))
+
+    def by_line(self, read: Callable[[bytes], Observation | None]) -> Recording:
+        """Return a recording in which *read* returns the observation of each line, or ``None`` for a foreign line."""
+
+        def observed(line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
+            if (seen := read(line)) is not None:
+                yield number, seen
+            elif line.strip():
+                self.notes.add_foreign(number)
+
+        return recorded(self.form, self.name, self.batches(observed), self.notes)
 
 
 class Reader(Protocol):
@@ -245,7 +260,9 @@ def _open_history(opening: Opening) -> Recording:
     raise refused(opening.name, "FSM201", "cannot be followed or put together", "a history is judged as a whole")
 
 
-TRACE: Final = RecordingForm(name="trace", title="trace", sniff=_is_trace, open=_open_trace)
+TRACE: Final = RecordingForm(
+    name="trace", title="trace", about="in fsm's own format", sniff=_is_trace, open=_open_trace
+)
 HISTORY: Final = RecordingForm(
     name="history", title="history of concurrent operations", sniff=histories.recognised, open=_open_history
 )
@@ -257,22 +274,18 @@ UNKNOWN: Final = "nothing known"
 
 def own_forms() -> tuple[RecordingForm, ...]:
     """Return the forms of fsm itself, in the order in which they are tried."""
-    found = [each for _, each in entry_points.own_objects(entry_points.FORMS) if isinstance(each, RecordingForm)]
-    return (*found, TRACE)
+    return (*(each for _, each in entry_points.own_objects(entry_points.FORMS, RecordingForm)), TRACE)
 
 
 def foreign_forms() -> tuple[RecordingForm, ...]:
     """Return the forms of other packages."""
-    return tuple(
-        each for _, each in entry_points.foreign_objects(entry_points.FORMS) if isinstance(each, RecordingForm)
-    )
+    return tuple(each for _, each in entry_points.foreign_objects(entry_points.FORMS, RecordingForm))
 
 
 def form_named(name: str) -> RecordingForm:
     """Return the form called *name*. Raise :class:`InputError` if there is none."""
     generic = {each.name: each for each in (TRACE, HISTORY)}
-    found = generic.get(name) or entry_points.find(entry_points.FORMS, name)
-    if isinstance(found, RecordingForm):
+    if found := generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm):
         return found
     known = [*generic, *entry_points.own(entry_points.FORMS), *entry_points.foreign_names(entry_points.FORMS)]
     raise refused(name, "FSM220", "is not the name of a form of recording", nearest(name, known, of="forms"))
@@ -289,16 +302,29 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
         head = _head(held, at)
         if found := next((each for each in own if each.sniff(head)), None):
             return found
-    foreign = foreign_forms()
+    foreign = list(foreign_forms())
     for at in range(len(held) if foreign else 0):
         head = _head(held, at)
-        claims = [each for each in foreign if each.sniff(head)]
+        claims = _claiming(foreign, head)
         if len(claims) > 1:
             names = " and ".join(each.name for each in claims)
             raise refused(name, "FSM220", f"is a recording of several forms: {names}", f"say --form {claims[0].name}")
         if claims:
             return claims[0]
     return None
+
+
+def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
+    """Return the *forms* that recognise *head*. Warn of a form that raises an error, and drop it."""
+    found = []
+    for form in tuple(forms):
+        try:
+            found += [form] if form.sniff(head) else []
+        except Exception as error:  # noqa: BLE001  (anybody's code, and the recording may be somebody else's)
+            forms.remove(form)
+            what = f"the form of recording '{form.name}' is not tried: {type(error).__name__}: {error}"
+            warnings.warn(what, entry_points.PluginWarning, stacklevel=2)
+    return found
 
 
 def _head(lines: list[bytes], at: int) -> bytes:

@@ -87,7 +87,7 @@ class RecordedHistory:
 def recognised(head: bytes) -> bool:
     """Check whether *head* is the beginning of a history.
 
-    >>> recognised(b'{:type :invoke, :f :start, :process 0}'), recognised(b'{"op": "StopContainer"}')
+    >>> recognised(b'{:type :invoke, :f :start, :process 0}'), recognised(b'{"op": "stop"}')
     (True, False)
     """
     text = head.decode("utf-8-sig", "ignore")

@@ -21,7 +21,7 @@ long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
-"""Minimum duration of a restart in nanoseconds. containerd has restarted within 72 ms between two answered calls."""
+"""Minimum duration of a restart in nanoseconds. Servers have restarted within 72 ms between two answered calls."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -84,8 +84,8 @@ def _missing(before: str, name: str) -> bool:
 def _numbered(name: str) -> tuple[str, int]:
     """Split the name of a rotated file into the name without its number, and the number.
 
-    >>> _numbered("containerd.log.12.gz"), _numbered("containerd.log")
-    (('containerd.log', 12), ('containerd.log', 0))
+    >>> _numbered("door.log.12.gz"), _numbered("door.log")
+    (('door.log', 12), ('door.log', 0))
     """
     found = _NUMBERED.fullmatch(name)
     return (found[1], int(found[2] or 0)) if found else (name, 0)

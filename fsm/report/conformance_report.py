@@ -96,7 +96,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
         late = "; then the SUT did not answer any more" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
-        yield from layout.wrapped(f"{words.plural(tested.told, 'container event')} held to the calls")
+        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} held to the calls")
     yield from _not_reached(tested, layout)
     if unseen := tested.unseen:
         yield from _few(layout.wrapped(f"never came: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome")

@@ -55,8 +55,8 @@ MISSING: Final[Mapping[Standing, str]] = {
 class CoverRow:
     """One cell: its counts by recording in both sets, and how a client exercises it.
 
-    ``lines`` are the shell lines for ``path``.  They are empty if the cell cannot be exercised, or if the machine's
-    calls are not CRI calls.  ``unseen`` means that recordings of the kinds compared never show its event.  Unless
+    ``lines`` are the shell lines for ``path``.  They are empty if the cell cannot be exercised, or if the domain
+    has no client for the machine.  ``unseen`` means that recordings of the kinds compared never show its event.  Unless
     ``evident`` is true, they do not show for certain that it was this cell.
     """
 

@@ -27,10 +27,10 @@ def describe(found: Describable, *, width: int = 100) -> str:
     >>> from fsm.language.library import load
     >>> from fsm.monitor import Monitor
     >>> from fsm.trace import Observation
-    >>> stopped = Observation(entity="c1", event="stop", reply="NOT_FOUND")
-    >>> (violation,) = Monitor(load("cri-container"), fresh=True).observe(stopped)
+    >>> pulled = Observation(entity="d1", event="pull", reply="NOT_FOUND")
+    >>> (violation,) = Monitor(load("examples/models/door.toml"), fresh=True).observe(pulled)
     >>> describe(violation).splitlines()[0]
-    'stop replied NOT_FOUND'
+    'pull replied NOT_FOUND'
     """
     layout = Layout(width=width)
     match found:

@@ -159,7 +159,7 @@ def dot(found: Comparison) -> str:
 
     >>> from fsm.diagrams.compare import compare
     >>> from fsm.language.library import load
-    >>> dot(compare(load("cri-pod"), load("cri-pod"))).splitlines()[0]
+    >>> dot(compare(load("examples/models/door.toml"), load("examples/models/door.toml"))).splitlines()[0]
     'digraph difference {'
     """
     graph = graphviz.Digraph("difference")

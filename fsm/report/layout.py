@@ -87,8 +87,8 @@ class Layout:
 
         Long words are not split.  In the first line, *marked* gets the colour *how*, or that of its result.
 
-        >>> Layout(width=40).kept("cri-container holds in all  of its states", "- ", "  ")
-        ['- cri-container holds in all  of its', '  states']
+        >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
+        ['- nothing-is-left holds in all  of its', '  states']
         """
         lines = textwrap.wrap(
             text,

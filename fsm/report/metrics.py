@@ -47,7 +47,7 @@ class Metrics:
         deviation = ("model", "deviation", "profile")
         self._tolerated = self._counter("tolerated_deviations", "Deviations that the profile declares.", *deviation)
         self._observations = self._counter("observations", "Observations that were judged.", "model")
-        self._entities = self._counter("entities", "Containers or pods that were observed.", "model")
+        self._entities = self._counter("entities", "Entities that were observed.", "model")
         self._lines = self._counter("lines", "Lines that were read.")
         self._foreign = self._counter("foreign_lines", "Lines of another form, and damaged ones.")
         self._notes = self._counter("notes", "What else was noticed of lines, such as truncations.", "note")

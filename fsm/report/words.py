@@ -16,8 +16,8 @@ _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 def short(text: str) -> str:
     """Cut 64-digit ids in *text* to the 12 digits that people use.
 
-    >>> short("container " + "d1d12d2e084c" + "0" * 52)
-    'container d1d12d2e084c'
+    >>> short("door " + "d1d12d2e084c" + "0" * 52)
+    'door d1d12d2e084c'
     """
     return _LONG.sub(r"\1", text)
 
@@ -25,8 +25,8 @@ def short(text: str) -> str:
 def plural(count: int, word: str) -> str:
     """Return *count* and *word*, in the plural if necessary.
 
-    >>> plural(1, "container"), plural(2, "container"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
-    ('1 container', '2 containers', '2 entities', '2 keys', '2 boxes')
+    >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
+    ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
     """
     return f"1 {word}" if count == 1 else f"{count:,} {_many(word)}"
 
@@ -40,8 +40,8 @@ def _many(word: str) -> str:
 def counted(count: int, names: str) -> str:
     """Return *count* and *names*.  If *count* is 1, the first plural in *names* becomes a singular.
 
-    >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "exits of unknown containers or pods")
-    ('2 foreign or damaged lines', '1 crash', '1 exit of unknown containers or pods')
+    >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "ends of unknown doors or jobs")
+    ('2 foreign or damaged lines', '1 crash', '1 end of unknown doors or jobs')
     """
     one = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", names, count=1) if count == 1 else names
     return f"{count:,} {one}"
@@ -134,8 +134,8 @@ def what(violation: Violation) -> str:
 def seen(each: Observation) -> str:
     """Describe an observation without naming its entity.
 
-    >>> seen(Observation(event="StopContainer", phase="reply", reply="NOT_FOUND", met="absent"))
-    'StopContainer replied NOT_FOUND in state absent'
+    >>> seen(Observation(event="push", phase="reply", reply="NOT_FOUND", met="gone"))
+    'push replied NOT_FOUND in state gone'
     """
     shows = f", showing {each.shows}" if each.shows else ""
     if not each.event:

@@ -19,4 +19,4 @@ ENTRY_POINTS: Final[Mapping[str, Mapping[str, str]]] = {
         "serve": "fsm.runtimes.live_commands:SERVE",
     },
 }
-"""What this package adds to fsm, as in the entry points of ``pyproject.toml``. Forms are tried in this order."""
+"""Contributions of this package, as in the entry points of ``pyproject.toml``. Forms are tried in this order."""

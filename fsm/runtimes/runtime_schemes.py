@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from fsm.conformance.lookup import named_object
-from fsm.conformance.scheme import Scheme, SchemeOption, SutRequest, TestRequest
+from fsm.conformance.scheme import PlanRequest, Scheme, SchemeOption, SutRequest
 from fsm.errors import documented, of_extra, refused
 from fsm.language.library import is_system, load, load_system
 from fsm.machine import Machine
@@ -54,7 +54,7 @@ def _shims() -> Iterator[Callable[[], str]]:
     yield remaining
 
 
-def _planned(request: TestRequest) -> Machine | None:
+def _planned(request: PlanRequest) -> Machine | None:
     options = request.options
     nri, kill = options.get("nri"), options.get("kill_command")
     if nri and (request.script or request.properties or kill):
@@ -74,7 +74,7 @@ def _planned(request: TestRequest) -> Machine | None:
     return machine
 
 
-def _check_relayed(request: TestRequest) -> None:
+def _check_relayed(request: PlanRequest) -> None:
     """Raise an error unless the model of *request* can judge, under its profile, what a plugin receives."""
     name = request.model
     if name != NODE and name not in RELAYED:

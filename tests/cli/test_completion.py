@@ -48,7 +48,7 @@ OFFERED = [
     ("fsm draw container-status -f dot --event star", ["start"]),
     ("fsm check cri-pod -P only-rem", ["only-removal-removes"]),
     ("fsm check door.toml -P ", []),
-    ("fsm test cri-pod --against ", ["reference", "python:", "exec:", "model:", "cri:", "nri-plugin:"]),
+    ("fsm test cri-pod --against ", ["reference", "python:", "exec:", "cri:", "nri-plugin:", "model:"]),
     ("fsm test cri-pod --against re", ["reference"]),
     ("fsm explain FSM70", [code for code in RULES if code.startswith("FSM70")]),
     ("fsm explain fsm20", [code for code in RULES if code.startswith("FSM20")]),

@@ -53,7 +53,7 @@ def test_the_chain_of_beliefs_up_to_a_violation() -> None:
         "created-removing, if a call in progress has acted: remove in created → created-removing (begins)",
         ":10 RemoveContainer replied ok after absent, as the call has acted: remove in created → absent (no-record)",
         "ruled out absent: StopContainer would reply ok [stop-is-idempotent]",
-        "violation: StopContainer replied NOT_FOUND in state absent legal if the reply is ok known stop-of-removed",
+        "violation: StopContainer replied NOT_FOUND in state absent known stop-of-removed",
         "stop-is-idempotent (MUST): Stopping a container that has stopped",
         "verdict: fails",
     ):

@@ -188,7 +188,7 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
     assert "    known      stop-of-removed\n" in clauses
     assert clauses.endswith(" lines, 3 nodes, 1 version\n  verdict: fails\n")
     versions = printed("--by", "version")
-    assert versions.startswith("no version of containerd is known: fails\n")
+    assert versions.startswith("no version is known: fails\n")
     assert "containerd 1.7.24~ds1: holds\n" in versions
     assert "node-1.v1: holds\n" in printed("--by", "node")
 

@@ -8,13 +8,16 @@ import re
 import shlex
 import subprocess
 import sys
+import tempfile
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 from commands import RECORDINGS, fsm
 from door_project import CLAIM, PROPERTIES
+from foreign_packages import EXAMPLE, declare, importable
 from machines import DOOR, JOB, edited
 from toy_systems import OFFICE
 
@@ -22,7 +25,6 @@ from fsm.language.codes import RULES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
 LAMP = """\
 states: [off, on]
@@ -94,6 +96,21 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
 """By family of codes: the file that an example belongs to, the command that reads it, and what it is part of."""
 
 
+JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
+PACKAGES: dict[str, dict[str, dict[str, str]]] = {
+    RULES["FSM220"].right: {"fsm-jobs": JOB_LOG},
+    RULES["FSM221"].wrong: {"fsm-jobs": JOB_LOG, "other-jobs": JOB_LOG},
+    RULES["FSM221"].right: {"fsm-jobs": JOB_LOG},
+    RULES["FSM223"].wrong: {"fsm-jobs": {"fsm.commands": "jobs = atempts:COMMAND"}},
+    RULES["FSM223"].right: {"fsm-jobs": JOB_LOG | {"fsm.commands": "jobs = fsm_jobs:COMMAND"}},
+}
+"""The packages that are installed for an example, each with what it adds. All have the code of ``examples/domain``."""
+
+ATEMPTS = """from fsm.entry_points import DomainCommand
+COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
+"""
+
+
 def text_of(code: str, snippet: str) -> str:
     """A whole file with *snippet* in it, or the snippet itself if it is whole."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
@@ -115,15 +132,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     triggers = [[f"t{number}", "*", "s1"] for number in range(2_000)]
     files: dict[str, str | bytes] = {
         "door.toml": DOOR,
+        "queue.log": (EXAMPLE / "queue.log").read_bytes(),
         "lonely.toml": DOOR,
         "models/door.toml": DOOR,
         "job.toml": JOB,
         "properties/door.toml": PROPERTIES,
         "register.toml": f"{DOOR.partition('[states]')[0]}[states]\n{states}{events}",
-        "containerd.log": recording + b"\n" * (2 << 20),
-        "logs/containerd.log": recording + b"\n" * (4 << 20),
+        "today.log": recording + b"\n" * (2 << 20),
+        "logs/today.log": recording + b"\n" * (4 << 20),
         "cri-calls.jsonl": (RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl").read_bytes(),
         "nri-events.jsonl": (RECORDINGS / "nri-events-2.1.9.jsonl").read_bytes(),
+        "doors.jsonl": '{"trace": 1, "machine": "door.toml"}\n{"entity": "d1", "event": "push", "reply": "ok"}\n',
         "trace.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n',
         "whole-day.jsonl": '{"entity": "c1", "event": "stop", "reply": "ok"}\n' * 500,
         "elsewhere.jsonl": '{"trace": 1, "machine": "../door.toml"}\n',
@@ -184,7 +203,12 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
         # What stands for a byte in an example is that byte.
         (folder / name).write_bytes(re.sub(rb"\\x(..)", lambda byte: bytes.fromhex(byte[1].decode()), text.encode()))
         command = f"fsm {command}"
-    ran = fsm(*shlex.split(command, comments=True)[1:], cwd=folder)
+    with tempfile.TemporaryDirectory() as site, importable(Path(site)):
+        for name, groups in PACKAGES.get(example, {}).items():
+            declare(Path(site), name, {"fsm.domains": "jobs = fsm_jobs:DOMAIN"} | groups)
+        (Path(site) / "fsm_jobs").symlink_to(EXAMPLE / "fsm_jobs")
+        (Path(site) / "atempts.py").write_text(ATEMPTS, encoding="utf-8")
+        ran = fsm(*shlex.split(command, comments=True)[1:], cwd=folder)
     return ran.returncode, set(re.findall(r"\[(FSM\d+)\]", ran.stderr))
 
 

@@ -218,7 +218,7 @@ def test_a_command_that_ends_at_once() -> None:
         ("nri-plugin-contract", "nri-plugin:", "does not name what to test"),
         ("nri-plugin-contract", f"{LAUNCHED} --answers door", "does not name a property of answers"),
         ("nri-plugin-contract", f"{LAUNCHED} --answers python:no.such:Thing", "cannot be imported"),
-        ("cri-pod", "reference --answers python:door:Door", "--answers is for plugins"),
+        ("cri-pod", "reference --answers python:door:Door", "--answers is for --against nri-plugin:COMMAND"),
     ],
 )
 def test_what_cannot_be_tested(model: str, against: str, found: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from click.testing import CliRunner
 
@@ -55,9 +57,16 @@ DIFFERENCES = [
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
     """The exit code; what is in both, only in the *first*, and only in the *second*."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
-    parts = ran.output.split(f"only in {name} as ")
-    by = {part.splitlines()[0]: " ".join(part.split()) for part in parts[1:]}
+    parts = ran.output.split(f"\nonly in {name} as ")
+    by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
     return ran.return_value, [parts[0], by.get(first, ""), by.get(second, "")]
+
+
+def arrows(line: str) -> str:
+    """A *line* of arrows that differ only in their states, as a line for each."""
+    found = re.fullmatch(r"(\S+): ((?:\S+ → [^\s,]+, )*\S+ → [^\s,]+)(.*)", " ".join(line.split()))
+    assert found is not None
+    return "".join(f" {found[1]}: {each}{found[3]}\n" for each in found[2].split(", "))
 
 
 @pytest.mark.parametrize(

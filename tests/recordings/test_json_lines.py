@@ -249,6 +249,7 @@ def test_time_limits_are_judged_by_compiled_code(
         with large.open("wb") as file:
             tables.write(open_recording(str(trace)), file, Restarts())
     monkeypatch.setattr(json_lines, "LARGE", 0)
+    monkeypatch.setattr(tables, "ENOUGH", 0)
     fed, feed = list[Observation](), Monitor._feed  # noqa: SLF001
 
     def counted(monitor: Monitor, seen: Sequence[Observation], lines: Sequence[int | Line]) -> None:

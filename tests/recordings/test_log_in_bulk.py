@@ -23,6 +23,7 @@ from thorough import amount
 from fsm.errors import InputError
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.part import WHOLE, Part
+from fsm.monitor.provenance import provenance
 from fsm.recordings import line_reader, open_recording
 from fsm.recordings.following import Followed
 from fsm.recordings.line_reader import Piece
@@ -355,7 +356,15 @@ def test_a_mistake_is_found(mistake: str) -> None:
 def judged(path: Path, part: Part = WHOLE) -> object:
     """All that is judged of the recording in *path*, and what its notes are."""
     found = judge(path, part=part)
-    return found.judgements, found.notes, found.version, found.stories
+    stories = [
+        (
+            each.entity,
+            each.names,
+            [one._asdict() | {"followed": [*map(provenance, one.followed)]} for one in each.steps],
+        )
+        for each in found.stories
+    ]
+    return found.judgements, found.notes, found.version, stories
 
 
 def in_bulk() -> ExitStack:

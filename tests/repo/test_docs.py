@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from foreign_packages import installing
 from guide import PAGES, ROOT, Block, blocks, check, follow, run
 from real_parts import PROGRAMS, program
 
@@ -58,13 +59,14 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
-def test_the_page_can_be_followed(page: Path, tmp_path: Path) -> None:
-    """In a folder of its own."""
+def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """In a folder of its own, and what it installs in another."""
     for command, _ in (step for block in blocks(TEXTS[page]) for step in block.steps):
         for word in {*re.findall(r"\w+", command)} & {*PROGRAMS}:
             program(word)
 
-    follow([TEXTS[page]], tmp_path)
+    variables = installing(tmp_path_factory.mktemp("site"), tmp_path) if "$ pip " in TEXTS[page] else None
+    follow([TEXTS[page]], tmp_path, variables)
 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import doctest
+import importlib
 import re
 import subprocess
 import sys
@@ -13,10 +14,17 @@ from pathlib import Path
 import pytest
 
 import fsm
+from fsm.runtimes import ENTRY_POINTS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = (ROOT / "docs" / "reference" / "library.md").read_text(encoding="utf-8")
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+FOR_PACKAGES = {
+    module: re.findall(r"`(\w+)`", names)
+    for module, names in re.findall(r"^- `(fsm\.[\w.]+)`: (.*)$", PAGE, re.MULTILINE)
+}
+"""The names that packages for other domains may import, by module."""
+
 FENCED = re.compile(r"^```(\w+)(?: +(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -34,6 +42,13 @@ def test_the_public_names_are_there() -> None:
     assert sorted(fsm.__all__) == dir(fsm)
     with pytest.raises(AttributeError, match="module 'fsm' has no attribute 'laod'"):
         fsm.laod  # type: ignore[attr-defined]  # noqa: B018  (that it is not there)
+
+
+def test_the_names_for_packages_are_there() -> None:
+    """Each has a docstring, as the page on packages says."""
+    assert "fsm.entry_points" in FOR_PACKAGES
+    for module, names in FOR_PACKAGES.items():
+        assert all(getattr(importlib.import_module(module), name).__doc__ for name in names), module
 
 
 def test_no_public_name_is_a_module() -> None:
@@ -95,9 +110,9 @@ def test_examples_use_public_names_only(text: str) -> None:
     for node in ast.walk(ast.parse(_code(text))):
         match node:
             case ast.ImportFrom(module=str(module), names=names) if module.split(".")[0] == "fsm":
-                used |= (
-                    {each.name for each in names} if module == "fsm" else {f"{module}.{each.name}" for each in names}
-                )
+                promised = FOR_PACKAGES.get(module, ())
+                prefix = "" if module == "fsm" else f"{module}."
+                used |= {f"{prefix}{each.name}" for each in names if each.name not in promised}
             case ast.Import(names=names):
                 used |= {each.name for each in names if each.name.startswith("fsm.")}
             case ast.Attribute(value=ast.Name(id="fsm"), attr=name):
@@ -113,7 +128,8 @@ def test_pages_for_users_name_public_names_only(page: Path) -> None:
         return
     named = set(re.findall(r"`fsm\.([\w.]+)", page.read_text(encoding="utf-8")))
 
-    assert {name for name in named if name.split(".")[0] not in fsm.__all__} == set()
+    packages = {each.removeprefix("fsm.") for each in (*FOR_PACKAGES, *ENTRY_POINTS, "fsm.runtimes")}
+    assert {name for name in named - packages if name.split(".")[0] not in fsm.__all__} == set()
 
 
 def test_importing_it_loads_nothing() -> None:

@@ -49,7 +49,7 @@ def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
     """There are models in it, the words of the rules, and type checkers may read the package."""
     assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
     assert "fsm/py.typed" in wheel
-    assert "fsm/language/codes.toml" in wheel
+    assert {"fsm/language/codes.toml", "fsm/runtimes/codes.toml"} <= {*wheel}
 
 
 def test_carries_neither_tests_nor_caches(wheel: dict[str, bytes]) -> None:

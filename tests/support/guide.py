@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Final
 from commands import fsm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 PAGES: Final = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").rglob("*.md")])
@@ -53,18 +53,21 @@ def blocks(text: str) -> list[Block]:
     return [Block(kind=kind, file=file, text=body) for kind, file, body in _BLOCK.findall(text)]
 
 
-def run(command: str, folder: Path) -> str:
-    """What *command* prints in *folder*, errors included, in a terminal of 80 columns; one that needs no shell is called."""
+def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) -> str:
+    """What *command* prints in *folder*, errors included, in a terminal of 80 columns.
+
+    One that needs no shell is called, except if it needs environment *variables*.
+    """
     name, *words = shlex.split(command)
     activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}
-    if name == "fsm" and not set(command) & set("|;*<>&"):
+    if name == "fsm" and not variables and not set(command) & set("|;*<>&"):
         called = fsm(*words, env=activated, cwd=folder)
         return called.stdout + called.stderr
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("PYTEST_", "FSM_"))}
     done = subprocess.run(
         ["bash", "-c", command],  # noqa: S607  (as users type it)
         cwd=folder,
-        env={**environment, **activated},
+        env={**environment, **activated, **(variables or {})},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -73,21 +76,21 @@ def run(command: str, folder: Path) -> str:
     return PROGRESS.sub("", done.stdout)
 
 
-def check(session: Block, folder: Path) -> None:
-    """Each command of a *session* prints in *folder* what is shown."""
+def check(session: Block, folder: Path, variables: Mapping[str, str] | None = None) -> None:
+    """Each command of a *session* prints in *folder*, with environment *variables*, what is shown."""
     assert session.steps, session.text
     assert session.text.startswith("$ "), session.text
     assert session.steps[-1][1].strip(), "the session shows no output"
     for command, shown in session.steps:
-        printed = run(command, folder)
+        printed = run(command, folder, variables)
         assert doctest.OutputChecker().check_output(shown, printed, doctest.ELLIPSIS), f"$ {command}\n{printed}"
 
 
-def follow(texts: Iterable[str], folder: Path) -> None:
+def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | None = None) -> None:
     """Do in *folder*, which is empty, what the pages of these *texts* tell one after the other."""
     for block in (each for text in texts for each in blocks(text)):
         if block.kind == "console":
-            check(block, folder)
+            check(block, folder, variables)
         elif block.file:
             file = folder / block.file
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -39,7 +39,7 @@ def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceRe
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> table = tabulate(load("pod-sandbox"))
+    >>> table = tabulate(load("examples/models/door.toml"))
     >>> type(compare(table, table)).__name__
     'Equivalent'
     """

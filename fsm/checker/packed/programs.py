@@ -44,7 +44,7 @@ class StateVector:
     """The bit field of each copy in the cone of *table*.  Raise :class:`TooWideError` if they need too many words.
 
     >>> from fsm.language.library import load_system
-    >>> vector = StateVector(SystemTable(load_system("node"), cone=frozenset({0, 1})))
+    >>> vector = StateVector(SystemTable(load_system("examples/models/systems/house.toml"), cone=frozenset({0, 1})))
     >>> vector.width, vector.unpacked(vector.packed((1, 2) + vector.initial[2:]))[:2]
     (1, (1, 2))
     """

@@ -47,9 +47,9 @@ class Abstraction:
 
     >>> from fsm.diagrams.abstraction.drawn_names import proposed
     >>> from fsm.language.library import load
-    >>> machine = load("cri-pod")
-    >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "run"]
-    ['ready', 'SANDBOX_NOTREADY']
+    >>> machine = load("examples/models/door.toml")
+    >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "push"]
+    ['open']
     """
 
     def __init__(self, machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Collection[str] = ()) -> None:

@@ -42,8 +42,8 @@ class LabelMeanings:
     """Maps every label that a drawing of *machine* may use to its meaning.
 
     >>> from fsm.language.library import load
-    >>> LabelMeanings(load("cri-container")).meant(["StopContainer"])
-    [('StopContainer', Meaning(event='stop', outcome=''))]
+    >>> LabelMeanings(load("examples/models/washer.toml")).meant(["StopWash"])
+    [('StopWash', Meaning(event='stop', outcome=''))]
     """
 
     def __init__(self, machine: Machine) -> None:
@@ -129,8 +129,8 @@ def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
     States that show the same value are drawn as one, unless they have different aliases.
 
     >>> from fsm.language.library import load
-    >>> list(proposed(load("container-status")))
-    ['DELETED', 'CREATED', 'RUNNING', 'EXITED', 'UNKNOWN']
+    >>> list(proposed(load("examples/models/washer.toml")))
+    ['IDLE', 'washing', 'done', 'frozen']
     """
     names: dict[str, tuple[str, ...]] = {}
     taken = {name for state in machine.states.values() for name in (state.name, *state.aliases)}

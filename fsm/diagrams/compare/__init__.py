@@ -27,7 +27,7 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
     If *complete* is true, a drawing must show all of a machine, even if the model does not mention drawings.
 
     >>> from fsm.language.library import load
-    >>> compare(load("cri-pod"), load("cri-pod")).equal
+    >>> compare(load("examples/models/door.toml"), load("examples/models/door.toml")).equal
     True
     """
     match first, second:

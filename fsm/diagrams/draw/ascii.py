@@ -65,8 +65,8 @@ def outline(machine: Machine) -> Outline:
     """Return the outline of *machine*.
 
     >>> from fsm.language.library import load
-    >>> outline(load("container-status")).trunks
-    (Trunk(targets=('CREATED', 'UNKNOWN', 'RUNNING', 'EXITED'), labels=('Load',)),)
+    >>> outline(load("examples/models/washer.toml")).trunks
+    (Trunk(targets=('IDLE',), labels=('power-cut',)),)
     """
     interrupting = [event.name for event in machine.events.values() if event.interrupts]
     abstraction = Abstraction(machine, proposed(machine), interrupting)
@@ -114,7 +114,7 @@ def ascii_drawing(machine: Machine) -> str:
     """Return *machine* as an ASCII diagram ending in a newline.
 
     >>> from fsm.language.library import load
-    >>> "| RUNNING |" in ascii_drawing(load("container-status"))
+    >>> "| open +" in ascii_drawing(load("examples/models/door.toml"))
     True
     """
     return drawn(outline(machine))

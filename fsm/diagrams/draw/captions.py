@@ -35,10 +35,10 @@ _RESERVED: Final = re.compile(
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
     """Return *label* in a few words, including its outputs if *emits* is true.
 
-    >>> caption(EdgeLabel(event="exit", kind="signal", emits=("StopContainer",)))
-    'exit / StopContainer'
-    >>> caption(EdgeLabel(event="stop-container", kind="call", emits=("StopContainer",)))
-    'stop-container ↗'
+    >>> caption(EdgeLabel(event="finish", kind="signal", emits=("Finished",)))
+    'finish / Finished'
+    >>> caption(EdgeLabel(event="stop-wash", kind="call", emits=("StopWash",)))
+    'stop-wash ↗'
     >>> caption(EdgeLabel(event="start", kind="call", ends=True, outcome="failed", error="error"))
     'start: failed ✗'
     """
@@ -136,5 +136,5 @@ def origin(edge: PictureEdge, picture: Picture) -> str:
 
 
 def _letters(name: str) -> str:
-    """Reduce *name* to letters and digits, so that ``StopContainer`` and ``stop-container`` compare equal."""
+    """Reduce *name* to letters and digits, so that ``StopWash`` and ``stop-wash`` compare equal."""
     return "".join(filter(str.isalnum, name)).lower()

@@ -43,8 +43,8 @@ def dot(picture: Picture) -> str:
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
-    >>> dot(picture(load("cri-pod"))).splitlines()[0]
-    'digraph "cri-pod" {'
+    >>> dot(picture(load("examples/models/door.toml"))).splitlines()[0]
+    'digraph door {'
     """
     graph = graphviz.Digraph(picture.name)
     graph.attr("graph", nodesep="0.2", ranksep="0.42", bgcolor="transparent", fontname=FONT, fontsize="11")

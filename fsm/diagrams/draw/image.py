@@ -1,7 +1,7 @@
 """A picture as SVG or PNG, made by Graphviz's ``dot`` program.
 
 A page finds the parts of an SVG by the ids and classes below.  An id begins with the picture's name, such as
-``cri-pod:state:ready``.  Names in a model never contain a colon.  A script reads them from the attributes:
+``door:state:open``.  Names in a model never contain a colon.  A script reads them from the attributes:
 
 ``NAME:state:STATE``, ``NAME:again:STATE``
     A node, and the second node of the initial state, of class ``node`` and, if the model states its kind,

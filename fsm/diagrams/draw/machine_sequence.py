@@ -15,10 +15,10 @@ def machine_chart(run: Run, machine: Machine, broken: Property | None = None) ->
     property *broken*, is marked, unless the run breaks it by repeating forever or by stopping.
 
     >>> from fsm.language.library import load
-    >>> taken = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
-    >>> shown = machine_chart(Run(initial="absent", steps=(taken,)), load("container-status"))
+    >>> taken = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")
+    >>> shown = machine_chart(Run(initial="idle", steps=(taken,)), load("examples/models/washer.toml"))
     >>> [(row.kind, row.text) for row in shown.rows]
-    [('step', '1. StopContainer'), ('call', 'stop'), ('reply', 'ok')]
+    [('step', '1. StopWash'), ('call', 'stop'), ('reply', 'ok')]
     """
     rows: list[ChartRow] = []
     for number, taken in enumerate((*run.steps, *run.cycle), 1):

@@ -18,8 +18,8 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     """Return all cells of *machine* as a table with a row for each event.  *marks* adds use counts.
 
     >>> from fsm.language.library import load
-    >>> markdown(load("cri-pod")).splitlines()[0]
-    '# A pod as the CRI promises it'
+    >>> markdown(load("examples/models/door.toml")).splitlines()[0]
+    '# A door'
     """
     states = list(machine.states)
     lines = [f"# {_text(machine.title)}", "", _text(machine.about), "", LEGEND, ""]

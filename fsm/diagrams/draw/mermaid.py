@@ -24,8 +24,8 @@ def mermaid(picture: Picture) -> str:
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
-    >>> mermaid(picture(load("cri-pod"))).splitlines()[:2]
-    ['stateDiagram-v2', '    %% A pod as the CRI promises it']
+    >>> mermaid(picture(load("examples/models/door.toml"))).splitlines()[:2]
+    ['stateDiagram-v2', '    %% A door']
     """
     names = identifiers(picture)
     used: dict[str, list[str]] = {}

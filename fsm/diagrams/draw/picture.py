@@ -133,8 +133,8 @@ def picture(
     """Return the parts of *machine* to draw: its moves plus any extras in *show*, limited to *events* if given.
 
     >>> from fsm.language.library import load
-    >>> [(each.source, each.target) for each in picture(load("cri-pod")).edges][0]
-    ('absent', 'ready')
+    >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
+    ('shut', 'open')
     """
     drawing = _Drawing(machine=machine, show=frozenset(show), marks=marks or Marks(), only=only_under(machine))
     for event in machine.events.values():

@@ -26,7 +26,7 @@ def plantuml(picture: Picture) -> str:
 
     >>> from fsm.language.library import load
     >>> from fsm.diagrams.draw.picture import picture
-    >>> plantuml(picture(load("cri-pod"))).splitlines()[0]
+    >>> plantuml(picture(load("examples/models/door.toml"))).splitlines()[0]
     '@startuml'
     """
     names = identifiers(picture)

@@ -10,8 +10,8 @@ def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
     """Return the states that only profiles reach, each with these profiles.  Unreachable states are not included.
 
     >>> from fsm.language.library import load
-    >>> only_under(load("container-events"))
-    {'blocked': ('upstream',)}
+    >>> only_under(load("examples/models/washer.toml"))
+    {'frozen': ('acme-2.2',)}
     """
     known = _reached(machine, deviations=False)
     if len(known) == len(machine.states):

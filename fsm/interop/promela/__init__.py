@@ -28,8 +28,8 @@ def promela(machine: Machine, stated: claims.Property | None = None, *, file: st
     cannot decide.
 
     >>> from fsm.language.library import load
-    >>> print(promela(load("nri-pod")).partition(" in ")[0])
-    /* nri-pod: A pod
+    >>> print(promela(load("examples/models/door.toml")).splitlines()[0])
+    /* door: A door
     """
     claim = stated.claim if stated else None
     words = PromelaNames(machine, [each.means for each in claims.conditions_of(claim)] if claim else ())

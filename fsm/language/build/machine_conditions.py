@@ -23,9 +23,9 @@ class MachineGrammar(Grammar):
     """Parses conditions about ``machine``.
 
     >>> from fsm.language.library import load
-    >>> grammar = MachineGrammar(text="exited then running", machine=load("container-status"))
+    >>> grammar = MachineGrammar(text="gone then open", machine=load("examples/models/door.toml"))
     >>> [each.text for each in grammar.sequence()]
-    ['exited', 'running']
+    ['gone', 'open']
     """
 
     machine: Machine

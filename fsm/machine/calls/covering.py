@@ -43,12 +43,12 @@ class Covering:
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> rules = Rules(tabulate(load("cri-container")))
-    >>> exited, row = rules.table.states.index("exited"), rules.table.row["remove"]
-    >>> removing = rules.table.states.index("exited-removing")
-    >>> failed = next(way for way in rules.table.step(removing, row + 1) if way.name == "failed")
-    >>> asked = Configuration(exited, (Pending(row, ASKED, 1 << exited),))
-    >>> ended = Configuration(exited, (Pending(row, failed.index, 1 << exited),))
+    >>> rules = Rules(tabulate(load("examples/models/washer.toml")))
+    >>> idle, row = rules.table.states.index("idle"), rules.table.row["start"]
+    >>> filling = rules.table.states.index("filling")
+    >>> failed = next(way for way in rules.table.step(filling, row + 1) if way.name == "failed")
+    >>> asked = Configuration(idle, (Pending(row, ASKED, 1 << idle),))
+    >>> ended = Configuration(idle, (Pending(row, failed.index, 1 << idle),))
     >>> covering = Covering(rules)
     >>> covering.within(frozenset({ended}), frozenset({asked})), covering.within(frozenset({asked}), frozenset({ended}))
     (True, False)

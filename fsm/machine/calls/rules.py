@@ -64,12 +64,12 @@ class Rules:
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
-    >>> rules = Rules(tabulate(load("container-status")))
-    >>> begun = rules.instants(rules.table.states.index("created"), rules.table.row["start"])[0]
+    >>> rules = Rules(tabulate(load("examples/models/washer.toml")))
+    >>> begun = rules.instants(rules.table.states.index("idle"), rules.table.row["start"])[0]
     >>> rules.table.states[begun.to], begun.stage == BEGUN
-    ('starting', True)
+    ('filling', True)
     >>> [each.way.name for each in rules.instants(begun.to, begun.row, BEGUN)]
-    ['started', 'failed', 'not-recorded']
+    ['started', 'failed']
     """
 
     def __init__(self, table: Table) -> None:

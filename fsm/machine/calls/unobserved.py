@@ -1,7 +1,7 @@
 """Unobserved instants: calls in progress take effect, and events that the trace does not show happen.
 
 Overlapping calls are tried in every order that is consistent with real time (linearizability; Herlihy and Wing, 1990).
-Two optimisations reduce eight threads on one container from millions of configurations to hundreds.  First, most
+Two optimisations reduce eight threads on one entity from millions of configurations to hundreds.  First, most
 outcomes do not change the state.  A call therefore records the set of states that the entity has been in since the
 request, and only outcomes that move the entity are tried one by one.  Second, covered configurations are dropped.
 """

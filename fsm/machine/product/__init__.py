@@ -70,7 +70,7 @@ class SystemTable:
 
     >>> from fsm.language.library import load_system
     >>> from fsm.machine.graph import explore
-    >>> table = SystemTable(load_system("node"), cone=frozenset({0}))
+    >>> table = SystemTable(load_system("examples/models/systems/house.toml"), cone=frozenset({0}))
     >>> len(explore(table).depth) > 1
     True
     """

@@ -21,8 +21,8 @@ def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) 
     same name get names that say what their parts do.  Raise :class:`InputError` if there are more than *most* states.
 
     >>> from fsm.language.library import load_system
-    >>> flat = flatten(load_system("plugin-sync"))
-    >>> flat.initial, flat.states[flat.initial].shows == load_system("plugin-sync").shows({})
+    >>> flat = flatten(load_system("examples/models/systems/house.toml"))
+    >>> flat.initial, flat.states[flat.initial].shows == load_system("examples/models/systems/house.toml").shows({})
     ('the beginning', True)
     """
     table = SystemTable(system)

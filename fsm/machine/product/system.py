@@ -26,7 +26,7 @@ class Copy:
 
     ``suffix`` distinguishes its ``name`` from those of the other copies of the part.  It is empty for a single copy.
 
-    >>> Copy(part="container", index=(1, 2), digit=0).suffix
+    >>> Copy(part="door", index=(1, 2), digit=0).suffix
     '.1.2'
     """
 
@@ -136,8 +136,8 @@ class System:
         """Return the system with *profile* applied to it and to those parts that have it; see :meth:`Machine.under`.
 
         >>> from fsm.language.library import load_system
-        >>> system = load_system("cri-service")
-        >>> system.under(None) is system, system.under("mended") is system
+        >>> system = load_system("examples/models/systems/house.toml")
+        >>> system.under(None) is system, system.under("deaf") is system
         (True, False)
         """
         if not profile or profile == self.profile:
@@ -164,8 +164,8 @@ class System:
         """Like :meth:`under`, but apply *profile* only to the parts if the system itself does not have it.
 
         >>> from fsm.language.library import load_system
-        >>> load_system("node").partly_under("containerd-2.1").parts["container"].machine.profile
-        'containerd-2.1'
+        >>> load_system("examples/models/systems/house.toml").partly_under("jammed").parts["door"].machine.profile
+        'jammed'
         """
         if not profile or all(meant(profile, self.profiles).values()):
             return self.under(profile)
@@ -180,8 +180,8 @@ class System:
         """Return what the system shows as a single machine.  Copies not in *states* are in their initial state.
 
         >>> from fsm.language.library import load_system
-        >>> load_system("cri-service").shows({"service": "recovering"})
-        'service recovering'
+        >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
+        'alarm armed'
         """
         named = [
             f"{copy.name} {states[copy.name]}"

@@ -23,8 +23,9 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
     state.  A copy that is in its initial state, or in a final or error state, waits for nothing.
 
     >>> from fsm.language.library import load_system
-    >>> [each.copy for each in waiting(load_system("nri-locks"), {"call": "has-one", "update": "has-one"})]
-    ['call', 'update']
+    >>> house = load_system("examples/models/systems/house.toml")
+    >>> [each.others for each in waiting(house, {"alarm": "arming", "door.1": "open"}, ["arm"])]
+    [('door.1',)]
     """
     table = SystemTable(system)
     parts = {copy.digit: table.table_of(copy.part).machine for copy in system.copies}

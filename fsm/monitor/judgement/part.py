@@ -223,14 +223,12 @@ def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
     if len(found) == 1:
         return
     if not found:
-        hint = (
-            "give the beginning of an id, or a name where a log shows how it was made: NAME, NAMESPACE/NAME, POD/NAME"
-        )
+        hint = "give the beginning of an id, or a name where a recording shows how it was made: NAME, GROUP/NAME"
         names = {known: known for each in chosen.names.values() for known in each}
         alike = {each[: len(asked)]: each[:12] for each in chosen.ids} | names
         if close := difflib.get_close_matches(asked, alike, n=1):
             hint = f"did you mean '{alike[close[0]]}'? Or {hint}"
-        raise refused(name, "FSM204", f"tells of no container and no pod '{asked}'", hint)
+        raise refused(name, "FSM204", f"tells of no entity '{asked}'", hint)
     listed = (f"{each.machine.entity} {each.entity}" for each in islice(found.values(), _LISTED))
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     hint = f"give more of the id: {', '.join(listed)}{more}"

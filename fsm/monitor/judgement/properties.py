@@ -117,14 +117,14 @@ class PropertyWatch:
     >>> from fsm.machine.calls.belief import dynamics
     >>> from fsm.machine.table import tabulate
     >>> from fsm.monitor import Monitor
-    >>> of = specification("cri-container")
+    >>> of = specification("examples/models/washer.toml")
     >>> watch = PropertyWatch(of.properties, dynamics(tabulate(of.machine)), profile=None, fresh=True, file="x")
-    >>> stops = [Observation(entity="c1", event="stop", reply=reply) for reply in ("ok", "NOT_FOUND")]
-    >>> watch.violated("c1", Line("x", 2))
+    >>> stops = [Observation(entity="w1", event="stop", reply=reply) for reply in ("ok", "NOT_WASHING")]
+    >>> watch.violated("w1", Line("x", 2))
     >>> watch.feed(stops, [1, 2])
     >>> verdict = watch.added_to(Monitor(of.machine).judgement()).verdict
     >>> [(each.first[0].clause.name, [line.number for line in each.first[0].lines]) for each in verdict.findings]
-    [('stop-is-idempotent', [1, 2]), ('stop-of-the-stopped-succeeds', [2])]
+    [('stop-is-idempotent', [1, 2]), ('stop-of-the-idle-succeeds', [2])]
     """
 
     def __init__(

@@ -60,8 +60,8 @@ def untestable(stated: Property) -> str:
     """Return why no implementation can be tested against *stated*, or an empty string if one can.
 
     >>> from fsm.language.library import specification
-    >>> [each.name for each in specification("container-status").properties if untestable(each)]
-    ['nothing-is-left-open', 'as-it-is-drawn']
+    >>> [each.name for each in specification("examples/models/washer.toml").properties if untestable(each)]
+    ['nothing-is-left-open']
     """
     match stated.claim:
         case MatchesDiagram():
@@ -115,13 +115,13 @@ class Watch:
 
     >>> from fsm.language.library import specification
     >>> from fsm.sut import Response
-    >>> of = specification("container-status")
-    >>> stated = next(each for each in of.properties if each.name == "stop-is-idempotent")
+    >>> of = specification("examples/models/door.toml")
+    >>> stated = next(each for each in of.properties if each.name == "pull-is-idempotent")
     >>> watch = Watch(of.machine, stated)
-    >>> for event, reply in (("create", "ok"), ("stop", "ok"), ("stop", "NOT_FOUND")):
-    ...     violated = watch.step(Stimulus(event), Response(reply=reply, shows="CONTAINER_CREATED"))
+    >>> for event, reply in (("push", "ok"), ("pull", "ok"), ("pull", "NOT_FOUND")):
+    ...     violated = watch.step(Stimulus(event), Response(reply=reply, shows="SHUT"))
     >>> violated.steps, violated.text
-    ((2, 3), 'stop then stop')
+    ((2, 3), 'pull then pull')
     """
 
     def __init__(

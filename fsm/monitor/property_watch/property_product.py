@@ -44,8 +44,8 @@ class PropertyProduct:
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
     >>> from fsm.machine.table import tabulate
-    >>> of = specification("container-status")
-    >>> claim = next(each.claim for each in of.properties if each.name == "stop-is-idempotent")
+    >>> of = specification("examples/models/door.toml")
+    >>> claim = next(each.claim for each in of.properties if each.name == "pull-is-idempotent")
     >>> product = PropertyProduct(StepCache(tabulate(of.machine)), claim, None)
     >>> product.explore()
     >>> len(product.places) > len(product.machine.states)

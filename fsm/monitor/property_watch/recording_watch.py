@@ -47,7 +47,8 @@ def unwatchable(stated: Property) -> str:
     """Return why no recording can break *stated*, or an empty string if one can.
 
     >>> from fsm.language.library import specification
-    >>> stated = next(each for each in specification("container-status").properties if each.name == "start-ends")
+    >>> of = specification("examples/models/washer.toml")
+    >>> stated = next(each for each in of.properties if each.name == "a-start-ends")
     >>> unwatchable(stated)
     'not decided by a finite recording'
     """

@@ -821,7 +821,7 @@
       }));
       const left = recording.judgements.reduce((sum, each) => sum + each.left, 0);
       fill(box,
-        h("p", { class: "verdict" }, badge(recording.verdict === "fails" ? "FAILS" : recording.verdict), ` ${recording.kind}${recording.version ? ` of containerd ${recording.version}` : ""}. ${recording.notes.join(", ")}. ${recording.detected}`),
+        h("p", { class: "verdict" }, badge(recording.verdict === "fails" ? "FAILS" : recording.verdict), ` ${recording.kind}${recording.version ? ` of ${recording.version}` : ""}. ${recording.notes.join(", ")}. ${recording.detected}`),
         data.problems.map((each) => h("p", { class: "note wrong" }, each)),
         first ? h("p", { class: "first" }, h("strong", {}, "First violation: "), `${short(first.what)}, `, h("code", {}, lineOf(first)), " ", toStory(recording, first)) : null,
         h("section", { id: "findings", "aria-labelledby": "findings-title" }, h("h2", { id: "findings-title" }, "What was found"),

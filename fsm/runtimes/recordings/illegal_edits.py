@@ -1,8 +1,8 @@
-"""Which edits of a recording of a container runtime are illegal without doubt.
+"""Edits of a recording of a container runtime that are illegal without doubt.
 
-They are those after which, and only after which, an entity that the edit touches contradicts its contract in the strict
-reading (:mod:`fsm.mutation.strict_reading`); a container is started in a pod that has been stopped; two statuses show
-different times or exit codes; or a plugin is told of a call only after the reply, or never.
+After such an edit, and not before it, an entity that it touches contradicts its contract in the strict reading
+(:mod:`fsm.mutation.strict_reading`); a container is started in a pod that has been stopped; two statuses show different
+times or exit codes; or a plugin is told of a call only after the reply, or never.
 """
 
 from collections import Counter

@@ -1,0 +1,105 @@
+"""Packages that add something to fsm, as pip installs them: modules beside their metadata in a folder of PYTHONPATH."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from commands import fsm
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+ROOT: Final = Path(__file__).resolve().parent.parent.parent
+EXAMPLE: Final = ROOT / "examples" / "domain"
+
+FORM: Final = '''\
+"""A form of recording: lines that begin with a bar."""
+
+from fsm import Observation
+from fsm.recordings.form import RecordingForm
+
+
+def sniff(head):
+    assert len(head) <= 1 << 16, f"{len(head)} bytes"
+    return head.startswith(b"|")
+
+
+FORM = RecordingForm(
+    name="NAME",
+    title="NAME",
+    sniff=sniff,
+    open=lambda opening: opening.by_line(lambda line: Observation(entity="c", of="container", event="restart")),
+    machines=("container-status",),
+)
+'''
+"""The source of a package with a form of recording called NAME."""
+
+
+def install(site: Path, name: str, source: str, groups: Mapping[str, str], *, version: str = "1.0") -> None:
+    """Install in *site* the module *name* with this *source*.
+
+    *groups* maps each group of entry points to a line such as ``jobs = queue:DOMAIN``.
+    """
+    (site / f"{name.replace('-', '_')}.py").write_text(source, encoding="utf-8")
+    declare(site, name, groups, version=version)
+
+
+def declare(site: Path, name: str, groups: Mapping[str, str], *, version: str = "1.0") -> None:
+    """Install in *site* the metadata of the package *name*."""
+    metadata = site / f"{name.replace('-', '_')}-{version}.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n", encoding="utf-8")
+    lines = "".join(f"[{group}]\n{line}\n" for group, line in groups.items())
+    (metadata / "entry_points.txt").write_text(lines, encoding="utf-8")
+
+
+def pip_target(site: Path) -> dict[str, str]:
+    """Return the environment in which ``pip install .`` installs into *site*, offline."""
+    return {
+        "PIP_TARGET": str(site),
+        "PIP_NO_DEPS": "1",
+        "PIP_NO_BUILD_ISOLATION": "0",  # "no" to building in isolation, as pip reads it
+        "PIP_NO_INDEX": "1",
+        "PIP_DISABLE_PIP_VERSION_CHECK": "1",
+        "PIP_QUIET": "1",
+    }
+
+
+def installing(site: Path, folder: Path) -> dict[str, str]:
+    """Return the environment in which ``pip install -e .`` in *folder* installs into *site* what Python then finds."""
+    return pip_target(site) | {"PYTHONPATH": f"{folder}{os.pathsep}{site}"}
+
+
+def install_example(site: Path) -> None:
+    """Install in *site* the package in ``examples/domain``, with pip."""
+    command = [sys.executable, "-m", "pip", "install", str(EXAMPLE)]
+    subprocess.run(command, env=os.environ | pip_target(site), check=True, capture_output=True)
+
+
+def fsm_with(
+    site: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
+) -> subprocess.CompletedProcess[str]:
+    """The command, called with what is installed in *site*."""
+    with importable(site):
+        return fsm(*arguments, stdin=stdin, env=env, cwd=cwd)
+
+
+@contextlib.contextmanager
+def importable(site: Path) -> Iterator[None]:
+    """Python finds what is installed in *site*, and afterwards has forgotten it."""
+    modules = {*sys.modules}
+    sys.path.insert(0, str(site))
+    importlib.invalidate_caches()
+    try:
+        yield
+    finally:
+        sys.path.remove(str(site))
+        for name in {*sys.modules} - modules:
+            if str(getattr(sys.modules[name], "__file__", None)).startswith(str(site)):
+                del sys.modules[name]
