@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import chain
+from os.path import isdir
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -83,7 +84,7 @@ def open_recording(
         return recording
     known = form_named(form) if form else None
     if source is None:
-        forms = (*own_forms(), *foreign_forms()) if Path(name).is_dir() else own_forms()
+        forms = (*own_forms(), *foreign_forms()) if isdir(name) else own_forms()  # noqa: PTH112  (long names)
         claiming = next((each for each in forms if each.claims and each.claims(name)), known)
         if claiming and claiming.claims and claiming.claims(name):
             nothing = Piece(first=1, lines=[])

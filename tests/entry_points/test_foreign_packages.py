@@ -84,6 +84,42 @@ def test_two_forms_that_claim_a_recording_are_an_error(tmp_path: Path) -> None:
     assert (2, True) == (misspelt.returncode, "did you mean 'pipe-log'?" in misspelt.stderr)
 
 
+FOLDER: Final = """\
+from pathlib import Path
+
+from fsm import Observation
+from fsm.recordings.form import RecordingForm, recorded
+from fsm.trace import batch
+
+
+def opened(opening):
+    found = [(1, Observation(entity=each.stem, of="container", event="restart")) for each in Path(opening.name).iterdir()]
+    return recorded(opening.form, opening.name, iter([batch(found)]), opening.notes)
+
+
+FORM = RecordingForm(
+    name="spool",
+    title="spool",
+    sniff=lambda _: False,
+    claims=lambda name: any(Path(name).glob("*.job")),
+    open=opened,
+    machines=("container-status",),
+)
+"""
+
+
+def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
+    """Without the package it is no recording."""
+    install(tmp_path, "spools", FOLDER, {"fsm.recordings": "spool = spools:FORM"})
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "a.job").touch()
+
+    judged = fsm_with(tmp_path, "judge", "spool", cwd=tmp_path)
+
+    assert ("spool: spool", "") == (judged.stdout.splitlines()[0], judged.stderr)
+    assert 2 == fsm("judge", "spool", cwd=tmp_path).returncode
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1 << 16, 3 << 20])
 def test_a_form_is_asked_about_64_kib(size: int, tmp_path: Path) -> None:
