@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from fsm import monitor
-from fsm.monitor import field_clauses, fresh_ids, grouping, judgement
+from fsm.monitor import entities, field_clauses, fresh_ids, grouping, judgement
 from fsm.monitor.judgement import joint
 from fsm.recordings import open_recording
 from fsm.runtimes.recordings import container_events, containerd_log, nri_events, pod_calls
@@ -20,6 +20,7 @@ BENCH = Path(__file__).resolve().parent / "bench" / "follow.py"
 APART = (ModuleType, type, FunctionType, BuiltinFunctionType, CodeType, FrameType)
 LIMITS = {
     monitor: "REMEMBERED",
+    entities: "MANY",
     joint: "REMEMBERED",
     fresh_ids: "REMEMBERED",
     nri_events: "REMEMBERED",

@@ -380,7 +380,7 @@ RULES: Final[dict[str, Plant]] = {
 MONITOR: Final[dict[str, Plant]] = {
     **RULES,
     "nothing interrupts": returning(Rules, "interrupts", value=False),
-    "nothing happens unseen": returning(unobserved.Unobserved, "_unseen", ()),
+    "nothing happens unseen": returning(unobserved.Unobserved, "unseen_instants", ()),
     "a call that was given up is over": wrapped(belief.Dynamics, "_lost", lambda _: lambda self, before, _: self.closed(before)),
 }  # fmt: skip
 
