@@ -85,8 +85,8 @@ def open_recording(
     known = form_named(form) if form else None
     if source is None:
         forms = (*own_forms(), *foreign_forms()) if isdir(name) else own_forms()  # noqa: PTH112  (long names)
-        claiming = next((each for each in forms if each.claims and each.claims(name)), known)
-        if claiming and claiming.claims and claiming.claims(name):
+        forms = (*forms, known) if known else forms
+        if claiming := next((each for each in forms if each.claims and each.claims(name)), None):
             nothing = Piece(first=1, lines=[])
             return claiming.open(Opening(name=name, form=claiming, head=nothing, pieces=iter(()), notes=notes))
         reader = LineReader(name=name, notes=notes, advanced=advanced)

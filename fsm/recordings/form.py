@@ -50,10 +50,13 @@ class RecordingForm:
             of this form has to be read in another way when nothing may be inferred.
 
     Judging:
-        machines: The models to judge it against by default. shown: The signals that happen only if it shows them;
-        ``None`` if these are all signals. outputs: Whether it shows all outputs. ids: Whether entities are named by ids
-        that are never given again. contains: Maps a kind of entity to the kind of entity that contains it. judge:
-        ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`, for rules that no machine has.
+        machines: The models to judge it against by default.
+        shown: The signals that happen only if it shows them; ``None`` if these are all signals.
+        outputs: Whether it shows all outputs.
+        ids: Whether entities are named by ids that are never given again.
+        contains: Maps a kind of entity to the kind of entity that contains it.
+        judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`, for rules that no machine
+            has.
         power: ``MODULE:ATTRIBUTE`` of a :class:`fsm.mutation.power.Reading`, which edits such a recording.
 
     Coverage and pictures:
@@ -182,7 +185,11 @@ class Opening:
             elif line.strip():
                 self.notes.add_foreign(number)
 
-        return recorded(self.form, self.name, self.batches(observed), self.notes)
+        return self.recorded(self.batches(observed))
+
+    def recorded(self, batches: Iterator[Batch]) -> Recording:
+        """Return the recording of this form with these *batches*."""
+        return recorded(self.form, self.name, batches, self.notes)
 
 
 class Reader(Protocol):
@@ -199,8 +206,8 @@ def _of(file: str, found: Batch) -> Batch:
     return Batch(found.observations, [Line.of(each, file) for each in found.lines])
 
 
-class _Sniffed(msgspec.Struct):
-    """The keys that tell a line of a trace from a line of something else."""
+class LineKeys(msgspec.Struct):
+    """The keys by which the forms of JSON lines are told apart. Other types than these are not recognised."""
 
     trace: int | None = None
     op: str | None = None
@@ -209,8 +216,15 @@ class _Sniffed(msgspec.Struct):
     entity: str | None = None
     phase: str | None = None
 
+    @property
+    def of_trace(self) -> bool:
+        """Whether a line with these keys is one of a trace."""
+        if self.trace is not None or self.entity is not None or self.phase is not None:
+            return True
+        return self.event is not None and self.ts is None and self.op is None
 
-_SNIFFER: Final = msgspec.json.Decoder(_Sniffed)
+
+_KEYS: Final = msgspec.json.Decoder(LineKeys)
 
 
 def first_line(head: bytes) -> bytes:
@@ -223,13 +237,14 @@ def first_line(head: bytes) -> bytes:
     return head if end < 0 else head[:end]
 
 
+def line_keys(head: bytes) -> LineKeys | None:
+    """Return the keys in the first line of *head*, or ``None`` if it is not a JSON object with keys of these types."""
+    return decoded(first_line(head), _KEYS)
+
+
 def _is_trace(head: bytes) -> bool:
-    found = decoded(first_line(head), _SNIFFER)
-    if found is None:
-        return False
-    if found.trace is not None or found.entity is not None or found.phase is not None:
-        return True
-    return found.event is not None and found.ts is None and found.op is None
+    found = line_keys(head)
+    return found is not None and found.of_trace
 
 
 def _open_trace(opening: Opening) -> Recording:

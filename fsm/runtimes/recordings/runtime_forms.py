@@ -1,14 +1,15 @@
 """The forms of recording of container runtimes."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from itertools import pairwise, repeat
 from typing import Final
 
 import msgspec
 
 from fsm.errors import refused
-from fsm.recordings.form import Opening, Recording, RecordingForm, first_line, recorded
+from fsm.recordings.form import Opening, Recording, RecordingForm, first_line, line_keys
 from fsm.recordings.line_reader import LineSequence, Piece, decoded
 from fsm.runtimes.recordings import checkpoints, nri_events
 from fsm.runtimes.recordings.containerd_log import Log
@@ -21,19 +22,14 @@ RESTART: Final = frozenset({"restart"})
 """Signals that happen only where an observation reports them. Exits are not among them: containerd 1.6 does not log
 them."""
 
-CONTAINS: Final = {"container": "pod"}
-CREATES: Final = {"RunPodSandbox": "", "CreateContainer": "pod"}
 STATUS: Final = "ContainerStatus"
-REACHES: Final = frozenset({"StopPodSandbox", "RemovePodSandbox"})
 
-
-class _Keys(msgspec.Struct):
-    trace: int | None = None
-    op: str | None = None
-    ts: int | None = None
-    event: str | None = None
-    entity: str | None = None
-    phase: str | None = None
+_runtime_form: Final = partial(
+    RecordingForm,
+    contains={"container": "pod"},
+    creates={"RunPodSandbox": "", "CreateContainer": "pod"},
+    reaches=frozenset({"StopPodSandbox", "RemovePodSandbox"}),
+)
 
 
 class _Times(msgspec.Struct):
@@ -42,7 +38,6 @@ class _Times(msgspec.Struct):
     start: Nanoseconds | None = None
 
 
-_KEYS: Final = msgspec.json.Decoder(_Keys)
 _TIMES: Final = msgspec.json.Decoder(_Times)
 
 
@@ -50,19 +45,14 @@ def _is_log(head: bytes) -> bool:
     return entry(first_line(head)) is not None  # containerd's fields may have any name, even "event" and "op"
 
 
-def _has(head: bytes, tells: Callable[[_Keys], bool]) -> bool:
-    found = decoded(first_line(head), _KEYS)
-    if found is None or found.trace is not None or found.entity is not None or found.phase is not None:
-        return False
-    return tells(found)
-
-
 def _are_calls(head: bytes) -> bool:
-    return _has(head, lambda keys: keys.op is not None)
+    keys = line_keys(head)
+    return keys is not None and not keys.of_trace and keys.op is not None
 
 
 def _are_events(head: bytes) -> bool:
-    return _has(head, lambda keys: keys.op is None and keys.event is not None and keys.ts is not None)
+    keys = line_keys(head)
+    return keys is not None and not keys.of_trace and keys.op is None and keys.event is not None
 
 
 def _time_of_entry(line: bytes) -> int | None:
@@ -98,7 +88,7 @@ def _open_log(opening: Opening) -> Recording:
     lines = LogReader(log=log, size=opening.size)
     scanned = lines.scanned(_at_starts(opening.pieces, b"starting containerd"), ahead=AHEAD if opening.whole else 0)
     batches = opening.batches(lines.observations, lines, pieces=scanned, whole=lines.whole)
-    found = recorded(LOG, opening.name, batches, opening.notes)
+    found = opening.recorded(batches)
     return replace(found, version=lambda: named(log.version), names=log.names)
 
 
@@ -107,7 +97,7 @@ def _open_calls(opening: Opening) -> Recording:
         notes=opening.notes, restarts=opening.restarts, as_called=opening.as_called, settle=opening.settle
     )
     batches = opening.batches(calls.observations, calls, rest=calls.rest)
-    return replace(recorded(CALLS, opening.name, batches, opening.notes), version=lambda: named(calls.version))
+    return replace(opening.recorded(batches), version=lambda: named(calls.version))
 
 
 def _open_events(opening: Opening) -> Recording:
@@ -117,21 +107,21 @@ def _open_events(opening: Opening) -> Recording:
         events,
         pieces=_at_starts(opening.pieces, b'"Configure"'),
     )
-    found = recorded(EVENTS, opening.name, batches, opening.notes)
+    found = opening.recorded(batches)
     return replace(found, within=events.pods, version=lambda: named(events.version))
 
 
 def _open_checkpoints(opening: Opening) -> Recording:
     found = checkpoints.files(opening.name)
     opening.notes["lines"] = len(found)
-    return recorded(CHECKPOINTS, opening.name, iter([batch(checkpoints.observations(found))]), opening.notes)
+    return opening.recorded(iter([batch(checkpoints.observations(found))]))
 
 
 def _open_combined(opening: Opening) -> Recording:
     raise refused(opening.name, "FSM206", "has the events of a run, without its calls", "say --with CALLS")
 
 
-LOG: Final = RecordingForm(
+LOG: Final = _runtime_form(
     name="containerd-log",
     title="containerd log",
     about="logfmt or JSON, of containerd, journald or a collector",
@@ -141,14 +131,11 @@ LOG: Final = RecordingForm(
     machines=("container-status", "pod-sandbox"),
     shown=RESTART,
     ids=True,
-    contains=CONTAINS,
-    creates=CREATES,
-    reaches=REACHES,
     power="fsm.runtimes.recordings.illegal_edits:StrictReading",
     recorded=RESTART,
     sighted=True,
 )
-CALLS: Final = RecordingForm(
+CALLS: Final = _runtime_form(
     name="cri-calls",
     title="CRI calls",
     about="seen by a client",
@@ -158,9 +145,6 @@ CALLS: Final = RecordingForm(
     machines=("cri-container", "cri-pod"),
     shown=RESTART,
     ids=True,
-    contains=CONTAINS,
-    creates=CREATES,
-    reaches=REACHES,
     judge="fsm.runtimes.recordings.event_findings:EventFindings",
     power="fsm.runtimes.recordings.illegal_edits:StrictReading",
     recorded=RESTART,
@@ -168,7 +152,7 @@ CALLS: Final = RecordingForm(
     intervals=True,
     status=STATUS,
 )
-EVENTS: Final = RecordingForm(
+EVENTS: Final = _runtime_form(
     name="nri-events",
     title="NRI events",
     about="seen by a plugin; --with CRI calls or a containerd log",
@@ -180,28 +164,22 @@ EVENTS: Final = RecordingForm(
     machines=("nri-plugin-contract",),
     shown=nri_events.SHOWN,
     outputs=True,
-    contains=CONTAINS,
-    creates=CREATES,
-    reaches=REACHES,
     power="fsm.runtimes.recordings.illegal_edits:StrictReading",
     receiver="plugin",
 )
-COMBINED: Final = RecordingForm(
+COMBINED: Final = _runtime_form(
     name="nri-events-and-calls",
     title="NRI events and calls of one run",
     sniff=lambda _: False,
     open=_open_combined,
     machines=("nri-plugin-contract",),
     ids=True,
-    contains=CONTAINS,
-    creates=CREATES,
-    reaches=REACHES,
     recorded=RESTART,
     intervals=True,
     status=STATUS,
     receiver="plugin",
 )
-CHECKPOINTS: Final = RecordingForm(
+CHECKPOINTS: Final = _runtime_form(
     name="checkpoints",
     title="containerd checkpoints",
     about="the directory in which containerd keeps its containers",
@@ -210,7 +188,4 @@ CHECKPOINTS: Final = RecordingForm(
     claims=lambda name: bool(checkpoints.files(name)),
     machines=("container-status",),
     shown=frozenset(),
-    contains=CONTAINS,
-    creates=CREATES,
-    reaches=REACHES,
 )
