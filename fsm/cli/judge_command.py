@@ -14,7 +14,6 @@ from fsm.cli.options import (
     at_least_option,
     case_report,
     engine,
-    fail_on_option,
     layout,
     line,
     listening,
@@ -30,6 +29,7 @@ from fsm.cli.options import (
 )
 from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, read_again
+from fsm.command_options import fail_on_option
 from fsm.errors import InputError, is_file
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.coverage import merged

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import fail_on_option, layout, output_option
+from fsm.cli.options import layout, output_option
 from fsm.cli.output import put
+from fsm.command_options import fail_on_option
 from fsm.errors import InputError, encodable
 from fsm.fleet.summary import read, total, written
 from fsm.fleet.summary_report import text

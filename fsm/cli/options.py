@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 from click.decorators import FC
 
+from fsm import command_options
 from fsm.cli import completion
 from fsm.errors import is_file, nearest
-from fsm.machine import LEVELS, Machine
+from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.report.layout import Layout, plain
@@ -73,15 +74,6 @@ def case_report(form: str, cases: Cases) -> str:
     """Return *cases* in a format of another tool, whose module is loaded on demand: an XML library loads slowly."""
     writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{form}"), form)
     return writer(cases)
-
-
-fail_on_option = click.option(
-    "--fail-on",
-    type=click.Choice(LEVELS[::-1]),
-    default="MUST",
-    help="Weakest level of a clause whose breach counts as a violation. Breaches of weaker clauses are reported as "
-    "surprises.",
-)
 
 
 at_least_option = click.option(
@@ -171,15 +163,7 @@ def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
     """Return the option ``--profile``. Repeated names are combined, or passed as ``profiles`` if *several* is true."""
     if several:
         return name_option("profile", "p", about, completion.profiles, to="profiles", several=True)
-    about = f"{about} Repeat to combine profiles that do not conflict."
-    complete = completion.profiles
-    return click.option(
-        *("--profile", "-p"), multiple=True, callback=_combined, metavar="NAME", shell_complete=complete, help=about
-    )
-
-
-def _combined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    return "+".join(dict.fromkeys(names)) or None
+    return command_options.profile_option(about, completion.profiles)
 
 
 def model_option(about: str) -> Callable[[FC], FC]:

@@ -18,6 +18,7 @@ LAYERS = (
     ("entry_points",),
     ("interruption",),
     ("machine",),
+    ("command_options",),
     ("language",),
     ("recordings", "linearizability", "interop"),
     ("diagrams",),

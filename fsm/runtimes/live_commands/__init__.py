@@ -1,14 +1,8 @@
-"""The commands for live container runtimes, and the options that they share."""
+"""The commands for live container runtimes."""
 
-from collections.abc import Callable
-from typing import Final, TypeVar
-
-import click
+from typing import Final
 
 from fsm.entry_points import DomainCommand
-from fsm.machine import LEVELS
-
-FC = TypeVar("FC", bound=Callable[..., object] | click.Command)
 
 _HEADING: Final = "Live runtimes"
 
@@ -29,25 +23,6 @@ SERVE: Final = DomainCommand(
     heading=_HEADING,
     target="fsm.runtimes.live_commands.serve:command",
     endless=True,
-)
-
-
-def profile_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--profile``. Repeated names are combined."""
-    about = f"{about} Repeat to combine profiles that do not conflict."
-    return click.option("--profile", "-p", multiple=True, callback=_combined, metavar="NAME", help=about)
-
-
-def _combined(_context: click.Context, _option: click.Parameter, names: tuple[str, ...]) -> str | None:
-    return "+".join(dict.fromkeys(names)) or None
-
-
-fail_on_option = click.option(
-    "--fail-on",
-    type=click.Choice(LEVELS[::-1]),
-    default="MUST",
-    help="Weakest level of a clause whose breach counts as a violation. Breaches of weaker clauses are reported as "
-    "surprises.",
 )
 
 

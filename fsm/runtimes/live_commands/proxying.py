@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Final, Self
 import click
 import msgspec
 
+from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, reason, refused, visible
 from fsm.interruption import INTERRUPTION
-from fsm.runtimes.live_commands import counted, fail_on_option, profile_option
+from fsm.runtimes.live_commands import counted
 
 if TYPE_CHECKING:
     from types import ModuleType

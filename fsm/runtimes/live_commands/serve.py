@@ -8,11 +8,11 @@ from random import Random
 
 import click
 
+from fsm.command_options import profile_option
 from fsm.errors import of_extra
 from fsm.interruption import INTERRUPTION
 from fsm.language.library import load
 from fsm.machine.versions import unknown_profile
-from fsm.runtimes.live_commands import profile_option
 from fsm.runtimes.sockets.unix_sockets import peers_may_leave
 from fsm.scratch import ScratchFolder
 
