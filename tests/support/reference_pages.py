@@ -122,7 +122,7 @@ def _relative(page: str) -> str:
 
 
 def figures() -> str:
-    """How much there is of everything, for ``README.md``."""
+    """Return the four bullets of evidence in ``README.md``."""
     machines = {name: load(name) for name in names()}
     clauses = sum(len(machine.clauses) for machine in machines.values())
     files = sorted((ROOT / "properties").rglob("*.toml"))
@@ -133,10 +133,11 @@ def figures() -> str:
     (cells,) = re.findall(r"^\| \*\*all recordings\*\* \|(.*)\|$", power, re.MULTILINE)
     _, _, illegal, *_, noticed, alarms, _ = (cell.strip() for cell in cells.split("|"))
     return (
-        f"{len(machines)} machines and {len(systems())} systems of them rest on {clauses:,} clauses, each with its source. "
-        f"{properties:,} properties are proved of them, or refuted where that is stated, and [{found} findings](docs/findings/README.md) "
-        f"have a shortest run. {recordings} recordings of real runtimes are judged by the tests: of {illegal} illegal edits of such "
-        f"[{noticed} are noticed](docs/reference/power.md), with {alarms} false alarms on the recordings as they are.\n"
+        f"- {len(machines)} machines and {len(systems())} systems of machines rest on {clauses:,} clauses, each with its source.\n"
+        f"- {properties:,} properties are proved, or refuted if the model says that they fail; "
+        f"[{found} findings](docs/findings/README.md) have a shortest run.\n"
+        f"- {recordings} recordings of real runtimes are judged by the tests, with {alarms} false alarms.\n"
+        f"- Of {illegal} recordings that were edited to be illegal, [{noticed} are accused](docs/reference/power.md).\n"
     )
 
 
