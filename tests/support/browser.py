@@ -1,4 +1,4 @@
-"""A real browser that shows pages: Chromium, driven by Playwright, offline, with everything that goes wrong noted."""
+"""A real browser for tests of pages: Chromium, driven by Playwright, offline, with every error recorded."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ WIDE, NARROW = 1400, 360
 """Widths of screens, in pixels."""
 
 SCREENS: Final[list[tuple[int, Scheme]]] = [(WIDE, "light"), (NARROW, "dark")]
-"""The screens on which everything has to be readable."""
+"""Screen sizes on which everything must be readable."""
 
 SERIOUS = frozenset({"serious", "critical"})
 
 SETTLED = "() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
-"""Ends when what was to be done before the next frame is done."""
+"""JavaScript that resolves once the next frame is drawn."""
 
 _GO = """at => new Promise(done => {
   if (location.hash.slice(1) === at) return done();
@@ -41,7 +41,7 @@ _AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: f
 
 @contextmanager
 def chromium() -> Iterator[Browser]:
-    """Debian's browser, without what it would ask the network for by itself."""
+    """Start Debian's Chromium without its own network requests."""
     executable = program("chromium")
     # Where it has no rights to make a sandbox it would not start; the pages are our own.
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
@@ -55,14 +55,14 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Shown:
-    """A page that is shown, what it asked for but for itself, and what it complained of."""
+    """A loaded page, the requests it made beyond its own file, and the errors it reported."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def serious(self, of: str = "html") -> list[str]:
-        """What axe-core finds in it that keeps people from using it; or in those elements *of* it."""
+        """Return the serious accessibility problems that axe-core finds in the page, or in the elements *of* it."""
         self.page.evaluate((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = self.page.evaluate(_AXE, of)
         return [
@@ -72,12 +72,12 @@ class Shown:
         ]
 
     def too_wide(self) -> bool:
-        """Whether one has to scroll sideways to read it."""
+        """Check whether the page must be scrolled sideways to be read."""
         return bool(self.page.evaluate("document.documentElement.scrollWidth > innerWidth"))
 
 
 def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light") -> Shown:
-    """The page in the file at *path*, with *at* as what follows the ``#``."""
+    """Open the page in the file at *path*; *at* is the part of its address after ``#``."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -94,7 +94,7 @@ def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, sch
 def shown(
     browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light"
 ) -> Iterator[Shown]:
-    """As :func:`opened`, and closed in the end."""
+    """Like :func:`opened`, and close the page at the end."""
     found = opened(browser, path, at=at, width=width, scheme=scheme)
     try:
         yield found
@@ -103,14 +103,14 @@ def shown(
 
 
 class Pages:
-    """Pages that stay open, for tests that need no more than that a page is *at* a place: loading one takes most of the time."""
+    """Pages that stay open, for tests that only need a page at some address: loading a page takes most of the time."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
         self._open: dict[tuple[Path, int, Scheme], Shown] = {}
 
     def at(self, path: Path, at: str = "", *, width: int = WIDE, scheme: Scheme = "light") -> Shown:
-        """The page, gone to the place *at*."""
+        """Return the page after navigating it to the place *at*."""
         key = (path, width, scheme)
         if key not in self._open:
             self._open[key] = opened(self.browser, path, at=at, width=width, scheme=scheme)
@@ -120,7 +120,7 @@ class Pages:
 
 
 def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
-    """The page at *path*, written to the file *to* with *mistakes* in it: each text, which it has, is another."""
+    """Copy the page at *path* to the file *to*, with each key of *mistakes*, which must occur, replaced by its value."""
     text = path.read_text(encoding="utf-8")
     for old, new in mistakes:
         assert old in text, old
@@ -132,7 +132,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """The page in *folder* that ``fsm explore`` makes, once."""
+    """Return the page that ``fsm explore`` writes into *folder*; it is written once."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -1,4 +1,4 @@
-"""One browser a module, pages that stay open in it, and a folder for the files that they are."""
+"""One browser per test module, pages that stay open in it, and a folder for their files."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One for all tests of a module: as long as it is open, no other loop of events can run."""
+    """One browser for all tests of a module: no other event loop can run while it is open."""
     from browser import chromium  # noqa: PLC0415  (other tests need none)
 
     with chromium() as found:
@@ -25,7 +25,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def pages(browser: Browser) -> Pages:
-    """For tests that need no more than that a page is at a place."""
+    """Open pages for tests that only need a page at some address."""
     from browser import Pages  # noqa: PLC0415
 
     return Pages(browser)
@@ -33,5 +33,5 @@ def pages(browser: Browser) -> Pages:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where the pages are."""
+    """Folder of the pages."""
     return tmp_path_factory.mktemp("pages")

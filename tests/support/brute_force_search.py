@@ -1,8 +1,6 @@
-"""Random properties that the engines and the brute force decide: where do they disagree?
+"""Compare the engines with the brute force on random properties, and report each disagreement.
 
-``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties, and prints each disagreement
-with its own seed, by which it is made again: ``python tests/support/brute_force_search.py 1 machine/SEED/17``.
-Without SEED there is one by chance, which is printed.
+``python tests/support/brute_force_search.py COUNT SEED`` tries COUNT random properties. Each disagreement is printed with its own seed, which reproduces it: ``python tests/support/brute_force_search.py 1 machine/SEED/17``. Without SEED, a random seed is chosen and printed.
 """
 
 from __future__ import annotations
@@ -52,17 +50,17 @@ if TYPE_CHECKING:
     from brute_force.steps import Model
 
 LARGEST: Final = 150
-"""Configurations of a random system: more take the brute force too long."""
+"""Maximum number of configurations of a random system; the brute force takes too long for more."""
 
 TOGETHER: Final = 20
-"""Random properties of one random machine or system, and histories and traces of one."""
+"""Number of random properties, histories or traces for each random machine or system."""
 
 Subject: TypeAlias = Machine | System
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A random machine or system, how many calls of it may be in progress, and claims about it."""
+    """A random machine or system, the number of calls that may be in progress, and claims about it."""
 
     origin: str
     subject: Subject
@@ -78,21 +76,21 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """The number of properties that were tried, and where they came out differently."""
+    """Number of properties that were tried, and the disagreements."""
 
     count: int
     disagreements: tuple[str, ...] = ()
 
 
 Kind: TypeAlias = Callable[[str], Tried]
-"""Tries a few properties that a seed makes."""
+"""Tries a few properties that a seed generates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A way in which the checker decides: with copies *folded*, or not, by compiled code, or not.
+    """A configuration of the checker: with copies *folded* or not, with compiled code or not.
 
-    It searches the whole system, or with *cones* the cone of each claim first.
+    It searches the whole system or, with *cones*, first the cone of each claim.
     """
 
     folded: bool = False
@@ -101,7 +99,7 @@ class Engine:
 
     @contextmanager
     def asked(self, subject: Subject, overlap: int) -> Iterator[Asked]:
-        """The engine to ask about *subject*, of which up to *overlap* calls of one event may be in progress."""
+        """Return the engine for *subject*, in which up to *overlap* calls of one event may be in progress."""
         with self._chosen():
             stepping = stepping_of(subject, overlap=overlap)
             if isinstance(stepping, Cones):
@@ -123,17 +121,17 @@ class Engine:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """An engine that is asked several questions about one machine or system."""
+    """An engine that answers several questions about one machine or system."""
 
     stepping: Cones | instants.StepCache
     whole: instants.StepCache
 
     def checked(self, stated: Property) -> Checked:
-        """The conclusion on what is *stated*."""
+        """Return the conclusion about *stated*."""
         return decide(stated, self.stepping)
 
     def size(self) -> Counts:
-        """What is counted in all of it."""
+        """Return the counts of the complete search."""
         return self.whole.size(Limit(states=10**6))
 
 
@@ -148,7 +146,7 @@ ENGINES: Final[Mapping[str, Engine]] = {
 
 
 def lively_machine(chance: random.Random) -> Machine:
-    """A random machine; mostly that of three with the most configurations in which calls are in progress."""
+    """Return a random machine, usually the one of three that has the most configurations with calls in progress."""
     found = [random_machines.random_machine(chance) for _ in range(3)]
     return max(found, key=_liveliness) if chance.random() < 0.8 else found[0]
 
@@ -159,7 +157,7 @@ def _liveliness(machine: Machine) -> int:
 
 
 def machine_case(origin: str) -> Case:
-    """The machine that *origin* makes, with claims about it."""
+    """Return the machine that *origin* generates, with claims about it."""
     chance = random.Random(origin)
     machine = lively_machine(chance)
     texts = [machine_claim(chance, machine) for _ in range(TOGETHER)]
@@ -168,7 +166,7 @@ def machine_case(origin: str) -> Case:
 
 
 def machine_claim(chance: random.Random, machine: Machine) -> str:
-    """A random claim, some of several conditions or from each of several states."""
+    """Return a random claim; some have several conditions, or start from each of several states."""
     text = random_claims.random_claim(chance, machine)
     if text.startswith("always") and chance.random() < 0.3:
         other = random_claims.random_claim(chance, machine, ("always",))
@@ -184,7 +182,7 @@ SYSTEM_CLAIMS: Final = ("idempotent", "always", "never", "never", "reachable", "
 
 
 def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | None:
-    """The system that *origin* makes, with claims of these *kinds*; nothing if it has too many configurations."""
+    """Return the system that *origin* generates, with claims of *kinds*, or nothing if it has too many configurations."""
     chance = random.Random(origin)
     copies, apart = chance.choice((2, 2, 3)), chance.choice((0, 0.7))
     text, machines = random_systems.random_text(chance, copies, lively_machine, apart=apart)
@@ -211,7 +209,7 @@ def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | N
 
 
 def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) -> str:
-    """A random claim, about one copy or about all, some of what a step tells."""
+    """Return a random claim about one copy or all copies; some are about the outputs of a step."""
     text = random_systems.random_claim_text(system, chance, kinds)
     if chance.random() < 0.2:
         text = text.partition("\n")[2]  # without 'for'
@@ -221,7 +219,7 @@ def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) 
 
 
 def verdict_of(conclusion: Conclusion) -> str:
-    """The verdict in the words of the brute force."""
+    """Translate a conclusion into a verdict of the brute force."""
     match conclusion:
         case Proved():
             return "holds"
@@ -234,7 +232,7 @@ def verdict_of(conclusion: Conclusion) -> str:
 
 
 def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property) -> str:
-    """How what was concluded differs from the *answer* of the brute force; empty if it does not."""
+    """Describe how a conclusion differs from the *answer* of the brute force; empty if they agree."""
     found = verdict_of(checked.verdict)
     if found != answer.verdict:
         return f"{found}, and by brute force {answer.verdict}"
@@ -253,7 +251,7 @@ def disagreement(answer: Answer, checked: Checked, runs: Runs, stated: Property)
 
 
 def disagreements(case: Case, engines: Mapping[str, Engine]) -> Iterator[str]:
-    """The claims of *case* on which one of *engines* and the brute force disagree, and the size, if they count differently."""
+    """Return the claims of *case* on which an engine and the brute force disagree, and the size if their counts differ."""
     decider = Decider(case.model)
     answers = list(_answers(decider, case))
     for name, engine in engines.items():
@@ -278,7 +276,7 @@ def _answers(decider: Decider, case: Case) -> Iterator[tuple[int, Property, Answ
 
 
 def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engine]) -> Kind:
-    """The kind of the cases that *make* makes, each of which is decided by all *engines*."""
+    """Return the kind of case generated by *make*, with each case decided by all *engines*."""
 
     def tried(origin: str) -> Tried:
         case = make(origin)
@@ -290,7 +288,7 @@ def claims_agree(make: Callable[[str], Case | None], engines: Mapping[str, Engin
 
 
 def raised(kind: Kind) -> Kind:
-    """The same *kind*; what an engine raises is a disagreement, too."""
+    """Return the same *kind*, with an exception in an engine counted as a disagreement."""
 
     def tried(origin: str) -> Tried:
         try:
@@ -302,7 +300,7 @@ def raised(kind: Kind) -> Kind:
 
 
 def follows_agree(origin: str) -> Tried:
-    """Whether the outputs of a random machine are events of another one."""
+    """Compare whether the outputs of a random machine are events of another one."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance, time=False)
     text = random_machines.random_text(chance, time=False).replace('name = "random"', 'name = "other"')
@@ -320,7 +318,7 @@ def follows_agree(origin: str) -> Tried:
 
 
 def refines_agree(origin: str) -> Tried:
-    """Whether a random machine refines one that differs in a cell, by :mod:`naive_refinement`."""
+    """Compare refinement of two random machines that differ in one cell with :mod:`naive_refinement`."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     changed = [each.machine for each in mutants(machine)] or [machine]
@@ -336,7 +334,7 @@ def refines_agree(origin: str) -> Tried:
 
 
 def traces_agree(origin: str) -> Tried:
-    """The first observation of a random trace that nothing explains, by :mod:`naive`."""
+    """Compare the first illegal observation of a random trace with :mod:`naive`."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     found = []
@@ -361,7 +359,7 @@ def traces_agree(origin: str) -> Tried:
 
 
 def histories_agree(origin: str) -> Tried:
-    """Whether a random history is linearizable, by :mod:`naive_linearizability`."""
+    """Compare the linearizability of a random history with :mod:`naive_linearizability`."""
     chance = random.Random(origin)
     machine = random_machines.random_machine(chance)
     found = []
@@ -382,11 +380,11 @@ KINDS: Final[Mapping[str, Kind]] = {
     "history": histories_agree,
 }
 SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace": 6, "history": 6}
-"""Percent of all properties that are of each kind."""
+"""Percentage of properties of each kind."""
 
 
 def search(kind: str, count: int, seed: str) -> Iterator[str]:
-    """The disagreements on *count* random properties of this *kind*, or a few more."""
+    """Yield the disagreements about *count* or slightly more random properties of this *kind*."""
     number = 0
     while count > 0:
         tried = raised(KINDS[kind])(f"{kind}/{seed}/{number}")
@@ -396,7 +394,7 @@ def search(kind: str, count: int, seed: str) -> Iterator[str]:
 
 
 def main(count: int, seed: str) -> int:
-    """Try *count* properties of all kinds, or what one *seed* of a disagreement makes, and print the disagreements."""
+    """Try *count* properties of all kinds, or reproduce one *seed*, and print the disagreements."""
     if seed.partition("/")[0] in KINDS:
         found = list(KINDS[seed.partition("/")[0]](seed).disagreements)
     else:

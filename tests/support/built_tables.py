@@ -1,12 +1,9 @@
-"""Every shipped machine, system and property file as built, as plain data that does not depend on the layout of the TOML.
+"""Every shipped machine, system and property file after building, as plain data independent of the TOML's layout.
 
-A table holds cells, outcomes, clauses, ways, steps and claims; line numbers
-and paths are left out.  Conditions are brought to a normal form, so that two
-spellings of one condition are equal.
+A table holds cells, outcomes, clauses, ways, steps and claims, without line numbers and paths. Conditions are in a
+normal form, so that two spellings of one condition are equal.
 
-``python tests/support/built_tables.py`` prints what differs from
-``tests/models/tables.json.gz``, cell by cell; with ``--write`` it stores the
-tables as they are now.
+``python tests/support/built_tables.py`` prints differences from ``tests/models/tables.json.gz``, cell by cell; with ``--write`` it stores the current tables.
 """
 
 from __future__ import annotations
@@ -40,7 +37,7 @@ _PLACES = frozenset({"line", "path"})
 
 
 def tables() -> dict[str, Data]:
-    """Every table by name: machines and systems, each without a profile and under each of its own, and properties."""
+    """Return every table by name: machines and systems, without a profile and under each profile, and properties."""
     found: dict[str, Data] = {}
     for name in names():
         machine = load(name)
@@ -58,7 +55,7 @@ def tables() -> dict[str, Data]:
 
 
 def machine_table(machine: Machine) -> Data:
-    """All that *machine* says; overrides of a profile by event and name, in no order."""
+    """Return everything that *machine* states; a profile's overrides are sorted by event and name."""
     table = _Data(machine=machine).record(machine)
     for name, profile in machine.profiles.items():
         overrides = sorted(profile.overrides, key=lambda each: (each.event, each.name, sorted(each.cells)))
@@ -68,12 +65,12 @@ def machine_table(machine: Machine) -> Data:
 
 
 def system_table(system: System) -> Data:
-    """All that *system* says; of the machine of each part only the name and a digest."""
+    """Return everything that *system* states, with only the name and a digest of the machine of each part."""
     return {**_Data(system=system).record(system), "profiles": [*system.profiles]}
 
 
 def property_table(stated: Specification[Machine | System]) -> Data:
-    """All that *stated* claims."""
+    """Return all claims of *stated*."""
     of = stated.machine
     about = _Data(system=of) if isinstance(of, System) else _Data(machine=of)
     return {
@@ -84,17 +81,17 @@ def property_table(stated: Specification[Machine | System]) -> Data:
 
 
 def normal_form(condition: Condition, machine: Machine) -> Data:
-    """*condition* on *machine*: negations inside, joined conditions flat, sorted and without repetition."""
+    """Return the normal form of *condition*: negations innermost, joined conditions flat, sorted and unique."""
     return _Data(machine=machine).data(condition)
 
 
 def stored() -> dict[str, Data]:
-    """The tables as they were stored."""
+    """Read the stored tables."""
     return cast("dict[str, Data]", json.loads(gzip.decompress(STORED.read_bytes())))
 
 
 def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
-    """A line for each place in which *after* is not as *before*."""
+    """Yield a line for each place in which *after* differs from *before*."""
     match before, after:
         case dict(), dict():
             for name in before:
@@ -113,14 +110,14 @@ def differences(before: Data, after: Data, *at: str) -> Iterator[str]:
 
 
 class _Data:
-    """Makes plain data of one machine or system, whose set of states resolves negations."""
+    """Converts one machine or system, whose set of states resolves negations, to plain data."""
 
     def __init__(self, *, machine: Machine | None = None, system: System | None = None) -> None:
         self._machine = machine
         self._system = system
 
     def record(self, value: object) -> dict[str, Data]:
-        """The fields of the dataclass *value*, without places in a file."""
+        """Return the fields of the dataclass *value*, without places in a file."""
         found: dict[str, Data] = {"is": type(value).__name__}
         for each in fields(value) if is_dataclass(value) else ():
             if each.name not in _PLACES:
@@ -137,7 +134,7 @@ class _Data:
         return found
 
     def data(self, value: object) -> Data:
-        """*value* as plain data."""
+        """Return *value* as plain data."""
         match value:
             case None | bool() | int() | str():
                 return value
@@ -161,7 +158,7 @@ class _Data:
                 return self.record(value)
 
     def condition(self, condition: Condition, *, negated: bool = False) -> Data:
-        """The normal form of *condition*, or of its negation."""
+        """Return the normal form of *condition*, or of its negation."""
         match condition:
             case Not(of=inner):
                 return self.condition(inner, negated=not negated)
@@ -202,7 +199,7 @@ class _Data:
 
 
 def _of(condition: Data, *, every: bool) -> str | None:
-    """The parts of a condition on states other than the states; ``None`` if it cannot be merged with others like it."""
+    """Return the parts of a condition on states except the states, or ``None`` if it cannot be merged with similar ones."""
     if not isinstance(condition, dict) or "in" not in condition:
         return None
     if len(cast("list[Data]", condition.get("copies", [0]))) > 1 and condition["every"] is not every:

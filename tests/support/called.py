@@ -1,4 +1,4 @@
-"""A pod and a container of a real runtime, made and removed by calls of CRI."""
+"""A pod and a container of a real runtime, created and removed by CRI calls."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ SLEEPS: Final = ContainerConfig(
         security_context=LinuxContainerSecurityContext(namespace_options=NamespaceOption(network=NODE, pid=CONTAINER))
     ),
 )
-"""As the first process of its namespace it ignores a request to terminate."""
+"""Shell command that ignores a request to terminate, because it is the first process of its namespace."""
 
 
 def done(answer: CallAnswer) -> CallAnswer:
-    """*answer*, which has to be a success."""
+    """Return *answer* after asserting that it is a success."""
     assert ("OK", "") == (answer.code, answer.detail), f"{answer.op}: {answer.code} {answer.detail}"
     return answer
 
 
 @contextmanager
 def running_pod(client: CriClient) -> Iterator[str]:
-    """The id of a pod that runs; removed with all that is in it."""
+    """Run a pod and yield its id; at the end the pod is removed with everything in it."""
     number: str = done(client.call("RunPodSandbox", RunPodSandboxRequest(config=POD))).message.pod_sandbox_id
     try:
         yield number
@@ -69,7 +69,7 @@ def running_pod(client: CriClient) -> Iterator[str]:
 
 
 def started(client: CriClient, pod: str) -> str:
-    """The id of a container that runs in *pod*."""
+    """Start a container in *pod* and return its id."""
     request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
     number: str = done(client.call("CreateContainer", request)).message.container_id
     done(client.call("StartContainer", StartContainerRequest(container_id=number)))
@@ -77,13 +77,13 @@ def started(client: CriClient, pod: str) -> str:
 
 
 def updated(client: CriClient, number: str) -> None:
-    """Update the container *number*, of which plugins are told."""
+    """Update the container *number*, which plugins are notified of."""
     resources = LinuxContainerResources(cpu_shares=512)
     request = UpdateContainerResourcesRequest(container_id=number, linux=resources)
     done(client.call("UpdateContainerResources", request))
 
 
 def ended(client: CriClient, number: str) -> None:
-    """Stop the container *number*, and remove it."""
+    """Stop the container *number* and remove it."""
     done(client.call("StopContainer", StopContainerRequest(container_id=number)))
     done(client.call("RemoveContainer", RemoveContainerRequest(container_id=number)))

@@ -1,4 +1,4 @@
-"""Observations as the columns of batches, made as plainly as can be."""
+"""Observations as the columns of batches, built in the simplest way."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Columned:
-    """Makes columns of the batches of one recording; by *chance* some observations are left to themselves."""
+    """Builds the columns of the batches of one recording; at random, with *chance*, an observation is left out of the columns."""
 
     def __init__(self, chance: random.Random | None = None) -> None:
         self._chance = chance
@@ -24,7 +24,7 @@ class Columned:
         self._numbers: dict[tuple[str, Key], int] = {}
 
     def batch(self, observations: Sequence[Observation], lines: Sequence[int | Line]) -> Batch:
-        """*observations* with their *lines* as a batch that has columns."""
+        """Return *observations* with their *lines* as a batch with columns."""
         ids = {entity: number for number, entity in enumerate(dict.fromkeys(seen.entity for seen in observations))}
         columns = Columns(
             self._kinds,
@@ -36,7 +36,7 @@ class Columned:
         return Batch(Made(len(observations), observations.__getitem__), Made(len(lines), lines.__getitem__), columns)
 
     def batches(self, observations: Sequence[Observation], size: int) -> Iterator[Batch]:
-        """*observations* in batches of a *size*; the n-th stands on line n."""
+        """Split *observations* into batches of *size*; observation n is on line n."""
         for first in range(0, len(observations), size):
             part = observations[first : first + size]
             yield self.batch(part, range(first + 1, first + 1 + len(part)))
@@ -51,6 +51,6 @@ class Columned:
 
 
 def _time(seen: Observation) -> int | None:
-    """When it was *seen*, -1 if it has no time; ``None`` if that is no such number as columns have."""
+    """Return the time of an observation, -1 without a time, or ``None`` if columns cannot hold it."""
     at = nanoseconds(seen.at)
     return -1 if at is None else at if 0 <= at < 1 << 63 else None

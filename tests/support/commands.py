@@ -1,4 +1,4 @@
-"""The command ``fsm``: called here, which is quick, or run as people run it, in a process or on a terminal."""
+"""The command ``fsm``: called in this process, which is fast, or run as people run it, in a process or on a terminal."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ PLAIN = {key: value for key, value in os.environ.items() if key not in {"COLUMNS
 def fsm(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The command, called: what :func:`process` gives, without the time that it takes to start.
+    """Call the command; equal to :func:`process` without its start-up time.
 
-    ``test_cli.py`` holds one to the other for each command.
+    ``test_cli.py`` compares the two for each command.
     """
     argv = [FSM, *map(os.fsdecode, arguments)]
     with (
@@ -62,12 +62,12 @@ def fsm(
 
 
 def _text(file: IO[bytes], errors: str = "strict") -> io.TextIOWrapper:
-    """*file* as Python has standard streams."""
+    """Wrap *file* as Python wraps standard streams."""
     return io.TextIOWrapper(file, encoding="utf-8", errors=errors, newline="")
 
 
 def _exit_code() -> int:
-    """What the command exits with."""
+    """Return the exit code of the command."""
     with pytest.raises(SystemExit) as ended:
         main()
     code = ended.value.code
@@ -77,7 +77,7 @@ def _exit_code() -> int:
 
 @contextlib.contextmanager
 def left_as_it_was(folder: Path | None) -> Iterator[None]:
-    """Afterwards signals and paths are as before, and what was imported from *folder* is forgotten."""
+    """Restore signals and paths afterwards, and forget modules imported from *folder*."""
     path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
     program = sys.modules["__main__"]
     sys.modules["__main__"] = ModuleType("__main__")  # by this the command finds out what it is called
@@ -98,7 +98,7 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
 def process(
     *arguments: str | bytes, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, run to its end, its output in a pipe."""
+    """Run the command in a process of its own to its end, with its output in a pipe."""
     ran = subprocess.run(
         [FSM, *arguments],
         input=stdin,
@@ -112,7 +112,7 @@ def process(
 
 
 def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """A line of bash in which ``fsm`` is the command and ``$1`` the first of *arguments*."""
+    """Return a command line for bash in which ``fsm`` is the command and ``$1`` the first of *arguments*."""
     return subprocess.run(
         ["/bin/bash", "-c", f'fsm() {{ "{FSM}" "$@"; }}\n{script}', "bash", *arguments],
         env=PLAIN, capture_output=True, check=False, timeout=30, text=True, encoding="utf-8",
@@ -120,7 +120,7 @@ def shell(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 class Terminal:
-    """A command whose output, and errors, are on a terminal."""
+    """A command whose output and errors are connected to a terminal."""
 
     def __init__(self, *arguments: str, env: Mapping[str, str] | None = None) -> None:
         self._ours, theirs = pty.openpty()
@@ -130,7 +130,7 @@ class Terminal:
         self.shown = ""
 
     def read_until(self, wanted: str) -> None:
-        """Read until *wanted* is shown, or the end."""
+        """Read until *wanted* is shown, or to the end."""
         while not wanted or wanted not in self.shown:
             try:
                 piece = os.read(self._ours, 65_536)
@@ -139,7 +139,7 @@ class Terminal:
             self.shown += piece.decode()
 
     def end(self) -> int:
-        """Read to the end; the exit code."""
+        """Read to the end and return the exit code."""
         self.read_until("")
         os.close(self._ours)
         return self.process.wait(timeout=30)

@@ -1,14 +1,15 @@
-"""``docs/reference/conformance-matrix.md``: what versions of containerd keep of each clause, found by tests of the real ones.
+"""``docs/reference/conformance-matrix.md``: which clauses each version of containerd keeps, according to tests of real daemons.
 
     python tests/support/conformance_matrix.py [--write]
 
-Without ``--write`` the page stays as it is, and what differs from it in the tables is printed and is a failure.  What is
-not as the profile of a version says is a failure in both cases.  Each version is tested under its own profile, where nothing
-may fail, and without one in the cells that the profile changes, so that what it tolerates is found.
+Without ``--write`` the page is not changed; differences in its tables are printed, and are a failure. A contradiction
+to the profile of a version is a failure in both cases. Each version is tested under its own profile, where nothing
+may fail, and without a profile in the cells that the profile changes, to find what it tolerates.
 
-What fails in some repetitions of a test only may not fail in any one run.  A page that has such a test is evidence that
-it can, so ``--write`` repeats the test to find a shorter one, and keeps what the page has if it does not fail again; without
-``--write`` it is no difference that it did not.  The page that a run would have written is in ``.venv/containerd`` afterwards.
+A test that fails in only some of its repetitions may pass in one run. A test on the page is evidence that it can
+fail, so ``--write`` repeats it to find a shorter one, and keeps the old one if it does not fail again; without
+``--write`` its absence is no difference. Afterwards the page that the run would have written is in
+``.venv/containerd``.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ PAGE: Final = Path(__file__).resolve().parent.parent.parent / "docs" / "referenc
 MACHINES: Final = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 
 EXAMPLES: Final = 1
-"""Tests in random order, after every step was aimed at."""
+"""Number of tests in random order, after those that aim at every step."""
 
 REPETITIONS: Final = 60
-"""Of a test that fails at times; a failure that comes in every tenth is then missed once in five hundred."""
+"""Repetitions of a test that sometimes fails: a failure in one of ten is then missed once in five hundred."""
 
 AT_TIMES: Final = "at times otherwise"
 
@@ -84,7 +85,7 @@ Steps: TypeAlias = tuple[Stimulus, ...]
 
 
 class Seldom(NamedTuple):
-    """A test on a page that fails in some of its repetitions only: the clause, its steps, and what the page has of it."""
+    """A test on the page that fails in only some of its repetitions: its clause, its steps, and its entry on the page."""
 
     clause: str
     steps: Steps
@@ -92,7 +93,7 @@ class Seldom(NamedTuple):
 
 
 def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
-    """What tests of *version* by the machine called *name* find, in a daemon of their own; the tests *seldom* are repeated."""
+    """Test *version* against the machine *name* in a daemon of its own, and repeat the tests *seldom*."""
     began = time.monotonic()
     machine, profile = load(name), f"containerd-{version}"
     places = changed(machine, profile)
@@ -119,7 +120,7 @@ def measured(name: str, version: str, seldom: Sequence[Seldom] = ()) -> Column:
 
 
 def failed_again(machine: Machine, factory: Callable[[], SUT], steps: Steps) -> Failure | None:
-    """How a test of *steps*, or of fewer, fails in some of its repetitions; ``None`` if it never does."""
+    """Return how a test of *steps*, or of fewer, fails in some of its repetitions, or ``None`` if it never fails."""
     judge = oracle(machine, overlaps=False)
     sut = factory()
 
@@ -154,7 +155,7 @@ def _shows_fields(factory: Callable[[], SUT]) -> bool:
 
 
 def page(columns: Iterable[Column]) -> str:
-    """The whole page."""
+    """Return the whole page."""
     found = list(columns)
     names = dict.fromkeys(each.machine for each in found)
     tables = ("\n".join(_table(name, [each for each in found if each.machine == name])) for name in names)
@@ -168,10 +169,10 @@ def page(columns: Iterable[Column]) -> str:
 
 
 def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
-    """What matters of a page: the cells of its tables by section and clause, without links and without numbers of cells.
+    r"""Return the cells of a page's tables by section and clause, without links and numbers of cells.
 
-    >>> rows("## A pod\\n\\n| `a` | MUST | holds in 3 of 5 | tolerated: `b` ([trace](#c)) |\\n\\nwords")
-    {('A pod', '`a`'): ('MUST', 'holds', 'tolerated: `b`')}
+    >>> rows("## A pod\n\n| `a` | MUST | holds in 3 of 5 | tolerated: `b` ([trace](#c)) |\n\nwords") {('A pod',
+    '`a`'): ('MUST', 'holds', 'tolerated: `b`')}
     """
     found = {}
     for section in f"\n{text}".split("\n## ")[1:]:
@@ -183,10 +184,10 @@ def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
 
 
 def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
-    """Where the tables of a new page, *text*, are not as on the one that was *kept*, and whether that may be by chance.
+    """Yield differences between the tables of the new page *text* and the *kept* one, and whether each may be accidental.
 
-    What fails at times may not have failed in a run; then it is no difference.  Whether what a plugin is told shows in which
-    state a container was depends on when its end was relayed.
+    A failure that occurs only sometimes may be absent from one run; that is no difference. Whether the events of
+    a plugin show the state of a container depends on when its end was relayed.
     """
     old = rows(kept)
     for (title, clause), cells in rows(text).items():
@@ -200,12 +201,12 @@ def differences(text: str, kept: str) -> Iterator[tuple[str, bool]]:
 
 @cache
 def _told_of() -> frozenset[str]:
-    """The titles of the sections about what plugins are told."""
+    """Return the titles of the sections about events of plugins."""
     return frozenset(machine_of(name).title for name in (NODE, *TOLD))
 
 
 def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
-    """The tests on a page that fail in some of their repetitions only, by machine and version."""
+    """Return the tests on a page that fail in only some of their repetitions, by machine and version."""
     found: dict[tuple[str, str], list[Seldom]] = {}
     sections = re.findall(r"^### (\S+) (\S+) (\S+)\n(.*?)(?=^#|\Z)", text, re.MULTILINE | re.DOTALL)
     for machine, clause, version, traces in sections:
@@ -218,7 +219,7 @@ def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
 
 
 def machine_of(name: str) -> Machine:
-    """The machine called *name*; the system of pods, containers and a plugin as one machine."""
+    """Return the machine *name*, or the system of pods, containers and a plugin as one machine."""
     return node(None) if name == NODE else load(name)
 
 
@@ -264,7 +265,7 @@ def _shown(cell: Cell, anchor: str) -> str:
 
 
 def _anchor(machine: str, clause: str, version: str) -> str:
-    """As a page has it that shows the heading."""
+    """Return the anchor of a heading."""
     return f"{machine}-{clause}-{version.replace('.', '')}"
 
 

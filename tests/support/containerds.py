@@ -1,16 +1,13 @@
-"""Real daemons of containerd, of the versions that Debian packages, each in a folder and a mount namespace of its own.
+"""Real containerd daemons of the versions that Debian packages, each in its own folder and mount namespace.
 
     python tests/support/containerds.py install|check
     python tests/support/containerds.py run 2.1.9 FOLDER
     python tests/support/containerds.py restart|kill FOLDER
 
-``install`` downloads the packages with apt, from the archive that this machine takes its own packages from, into
-``.venv/containerd``; nothing is installed in the system.  ``check`` says what keeps this machine from running them.
-``run`` prints where the daemon listens, and ends it, with all that it has started, when it is interrupted itself.
-``kill`` ends the daemon as SIGKILL does and starts it again; containers go on.
+``install`` downloads the packages with apt, from the archive that this machine uses, into ``.venv/containerd``; nothing is installed in the system. ``check`` reports what prevents this machine from running them. ``run`` prints the address of the daemon; when interrupted, it ends the daemon and everything that the daemon started. ``kill`` sends SIGKILL to the daemon and starts it again; containers keep running.
 
-All processes of a daemon are below a reaper, which kills them when it is told to, or when who has started it is no more.
-With the last of them their mount namespace ends, and so do all mounts.  What is written to ``/run`` stays in there.
+All processes of a daemon are below a reaper, which kills them on request or when its parent process has ended. Their
+mount namespace, with all its mounts, ends with the last of them. Files written to ``/run`` stay inside it.
 """
 
 from __future__ import annotations
@@ -36,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 SECONDS: Final = 30.0
-"""How long a daemon may take to start or to end."""
+"""Maximum number of seconds for a daemon to start or to end."""
 
 _LIST_PODS: Final = "/runtime.v1.RuntimeService/ListPodSandbox"
 
@@ -52,7 +49,7 @@ mount -t overlay overlay -o "lowerdir=/run,upperdir=$1/upper/run,workdir=$1/uppe
 touch namespace
 exec "$2" -I -S -c "$3"
 """
-"""What the mount namespace begins with."""
+"""Commands that set up the mount namespace."""
 
 _STARTER: Final = """
 import signal, subprocess
@@ -64,7 +61,7 @@ while True:
     with open("daemon.pid", "w") as file:
         file.write(str(daemon.pid))
 """
-"""What runs in it: it starts a daemon whenever something is written to the pipe ``start``."""
+"""Script in the mount namespace: starts a daemon whenever something is written to the pipe ``start``."""
 
 _RESTART: Final = """
 cd "$(dirname "$0")"
@@ -76,9 +73,9 @@ rm daemon.pid
 echo start > start
 while [ ! -s daemon.pid ]; do sleep 0.01; done
 """
-"""What restarts a daemon, by the signal that is given, without the time that Python takes to start; it does not wait for CRI.
+"""Script that restarts a daemon with a given signal, without Python's start-up time; it does not wait for CRI.
 
-A command that is given too is run meanwhile.
+If a command is given too, it runs while the daemon is down.
 """
 
 _GRACE: Final = 1.0
@@ -135,60 +132,60 @@ state = "{folder}/state"
 
 
 class DaemonError(Exception):
-    """A daemon that did not do what it was started for; the text has the end of its log."""
+    """A daemon failed to start, restart or end; the text contains the end of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Containerd:
-    """A daemon of *version* in *folder*, whose path is short, as those of sockets are.
+    """A daemon of *version* in *folder*, whose path must be short enough for the path of a socket.
 
-    All that is known of it is in the folder, so another process may go on with it.
+    All its state is in the folder, so that another process can continue with it.
     """
 
     version: str
     folder: Path
     _reapers: list[subprocess.Popen[bytes]] = field(default_factory=list, init=False, repr=False, compare=False)
-    """Whoever starts a process has to wait for it."""
+    """The process that must be waited for by whoever started it."""
 
     @property
     def endpoint(self) -> Path:
-        """The socket of CRI."""
+        """The CRI socket."""
         return self.folder / "containerd.sock"
 
     @property
     def nri(self) -> Path | None:
-        """The socket for plugins; a daemon before 1.7 has none."""
+        """The socket for plugins; daemons before 1.7 have none."""
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
     def restart_command(self) -> str:
-        """What restarts it, for the shell."""
+        """Shell command that restarts the daemon."""
         return f"sh {self.folder}/restart"
 
     @property
     def kill_command(self) -> str:
-        """What kills it, whatever it is doing, and starts it again, for the shell."""
+        """Shell command that kills the daemon at any time and starts it again."""
         return f"{self.restart_command} KILL"
 
     @property
     def damage_command(self) -> str:
-        """What restarts it, with an empty checkpoint of a container, for the shell."""
+        """Shell command that restarts the daemon with an empty checkpoint of a container."""
         status = "root/io.containerd.grpc.v1.cri/containers/{container}/status"
         return f"{self.restart_command} TERM 'truncate -s 0 {status}'"
 
     @property
     def log(self) -> Path:
-        """What the daemon has written."""
+        """The log of the daemon."""
         return self.folder / "log"
 
     @property
     def reaper(self) -> int:
-        """The process below which all others are; 0 where there is none."""
+        """Process id of the reaper, the parent of all others; 0 without a reaper."""
         return _written(self.folder / "reaper.pid")
 
     @property
     def pid(self) -> int:
-        """The daemon's process; 0 where there is none."""
+        """Process id of the daemon; 0 if it is not running."""
         return _written(self.folder / "daemon.pid")
 
     def open(self) -> None:

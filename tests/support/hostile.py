@@ -97,12 +97,12 @@ SYSTEMS = ("nri-setup", "late-updates", "shared-ids", "plugin-sync", "plugin-upd
 
 
 def shipped(path: str) -> dict[str, bytes]:
-    """The file at *path* in the folder of models and properties."""
+    """Return the file at *path* in the folders of models and properties."""
     return {path: (home() / path).read_bytes()}
 
 
 def written(*command: str) -> bytes:
-    """What a command writes."""
+    """Return the output of a command."""
     ran = fsm(*command)
     assert ran.returncode in {0, 1}, ran.stderr
     return ran.stdout.encode()
@@ -165,19 +165,19 @@ def traces() -> list[Seed]:
 
 
 def recorded(name: str) -> bytes:
-    """A recording of this repository, uncompressed."""
+    """Return a recording of this repository, uncompressed."""
     data = (RECORDINGS / name).read_bytes()
     return gzip.decompress(data) if name.endswith(".gz") else data
 
 
 def parts(name: str, form: str, *, of: int = 40) -> list[Seed]:
-    """A recording in parts of so many lines."""
+    """Split a recording into parts of a number of lines."""
     lines = recorded(name).splitlines(keepends=True)[: 20 * of]
     return [Seed(name="recording", data=b"".join(lines[at : at + of]), form=form) for at in range(0, len(lines), of)]
 
 
 def framed(seed: Seed) -> list[Seed]:
-    """A log as the journal and a collector write it."""
+    """Write a log as journald and a log collector do."""
     lines = seed.data.decode().splitlines()
     journal = [{"__REALTIME_TIMESTAMP": str(number), "MESSAGE": each} for number, each in enumerate(lines)]
     collected = [{"time": "2026-11-20T11:03:20Z", "stream": "stderr", "log": f"{each}\n"} for each in lines]
@@ -202,7 +202,7 @@ def events() -> list[Seed]:
 
 
 def combined() -> list[Seed]:
-    """The files *events*, *calls* and *log* of one run, each of them damaged."""
+    """Return the files *events*, *calls* and *log* of one run, each damaged."""
     run = {
         name: recorded(f"2.1.9-forgotten.{suffix}.gz")
         for name, suffix in (("events", "nri.jsonl"), ("calls", "calls.jsonl"), ("log", "log"))
@@ -214,7 +214,7 @@ def combined() -> list[Seed]:
 
 
 def tables() -> list[Seed]:
-    """Parquet and Arrow, as we write it and with columns of other types."""
+    """Return Parquet and Arrow files, as fsm writes them and with other column types."""
     data = []
     for name in ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jsonl"):
         with tempfile.TemporaryDirectory() as folder:
@@ -228,7 +228,7 @@ def tables() -> list[Seed]:
 
 
 def rewritten(table: pa.Table) -> Iterator[bytes]:
-    """The *table* as other tools may write it: in each format, words as codes, times as timestamps, fields as a structure."""
+    """Rewrite *table* as other tools may: in each format, with dictionary-encoded words, timestamps, and fields as a struct."""
     times = table["at"].cast(pa.timestamp("ns", "UTC"))
     shown = pa.array([{"exit-code": each, "when": datetime(2026, 11, 20, tzinfo=UTC)} for each in range(len(table))])
     words = table["event"].combine_chunks().dictionary_encode()
@@ -292,7 +292,7 @@ def reports() -> list[Seed]:
 
 
 def answers() -> list[Seed]:
-    """What a process answers that is tested."""
+    """Answers of a process under test."""
     found = []
     for name in ("lock-pair", "plugin-view", "event-monitor"):
         with tempfile.TemporaryDirectory() as folder:
@@ -418,7 +418,7 @@ _FIELD = re.compile(r'([\w.-]+)=("(?:[^"\\]|\\.)*"|\S*)')
 
 @cache
 def document(data: bytes, form: str) -> object:
-    """*data* as a document of mappings, lists and values."""
+    """Parse *data* as a document of mappings, lists and values."""
     text = data.decode()
     match form:
         case "toml":
@@ -431,7 +431,7 @@ def document(data: bytes, form: str) -> object:
 
 
 def encoded(value: object, form: str) -> bytes:
-    """A *document* in its form; what a change made of it may have another."""
+    """Serialize *document*; after a change its format may differ."""
     match form:
         case "toml" if isinstance(value, dict):
             text = toml_text(value)
@@ -450,7 +450,7 @@ def _logged(line: object) -> str:
 
 
 def damaged(seed: Seed, chosen: random.Random) -> bytes:
-    """The file of *seed*, damaged: most often as what it says, else as text or as bytes."""
+    """Damage the file of *seed*: usually its content, else its text or bytes."""
     kind = chosen.randrange(12)
     if kind == 0 or seed.form == "bytes":
         return chosen.choice(TO_BYTES)(seed.data, chosen)
@@ -463,12 +463,12 @@ def damaged(seed: Seed, chosen: random.Random) -> bytes:
 
 
 class HangError(BaseException):
-    """A command takes too long; nothing that it does catches this."""
+    """A command takes too long; no handler of the command catches this exception."""
 
 
 @contextlib.contextmanager
 def bounded() -> Iterator[None]:
-    """What takes longer than it may is interrupted; only its own time counts."""
+    """Interrupt the body after its time limit; only its own CPU time counts."""
 
     def hangs(_number: int, _frame: object) -> None:
         raise HangError
@@ -483,7 +483,7 @@ def bounded() -> Iterator[None]:
 
 
 def offence(ran: subprocess.CompletedProcess[str]) -> str:
-    """What is wrong with an answer; empty if nothing is."""
+    """Describe what is wrong with an answer; empty if nothing is."""
     if ran.returncode not in ANSWERS:
         return f"exit code {ran.returncode}: {ran.stderr[-2_000:]}"
     if found := OBEYED.search(ran.stdout + ran.stderr):
@@ -492,7 +492,7 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 
 
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
-    """The code of the problem for which a file is refused, and the offence; with *chosen* only some of the commands."""
+    """Return the code of the problem that refuses a file, and the offence; with *chosen*, try only some of the commands."""
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""
     for number, each in enumerate((reader.first, *more)):
@@ -515,12 +515,12 @@ def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | No
 
 @cache
 def seeds(name: str) -> list[Seed]:
-    """The undamaged inputs of a reader."""
+    """Return the undamaged inputs of a reader."""
     return READERS[name].seeds()
 
 
 def tried(name: str, number: int, folder: Path) -> Tried:
-    """The damaged input of the reader *name* that has this *number*, written into *folder* and read."""
+    """Generate damaged input *number* of the reader *name*, write it into *folder*, and read it."""
     chosen = random.Random(f"{name} {number}")
     seed = chosen.choice(seeds(name))
     data = damaged(seed, chosen)
@@ -530,7 +530,7 @@ def tried(name: str, number: int, folder: Path) -> Tried:
 
 
 def place(folder: Path, files: dict[str, bytes]) -> None:
-    """Write the *files* into *folder*."""
+    """Write *files* into *folder*."""
     for name, data in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -538,7 +538,7 @@ def place(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def campaign(name: str, count: int, first: int) -> None:
-    """Try *count* inputs, keep the offenders, one of each kind, and print what became of all."""
+    """Try *count* inputs, keep one offender of each kind, and print a summary."""
     codes: Counter[str] = Counter()
     offences: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as folder:

@@ -1,6 +1,7 @@
-"""Interrupts an event loop before each line of asyncio in turn, each time in a child process.
+"""Interrupt an event loop before each line of asyncio in turn, each time in a child process.
 
-Prints the numbers of the lines after which the child did not end, or forgot the signal.  Usage: interrupted_loop.py LINES
+Prints the numbers of the lines after which the child did not end, or lost the signal. Usage: interrupted_loop.py
+LINES
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 STEP = 7
-"""Lines between two that are tried, a number that is not that of the lines of a step."""
+"""Distance between the lines that are tried, different from the number of lines of one step."""
 
 
 async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> None:
@@ -28,7 +29,7 @@ async def consume(source: asyncio.Queue[int], target: asyncio.Queue[int]) -> Non
 
 
 async def command(interruption: Interruption, asked: list[int]) -> None:
-    """Get the first signal, and then make many steps that wait for each other."""
+    """Receive the first signal, then perform many steps that wait for each other."""
     source: asyncio.Queue[int] = asyncio.Queue()
     target: asyncio.Queue[int] = asyncio.Queue()
     with interruption.sets() as over:
@@ -43,7 +44,7 @@ async def command(interruption: Interruption, asked: list[int]) -> None:
 
 
 def interrupt(line: int) -> bool:
-    """Send the second signal before the *line*-th line of asyncio after the first; gives whether it is known at the end."""
+    """Send the second signal before the *line*-th line of asyncio after the first; return whether it is known at the end."""
     interruption, left = Interruption(), line
     asked: list[int] = []
 

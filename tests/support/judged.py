@@ -1,4 +1,4 @@
-"""Judging bytes: the recordings of this folder, and what is found in them, violation by violation."""
+"""Judge bytes: the shipped recordings and every violation found in them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EVENTS = tuple(sorted(path.name for path in RECORDINGS.iterdir() if "nri-events"
 
 
 class Found(NamedTuple):
-    """One violation: what it is of, where it stands, what it breaks, and the first edit that mends it."""
+    """A violation: its machine, its line, the broken clause, and the first edit that fixes it."""
 
     line: int
     machine: str
@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 @pytest.fixture(scope="module", autouse=True)
 def every_violation() -> object:
-    """Violations of one cause are kept, not counted."""
+    """Keep all violations with the same cause instead of counting them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(grouping, "WHOLE", 1_000_000)
         patch.setattr(grouping, "CAUSES", 1_000_000)
@@ -48,26 +48,26 @@ def every_violation() -> object:
 
 @cache
 def content(name: str) -> bytes:
-    """The recording *name*, uncompressed."""
+    """Return the recording *name*, uncompressed."""
     data = (RECORDINGS / name).read_bytes()
     return gzip.decompress(data) if name.endswith(".gz") else data
 
 
 def profile(name: str) -> str:
-    """The profile of the version that made the recording *name*."""
+    """Return the profile of the version that made the recording *name*."""
     version = next(each for each in VERSIONS if each in name)
     return f"containerd-{version.rpartition('.')[0]}"
 
 
 def judged(data: bytes, folder: Path, **how: object) -> Judged:
-    """The verdicts on *data*, which is written into *folder*."""
+    """Return the judgements of *data*, which is written into *folder*."""
     file = folder / "recording"
     file.write_bytes(data)
     return judge(str(file), **how)  # type: ignore[arg-type]  # keywords are passed on
 
 
 def violations(found: Judged) -> list[Found]:
-    """Every violation and every surprise, in the order of the file."""
+    """Return every violation and every surprise, in the order of the file."""
     return sorted(
         Found(
             line=violation.line,
@@ -89,5 +89,5 @@ def violations(found: Judged) -> list[Found]:
 
 
 def undecided(found: Judged) -> list[str]:
-    """Why machines could not answer, where they could not."""
+    """Return the reasons why machines could not answer."""
     return [each.verdict.why for each in found.judgements if isinstance(each.verdict, Unknown)]

@@ -1,6 +1,6 @@
-"""What each engine, and each naive interpreter, says of the same thing: whether it is legal.
+"""Verdicts of each engine, and of each naive interpreter, on the same input.
 
-A judge is made for one machine and asked about many tests, traces or histories of it.
+A judge is created for one machine and answers many questions about tests, traces or histories of it.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ if TYPE_CHECKING:
 
 
 def trace_naively(machine: Machine) -> TraceJudge:
-    """Every order of everything is tried."""
+    """Try every order of all instants."""
     return lambda trace: naive.first_unexplained(machine, trace, fresh=True) is None
 
 
 def trace_by_monitor(machine: Machine) -> TraceJudge:
-    """The entity is in the initial state when it is first seen."""
+    """Judge with the monitor; the entity is in the initial state when it is first seen."""
 
     def legal(trace: Trace) -> bool:
         monitor = Monitor(machine, fresh=True)
@@ -58,12 +58,12 @@ TRACE: Mapping[str, Callable[[Machine], TraceJudge]] = {"naive": trace_naively, 
 
 
 def history_naively(machine: Machine) -> HistoryJudge:
-    """All that may be true at each instant is kept."""
+    """Keep everything that may be true at each instant."""
     return lambda history: naive_linearizability.linearizable(machine, history)
 
 
 def history_by_linearizability(machine: Machine) -> HistoryJudge:
-    """Without a limit that is met here."""
+    """Judge with the linearizability engine, with a limit that is never reached."""
     return lambda history: isinstance(linearize(machine, history), Holds)
 
 
@@ -74,7 +74,7 @@ HISTORY: Mapping[str, Callable[[Machine], HistoryJudge]] = {
 
 
 def trace_of(history: History) -> Trace:
-    """The requests and replies of *history*, in the order of time; at one instant requests come first."""
+    """Return the requests and replies of *history* in time order; requests first if times are equal."""
     found = [
         (each.called, 0, Observation(entity="e", event=each.event, phase="request")) for each in history.operations
     ]
@@ -87,7 +87,7 @@ def trace_of(history: History) -> Trace:
 
 
 def distinct(history: History) -> bool:
-    """Whether no two calls of one event are in progress at once: then replies need no pairing with calls."""
+    """Check that no two calls of one event overlap, so that replies need no pairing with calls."""
     spans: dict[str, list[tuple[int, float]]] = {}
     for each in history.operations:
         spans.setdefault(each.event, []).append((each.called, float("inf") if each.returned is None else each.returned))
@@ -98,12 +98,12 @@ def distinct(history: History) -> bool:
 
 
 def kit_naively(machine: Machine) -> KitJudge:
-    """Everything that may be true after each step is kept."""
+    """Keep everything that may be true after each step."""
     return lambda test: naive_oracle.first_illegal(machine, test) is None
 
 
 def kit_by_oracle(machine: Machine) -> KitJudge:
-    """As the executor asks it."""
+    """Judge with the oracle, asked in the same way as by the executor."""
     of = oracle(machine)
 
     def legal(test: Test) -> bool:
@@ -116,7 +116,7 @@ def kit_by_oracle(machine: Machine) -> KitJudge:
 
 
 def kit_by_property_monitor(machine: Machine) -> KitJudge:
-    """Whether runs of the machine explain the test, as a property is watched on it that is never broken."""
+    """Check whether runs of the machine explain the test, by watching a property that cannot fail."""
     watch = Watch(machine, stated(machine, f'never = "is {machine.initial} and not is {machine.initial}"'))
 
     def legal(test: Test) -> bool:
@@ -129,7 +129,7 @@ def kit_by_property_monitor(machine: Machine) -> KitJudge:
 
 
 def kit_by_monitor(machine: Machine) -> KitJudge:
-    """Its requests, replies, signals and looks as a trace, without outputs: more may be legal than in the test."""
+    """Judge requests, replies, signals and looks as a trace without outputs, which may allow more than the test does."""
     legal = trace_by_monitor(machine)
     return lambda test: legal([_observation(*each) for each in test])
 
@@ -142,7 +142,7 @@ def _observation(step: Stimulus, seen: Response) -> Observation:
 
 
 def kit_by_linearizability(machine: Machine) -> KitJudge:
-    """As a history: more may be legal than in the test, whose calls wait until it lets them go on."""
+    """Judge as a history, which may allow more than the test does: calls of a test wait until it resumes them."""
     legal = history_by_linearizability(machine)
     return lambda test: legal(_history(test))
 

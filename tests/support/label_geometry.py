@@ -1,6 +1,6 @@
-"""Where the words and the lines of a picture are: which labels touch a line or each other.
+"""Positions of the words and lines of a picture: which labels touch a line or each other.
 
-Letters are as wide as Graphviz's own measure of the font says, which is asked for all texts at once.
+Widths of texts are those that Graphviz measures for the font, requested for all texts in one run.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
 SVG = "{http://www.w3.org/2000/svg}"
 NEAR = 1.5
-"""Pixels that are to be between words and lines."""
+"""Minimum distance between words and lines, in pixels."""
 
 ABOVE, BELOW = 0.74, 0.16
-"""How far letters reach above and below their line, as a part of the size of the font; tails of letters a little more."""
+"""Extent of letters above and below their line, as a fraction of the font size; slightly more for descenders."""
 
 
 class Point(NamedTuple):
-    """In pixels from the upper left corner."""
+    """A point, in pixels from the upper left corner."""
 
     x: float
     y: float
 
 
 class Style(NamedTuple):
-    """What the width of a text depends on."""
+    """Font attributes that determine the width of a text."""
 
     text: str
     size: float
@@ -42,7 +42,7 @@ class Style(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A text, and the corners of the room that its letters take."""
+    """A text, and the corners of the area that its letters take."""
 
     text: str
     left: float
@@ -55,14 +55,14 @@ class Box(NamedTuple):
 
 
 class Drawn(NamedTuple):
-    """The texts of a picture with their widths still to be asked for, and its lines as points that are close together."""
+    """The texts of a picture before their widths are measured, and its lines as closely spaced points."""
 
     texts: list[tuple[Style, Point, str]]
     lines: list[tuple[str, list[Point]]]
 
 
 def drawn(svg: bytes) -> Drawn:
-    """The labels of edges and the words of a picture, and its edges and arrowheads, with what each belongs to."""
+    """Return edge labels, words, edges and arrowheads of a picture, each with its owner."""
     texts, lines = [], []
     for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (dot wrote it)
         kind = (group.get("class") or "").split(" ")[0]
@@ -85,7 +85,7 @@ def drawn(svg: bytes) -> Drawn:
 
 
 def chart_drawn(svg: bytes) -> Drawn:
-    """The texts of a sequence chart, its arrows, the lines across and the boxes; not the lives, which texts cover."""
+    """Return the texts, arrows, horizontal lines and boxes of a sequence chart, without its lifelines, which texts may cover."""
     texts, lines = [], []
     for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (ours)
         bold = any(each.get("class") == "violation" for each in group)
@@ -108,12 +108,12 @@ def chart_drawn(svg: bytes) -> Drawn:
 
 
 def _outline(node: ET.Element) -> bool:
-    """Whether *node* is a box, in which words may stand."""
+    """Check whether *node* is a box, which may contain words."""
     return any(each.tag in {f"{SVG}path", f"{SVG}polygon", f"{SVG}ellipse"} for each in node.iter())
 
 
 def _blank(text: str, size: float) -> float:
-    """The room of the blanks that *text* begins with."""
+    """Return the width of the leading blanks of *text*."""
     return 0.318 * size * (len(text) - len(text.lstrip("\xa0")))
 
 
@@ -125,7 +125,7 @@ def _between(start: Point, end: Point) -> Iterator[Point]:
 
 
 def _along(path: str) -> Iterator[Point]:
-    """Points along *path*, which has straight lines and cubic curves, at most about a pixel apart."""
+    """Yield points along *path*, which consists of straight lines and cubic curves, about one pixel apart."""
     at = Point(0, 0)
     for command, numbers in re.findall(r"([MCL])([^A-Za-z]*)", path):
         values = [float(each) for each in re.findall(r"-?\d+(?:\.\d+)?", numbers)]
@@ -153,7 +153,7 @@ def _curve(first: Point, second: Point, third: Point, last: Point) -> Iterator[P
 
 
 def widths(styles: Iterable[Style]) -> Mapping[Style, float]:
-    """How wide each text is, as Graphviz measures it."""
+    """Return the width of each text, measured by Graphviz."""
     listed = list(dict.fromkeys(styles))
     nodes = []
     for number, style in enumerate(listed):
@@ -171,7 +171,7 @@ def widths(styles: Iterable[Style]) -> Mapping[Style, float]:
 
 
 def boxes(picture: Drawn, wide: Mapping[Style, float]) -> list[Box]:
-    """The room that each text of *picture* takes."""
+    """Return the area of each text of *picture*."""
     found = []
     for style, at, anchor in picture.texts:
         width = wide[style]
@@ -182,7 +182,7 @@ def boxes(picture: Drawn, wide: Mapping[Style, float]) -> list[Box]:
 
 
 def touching(picture: Drawn, wide: Mapping[Style, float]) -> list[str]:
-    """What touches in *picture*: a text with a line, or with another text."""
+    """Yield each text of *picture* that touches a line or another text."""
     every = boxes(picture, wide)
     found = [
         f"'{box.text}' and {of}"

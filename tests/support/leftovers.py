@@ -1,8 +1,7 @@
-"""What is left when a process is killed at any system call of writing an output file.
+"""Find files left behind when a process is killed at any system call of writing an output file.
 
-Run as ``python tests/support/leftovers.py new|old [named]``: the file is new or
-replaces an old one; *named* is a system without files that have no name.
-Prints the system calls, those at which something was left beside the file, and
+Run as ``python tests/support/leftovers.py new|old [named]``: the file is new or replaces an old one; *named*
+simulates a system without unnamed files. Prints the system calls, with those that left something beside the file, and
 fails if the file itself is torn.
 """
 
@@ -23,7 +22,7 @@ OLD, NEW = b"old " * 1000, b"new " * 2000
 
 
 def names(old: bytes | None, *options: str) -> tuple[list[str], bytes | None]:
-    """What is left in a folder beside the file, and what the file holds, after *old* was replaced under ``strace``."""
+    """Return the names left beside the file, and the content of the file, after *old* was replaced under ``strace``."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder, "a.svg")
         if old is not None:

@@ -1,4 +1,4 @@
-"""The fixture of the tests that are marked ``live``: a daemon of each version of containerd, one for all of them."""
+"""The fixture of tests marked ``live``: one shared daemon for each version of containerd."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", params=[pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in VERSIONS])
 def containerd(request: pytest.FixtureRequest) -> Iterator[Containerd]:
-    """A running daemon; tests leave in it what they found.  With ``--dist loadgroup`` each version has a worker."""
+    """Yield a running daemon; tests leave it as they found it.  With ``--dist loadgroup`` each version has one worker."""
     if why := lacks():
         pytest.skip(why)
     with ScratchFolder() as folder:

@@ -189,7 +189,7 @@ there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
 
 
 def counter_text(*, to: int) -> str:
-    """A machine of *to* + 1 states in a row: ``n0`` to ``n<to>``."""
+    """Return a model file with a row of *to* + 1 states: ``n0`` to ``n<to>``."""
     states = "\n".join(f'n{n} = {{ about = "{n} so far." }}' for n in range(to + 1))
     moves = "\n".join(f'n{n} = {{ to = "n{n + 1}", emits = ["tick"] }}' for n in range(to))
     return f"""\
@@ -220,27 +220,27 @@ ignores = ["n0"]
 
 
 def machine_of(text: str) -> Machine:
-    """The machine of the model file *text*."""
+    """Build the machine of the model file *text*."""
     return build(parse(text.encode(), Written, path="toy.toml"))
 
 
 def door() -> Machine:
-    """Calls with alternatives, silence, a signal, a hidden event, a profile that deviates and narrows."""
+    """Build a machine with calls with alternatives, silence, a signal, a hidden event, and a profile that deviates and narrows."""
     return machine_of(DOOR)
 
 
 def job() -> Machine:
-    """A call that takes time, with two states in between, and a crash that interrupts it."""
+    """Build a machine with a call that takes time, two states in between, and a crash that interrupts the call."""
     return machine_of(JOB)
 
 
 def counter(*, to: int = 3) -> Machine:
-    """A long line: the shortest run to the last state has *to* steps."""
+    """Build a long row of states: the shortest run to the last state has *to* steps."""
     return machine_of(counter_text(to=to))
 
 
 def problems_of(data: str | bytes) -> tuple[Problem, ...]:
-    """The problems of a model file, in the order of the report."""
+    """Return the problems of a model file, in the order of the report."""
     try:
         build(parse(data.encode() if isinstance(data, str) else data, Written, path="toy.toml"))
     except InputError as error:
@@ -249,11 +249,11 @@ def problems_of(data: str | bytes) -> tuple[Problem, ...]:
 
 
 def edited(text: str, old: str, new: str) -> str:
-    """*text* with its one *old* replaced by *new*."""
+    """Return *text* with its single *old* replaced by *new*."""
     assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
     return text.replace(old, new)
 
 
 def line_of(text: str, mark: str = "# here") -> int:
-    """The number of the line of *text* that contains *mark*; 0 if there is none."""
+    """Return the number of the line of *text* that contains *mark*, or 0."""
     return next((number for number, line in enumerate(text.split("\n"), 1) if mark in line), 0)

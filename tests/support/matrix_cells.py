@@ -1,4 +1,4 @@
-"""What tests of one version say of each clause of a machine: it holds, is violated, is tolerated, or is not covered."""
+"""Test results of one version for each clause of a machine: it holds, is violated, is tolerated, or is not covered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from fsm.machine import Clause, Machine
 
 Place: TypeAlias = tuple[str, str]
-"""A row, that is an event or the end of a call, and a state; by their names."""
+"""A row (an event or the end of a call) and a state, by name."""
 
 
 UNASKED: Final = "no test asks for what is not to happen"
@@ -31,7 +31,7 @@ UNREACHED: Final = "no step of a test leads there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """In ``met`` of the ``cells`` of the clause a test was, and nothing else happened than it says."""
+    """The clause held: tests reached ``met`` of its ``cells``, and only legal results occurred."""
 
     met: int
     cells: int
@@ -40,10 +40,9 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violated:
-    """Without a profile tests fail, or with it deviations occur; ``tolerated`` are the names of those.
+    """Tests failed without a profile, or deviations occurred with it; ``tolerated`` has their names.
 
-    ``known`` is whether nothing of it fails under the profile of the version; ``always`` is whether something failed in
-    every repetition.  ``traces`` are texts, the shortest first.
+    ``known`` is true if none of the failures occurs under the profile of the version; ``always`` is true if a failure occurred in every repetition. ``traces`` are texts, the shortest first.
     """
 
     traces: tuple[str, ...]
@@ -54,7 +53,7 @@ class Violated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotCovered:
-    """No test was in a cell of the clause; ``missed`` says why."""
+    """No test reached a cell of the clause; ``missed`` explains why."""
 
     missed: tuple[str, ...]
 
@@ -64,7 +63,7 @@ Cell: TypeAlias = Holds | Violated | NotCovered
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One version, tested by one machine: what it comes to by clause, and what is not as its profile says."""
+    """Results of one version tested against one machine, by clause, and the contradictions to its profile."""
 
     machine: str
     version: str
@@ -75,20 +74,20 @@ class Column:
 
 
 def clauses(machine: Machine) -> dict[str, Clause]:
-    """The clauses that cells and fields of *machine* rest on, in the order of the model."""
+    """Return the clauses of the cells and fields of *machine*, in the order of the model."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     found = [*(cell.clause for cell in cells), *(each.clause for each in machine.requires.values())]
     return {each.name: each for each in found}
 
 
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
-    """The cells that *profile* has otherwise than *machine*: only there can be legal under it what is not without it."""
+    """Return the cells that *profile* changes in *machine*: only they can be legal with it and illegal without it."""
     ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
 
 
 def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
-    """Whether *edge*, of a test by *machine*, is a step in one of the *places*."""
+    """Check whether *edge*, in a test planned from *machine*, is a step in one of the *places*."""
     table = tabulate(machine)
     return any((table.rows[row].name, table.states[state]) in places for row, state in edge.cells)
 
@@ -96,9 +95,9 @@ def meets(edge: Edge, machine: Machine, places: frozenset[Place]) -> bool:
 def column(
     machine: Machine, version: str, plain: Tested, profiled: Tested, *, fields: bool, seconds: float = 0.0
 ) -> Column:
-    """What the tests *plain*, and those under the profile of *version*, say of each clause.
+    """Summarize the tests *plain*, and those under the profile of *version*, for each clause.
 
-    *fields* is whether fields of the status were seen.
+    *fields* is true if fields of the status were observed.
     """
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     met = _met(plain) | _met(profiled)
@@ -139,7 +138,7 @@ def column(
 
 
 def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
-    """Of a clause of fields the cells are states, in which a test was if an event was taken from there."""
+    """Result of a clause on fields, whose cells are states: a state counts as tested if a step started there."""
     states = machine.requires[name].states
     been = {state for _, state in met} & states
     if not seen:
@@ -149,14 +148,14 @@ def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> C
 
 
 def cells_of(machine: Machine) -> dict[Place, MachineCell]:
-    """Every cell; the ends of a call are a row of their own, as in the table."""
+    """Return every cell; the end of a call is a row of its own, as in the table."""
     events = machine.events.values()
     begun = {(each.name, state): cell for each in events for state, cell in each.cells.items()}
     return begun | {(f"…{each.name}", state): cell for each in events for state, cell in each.ends.items()}
 
 
 def _impossible(machine: Machine) -> Iterator[Place]:
-    """The cells of signals that do not happen there."""
+    """Return the cells of signals that cannot happen."""
     for event in machine.events.values():
         yield from ((event.name, state) for state, cell in event.cells.items() if isinstance(cell, Cannot))
 
@@ -166,13 +165,13 @@ def _place(plan: Plan, cell: tuple[int, int]) -> Place:
 
 
 def _met(tested: Tested) -> set[Place]:
-    """The cells in which a test was by all appearance, also where an event that nobody observes may have come before."""
+    """Return the cells that a test apparently reached, even if an unobserved event may have happened before."""
     plan = tested.oracle.plan
     return {_place(plan, cell) for edge in plan.edges if tested.cover.took(edge) for cell in edge.cells}
 
 
 def _reasons(tested: Tested) -> dict[Place, str]:
-    """Why a cell is not met, where the tests know it."""
+    """Return the known reasons why cells were not reached."""
     plan = tested.oracle.plan
     met = _met(tested)
     found: dict[Place, str] = {}
@@ -186,7 +185,7 @@ def _reasons(tested: Tested) -> dict[Place, str]:
 
 
 def _reason(tested: Tested, edge: Edge) -> str:
-    """What keeps a test from taking *edge*: the first thing on the way to it that cannot be had."""
+    """Return what prevents a test from taking *edge*: the first step on the way to it that cannot be arranged."""
     plan = tested.oracle.plan
     for each in (*(plan.path(plan.start, edge.source) or ()), edge):
         event, outcomes = each.step.event, each.step.expected
@@ -205,14 +204,14 @@ def _left_out(left: Iterable[LeftOut], event: str, state: str) -> LeftOut | None
 
 
 def _deviations(tested: Tested) -> dict[str, str]:
-    """The deviations that have occurred, each with the clause that it breaks."""
+    """Yield the deviations that occurred, each with the clause that it breaks."""
     ways = tested.oracle.plan.table.ways
     known = {way.deviation.name: way.deviation.clause.name for way in ways if way.deviation is not None}
     return {name: known[name] for name, count in tested.cover.deviations.items() if count}
 
 
 def _at_times(failure: Failure) -> bool:
-    """Whether it is a habit that no contract requires, and is not always so, as what is done by the way."""
+    """Check for a habit that no contract requires and that does not always show, such as a side effect."""
     return (
         failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
     )
@@ -228,5 +227,5 @@ def text_of(failure: Failure) -> str:
 
 
 def _short(lines: Iterator[str]) -> Iterator[str]:
-    """Without the indentation of a report."""
+    """Strip the indentation of a report."""
     return (line.removeprefix("  ") for line in lines)

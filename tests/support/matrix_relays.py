@@ -1,8 +1,8 @@
-"""What plugins are told by one version of containerd, as columns of the matrix.
+"""Events of plugins on one version of containerd, as columns of the matrix.
 
-The steps of the system ``node`` are taken once, with calls and with what a plugin of ours was told recorded.  Each machine
-of what is told judges that recording, without a profile and under that of the version.  What fails without one is tested
-for again, with that machine as the judge, until it has come as often, so that each has its shortest test.
+The steps of the system ``node`` are performed once, while calls and the events of a plugin are recorded. Each machine
+for plugins judges that recording, without a profile and under that of the version. A failure without a profile is
+then searched for again, with that machine as the judge, until the shortest test of each failure is known.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
     from fsm.sut import SUT
 
 TOLD: Final = {"nri-container": False, "nri-pod": False, "plugin-container": True, "plugin-pod": True}
-"""The machines of what plugins are told, and whether they need the calls too."""
+"""The machines that judge the events of plugins, and whether they need the calls too."""
 
 RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6."))
-"""The versions that take plugins."""
+"""The versions that support plugins."""
 
 UNMET: Final = "no test of `node` has certainly met one of its cells, by what the plugin was told"
 UNTRIED: Final = (
@@ -51,7 +51,7 @@ UNTRIED: Final = (
 
 
 def relayed(version: str) -> list[Column]:
-    """What tests of *version* find, by the system ``node`` and by each machine of what plugins are told."""
+    """Return the results of *version* tested with the system ``node`` and with each machine for plugins."""
     began = time.monotonic()
     profile = f"containerd-{version}"
     with ScratchFolder() as folder:
@@ -115,7 +115,7 @@ def told(
     profiled: Sequence[Judgement],
     failures: Sequence[Failure] = (),
 ) -> Column:
-    """What the judgements of a recording say of each clause of *machine*; *failures* are the shortest tests of what is not legal."""
+    """Summarize the judgements of a recording for each clause of *machine*; *failures* are the shortest tests of violations."""
     places = {place: cell.clause.name for place, cell in cells_of(machine).items()}
     mine = [each for each in (*plain, *profiled) if each.machine.name == machine.name]
     met = {place for each in mine for place, count in each.covered.cells.items() if count}
@@ -141,15 +141,14 @@ def told(
 
 
 def _broken(judgements: Sequence[Judgement]) -> list[Violation]:
-    """What *judgements* find that is not legal, one of each cause."""
+    """Yield one violation of each cause from *judgements*."""
     illegal = [each.verdict for each in judgements if isinstance(each.verdict, Illegal)]
     return [finding.first[0] for verdict in illegal for finding in verdict.findings]
 
 
 def _step(event: str) -> str:
-    """The step of ``node`` in which a plugin is told of *event*.
+    """Return the step of ``node`` that notifies a plugin of *event*.
 
-    >>> _step("StartContainer"), _step("RunPodSandbox")
-    ('start-container', 'run-pod')
+    >>> _step("StartContainer"), _step("RunPodSandbox") ('start-container', 'run-pod')
     """
     return re.sub(r"(?<!^)(?=[A-Z])", "-", event).lower().removesuffix("-sandbox")

@@ -1,9 +1,8 @@
 """A slow second opinion, straight from the cells.
 
-It is written from the definitions, not from the engines: it reads the dataclasses of a
-machine, and shares no code with :mod:`fsm.machine.table` or :mod:`fsm.monitor`.
-Nothing is merged and nothing is left out, so a trace of more than a few observations
-takes long.
+It is written from the definitions, not from the engines: it reads the dataclasses of a machine, and shares no code
+with :mod:`fsm.machine.table` or :mod:`fsm.monitor`. Nothing is merged or left out, so a trace of more than a few
+observations takes long.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
     from fsm.trace import Observation
 
 Stage: TypeAlias = Literal["asked", "begun", "acted", "vain", "ended", "free", "cut", "lost", "lost-begun"]
-"""How far a call is; ``free`` where nothing is specified of how it ends, ``cut`` if it had begun when it was interrupted."""
+"""Progress of a call; ``free`` if its end is unspecified, ``cut`` if it was interrupted after it began."""
 
 
 class Way(NamedTuple):
@@ -33,7 +32,7 @@ class Way(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in progress, or given up; ``acted`` is the state in which it acted first."""
+    """A call in progress, or given up; ``acted`` is the state in which it first acted."""
 
     event: str
     stage: Stage
@@ -43,23 +42,23 @@ class Call(NamedTuple):
 
 
 class Situation(NamedTuple):
-    """The state of one entity and its calls, in one behaviour."""
+    """The state of one entity and its calls in one behaviour."""
 
     state: str
     calls: tuple[Call, ...] = ()
 
     def without(self, call: Call) -> Situation:
-        """The same with one such call fewer."""
+        """Return the situation with one call of this kind fewer."""
         left = list(self.calls)
         left.remove(call)
         return Situation(self.state, tuple(left))
 
     def with_call(self, call: Call) -> Situation:
-        """The same with one more call."""
+        """Return the situation with one call more."""
         return Situation(self.state, tuple(sorted((*self.calls, call))))
 
     def at(self, state: str) -> Situation:
-        """The same in another state."""
+        """Return the situation with another state."""
         return Situation(state, self.calls)
 
 
@@ -67,12 +66,12 @@ class Situation(NamedTuple):
 
 
 def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
-    """The possible effects of *event* in *state*; ``None`` where the specification is silent."""
+    """Return the possible effects of *event* in *state*, or ``None`` if the specification is silent."""
     return _of_cell(machine.events[event].cells[state], state, call=machine.events[event].kind == "call")
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """The ways in which a call that has begun may go on in *state*; empty where it has been displaced."""
+    """Return the ways in which a call that has begun may continue in *state*; empty if it was displaced."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
@@ -105,11 +104,11 @@ def first_unexplained(
     seen: frozenset[str] | None = None,
     once: bool = False,
 ) -> int | None:
-    """The index of the first observation that no behaviour explains; ``None`` if one explains them all.
+    """Return the index of the first observation that no behaviour explains, or ``None``.
 
-    *seen* are the signals that the trace shows.  A call that was given up may act at
-    any later time, and any number of times: callers that give up ask again, and those
-    calls are indistinguishable.  With *once* it acts at most once.
+    *seen* are the signals that the trace shows. A call that was given up may act at any later time, and any
+    number of times: callers that give up ask again, and those calls are indistinguishable. With *once* it acts at
+    most once.
     """
     found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
     return next((index for index, (_, after) in enumerate(found) if not after), None)
@@ -118,7 +117,7 @@ def first_unexplained(
 def beliefs(
     asking: Asking, trace: Sequence[Observation], *, fresh: bool = False
 ) -> Iterator[tuple[set[Situation], set[Situation]]]:
-    """The possible situations before and after each observation, up to the first that no behaviour explains."""
+    """Yield the possible situations before and after each observation, up to the first that no behaviour explains."""
     machine = asking.machine
     everywhere = [Situation(state) for state in machine.states]
     now = asking.later([Situation(machine.initial)] if fresh else everywhere)
@@ -139,7 +138,7 @@ def beliefs(
 
 
 def _event(machine: Machine, name: str) -> str | None:
-    """The machine's name for what the trace may call by its name on the wire."""
+    """Translate a name on the wire to the machine's name of the event."""
     return next((each.name for each in machine.events.values() if name in {each.name, each.rpc} - {""}), None)
 
 
@@ -160,7 +159,7 @@ class Asking:
         ]
 
     def explains(self, now: set[Situation], each: Observation) -> set[Situation]:
-        """The possible situations after *each* was observed in one of *now*; empty if it is impossible."""
+        """Return the possible situations after *each* was observed in one of *now*; empty if it is impossible."""
         event = _event(self.machine, each.event)
         if each.event and event is None:
             return now
@@ -170,7 +169,7 @@ class Asking:
         return now
 
     def later(self, situations: Iterable[Situation]) -> set[Situation]:
-        """All situations that *situations* may reach by unobserved steps."""
+        """Return all situations reachable from *situations* by unobserved steps."""
         found = set(situations)
         todo = list(found)
         while todo:
@@ -180,14 +179,14 @@ class Asking:
         return found
 
     def instants(self, here: Situation) -> Iterator[Situation]:
-        """The unobserved steps that may happen next."""
+        """Yield the unobserved steps that may happen next."""
         for call in set(here.calls):
             yield from self.acts(here, call)
         for event in self.unseen:
             yield from self.happens(here, event, None)
 
     def acts(self, here: Situation, call: Call) -> Iterator[Situation]:
-        """The next instant of *call*."""
+        """Yield the next instants of *call*."""
         others = here.without(call)
         match call.stage:
             case "asked":
@@ -206,7 +205,7 @@ class Asking:
                 pass
 
     def first_acts(self, others: Situation, state: str, event: str) -> Iterator[Situation]:
-        """A call of *event* acts in *state*, with *others* in progress."""
+        """Yield the situations after a call of *event* acts in *state*, with *others* in progress."""
         found = ways(self.machine, state, event)
         if found is None:
             for to in self.machine.states:
@@ -218,7 +217,7 @@ class Asking:
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
-        """A call of *event* acts that was given up; *left* are the calls that remain."""
+        """Yield the situations after a call of *event* that was given up acts; *left* are the remaining calls."""
         found = ways(self.machine, left.state, event)
         if found is None:
             for to in self.machine.states:
@@ -227,18 +226,18 @@ class Asking:
             yield self.with_lost(left, event, "lost-begun").at(way.to) if way.begins else left.at(way.to)
 
     def acted(self, others: Situation, way: Way, event: str, state: str) -> Situation:
-        """*others*, and a call of *event* that went this *way*."""
+        """Return *others*, and a call of *event* that took this *way*."""
         if way.begins:
             return others.at(way.to).with_call(Call(event, "begun", state))
         return others.at(way.to).with_call(Call(event, "acted", state, tuple(sorted(way.replies)), way.emits))
 
     def with_lost(self, here: Situation, event: str, stage: Stage) -> Situation:
-        """*here*, and one more call that was given up: one of each kind is enough if it may act again."""
+        """Return *here* with one more abandoned call; one of each kind is enough if it may act again."""
         call = Call(event, stage)
         return here if call in here.calls and not self.once else here.with_call(call)
 
     def happens(self, here: Situation, event: str, emits: tuple[str, ...] | None) -> Iterator[Situation]:
-        """A signal or a hidden event, with these outputs if they are known."""
+        """Yield the situations after a signal or a hidden event, with these outputs if they are known."""
         kept = self.interrupted(here) if self.machine.events[event].interrupts else here
         found = ways(self.machine, here.state, event)
         if found is None:
@@ -249,7 +248,7 @@ class Asking:
                 yield kept.at(way.to)
 
     def interrupted(self, here: Situation) -> Situation:
-        """*here*, with every call interrupted that has begun; calls that were given up are over."""
+        """Return *here* after an interruption of every call that has begun; abandoned calls are over."""
         calls = (
             Call(call.event, "cut") if call.stage == "begun" else call
             for call in here.calls
