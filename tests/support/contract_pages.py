@@ -1,7 +1,6 @@
 """``docs/reference/nri-contract.md`` and ``docs/reference/cri-contract.md``: the clauses of the contracts, event by event.
 
-``python tests/support/contract_pages.py --write`` writes what the models state between the two marks of each page;
-what stands before and after them is written by hand.
+``python tests/support/contract_pages.py --write`` writes what the models state between the two marks of each page; the text before and after the marks is written by hand.
 """
 
 from __future__ import annotations
@@ -34,10 +33,10 @@ END: Final = "\n## Beside the drafts\n"
 
 SEVEN: Final = "1.6, 1.7, 2.0, 2.1, 2.2, 2.3, main"
 MANY: Final = 3
-"""States from which on they are not named one by one, where the same happens in all of them."""
+"""From this number on, states in which the same happens are not listed one by one."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
-"""Recordings that take seconds to judge; the others of their version show the same."""
+"""Recordings that take seconds to judge; other recordings of their version show the same."""
 
 FOUND: Final = {
     ("plugin-pod", "undone-unannounced"): "two-plugins.md#no-end-without-a-beginning",
@@ -53,12 +52,12 @@ FOUND: Final = {
     ("nri-plugin-contract", "create-container"): "node.md#containers-in-ready-pods",
     ("cri-pod", "ready-until-the-exit-is-handled"): "pod-records.md#stopped-has-not-the-status-ready",
 }
-"""The page of the findings on which a deviation is derived from what containerd does."""
+"""The page of findings that derives a deviation from containerd's behaviour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """One page: the machines that it is made from, and the system that they are parts of."""
+    """One page: its machines, and the system that they are parts of."""
 
     page: Path
     machines: tuple[str, ...]
@@ -67,7 +66,7 @@ class Contract:
 
 
 def _together(name: str) -> str:
-    """The calls of the same run as the events *name*."""
+    """Return the calls recorded in the same run as the events *name*."""
     return name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
 
 
@@ -88,7 +87,7 @@ CONTRACTS: Final = {
 
 @cache
 def recorded(contract: Contract) -> tuple[Judged, ...]:
-    """The verdicts on the recordings of *contract*, each under the profile of its version."""
+    """Return the judgements of the recordings of *contract*, each under the profile of its version."""
     return tuple(
         judge(str(RECORDINGS / name), calls=str(RECORDINGS / calls) if calls else "", profile=profile(name))
         for name, calls in contract.recordings
@@ -96,7 +95,7 @@ def recorded(contract: Contract) -> tuple[Judged, ...]:
 
 
 def page(contract: Contract) -> str:
-    """The page as it should be, with the parts that are written by hand."""
+    """Return the current page, including the parts that are written by hand."""
     before, _, rest = contract.page.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     return before + BEGIN + "\n".join(_generated(contract)) + END + after
@@ -132,7 +131,7 @@ def _generated(contract: Contract) -> Iterator[str]:
 
 
 def _fields(machine: Machine) -> Iterator[str]:
-    """What states require of the fields of a status, and by whom that is not kept."""
+    """Yield the requirements of states on the fields of a status, and the versions that break them."""
     if not machine.requires:
         return
     yield from (f"### Fields of the status of a {machine.entity}", "")
@@ -155,7 +154,7 @@ def _exempted(machine: Machine) -> dict[str, list[Exemption]]:
 
 
 def _event(contract: Contract, machine: Machine, event: Event, system: System | None) -> Iterator[str]:
-    """What is promised of *event*, and by whom it is kept."""
+    """Yield the promises about *event*, and the versions that keep them."""
     joint = _joint(system, machine, event)
     yield from (
         "### " + (event.rpc or f"{event.name.replace('-', ' ').capitalize()} ({machine.entity})"),
@@ -182,7 +181,7 @@ def _event(contract: Contract, machine: Machine, event: Event, system: System | 
 
 
 def _rows(event: Event) -> Iterator[str]:
-    """What happens in each state, those together in which the same does; where it does in most, last."""
+    """Yield what happens in each state, with equal states grouped; the largest group last."""
     found: dict[tuple[tuple[str, str, str], ...], list[str]] = {}
     for state, cell in event.cells.items():
         found.setdefault(tuple(_outcomes(event, state, cell)), []).append(state)
@@ -228,12 +227,12 @@ def _link(url: str) -> str:
 
 
 def _versions(names: Iterable[str]) -> str:
-    """The profiles *names*, in short."""
+    """Abbreviate the profiles *names*."""
     return "containerd " + ", ".join(name.removeprefix("containerd-") for name in names).replace(SEVEN, "1.6 to main")
 
 
 def _joint(system: System | None, machine: Machine, event: Event) -> JointEvent | None:
-    """The event of *system* in which that of the part takes place."""
+    """Return the event of *system* that contains the event of the part."""
     if system is None:
         return None
     part = next(name for name, each in system.parts.items() if each.machine.name == machine.name)
@@ -248,7 +247,7 @@ def _joint(system: System | None, machine: Machine, event: Event) -> JointEvent 
 
 
 def _recorded(contract: Contract, machine: Machine, event: Event) -> tuple[str, ...]:
-    """The versions of which a recording has *event*."""
+    """Return the versions with a recording that contains *event*."""
     return tuple(
         dict.fromkeys(
             next(part for part in name.replace(".jsonl", "").split("-") if part[0].isdigit()).partition(".calls")[0]
@@ -261,7 +260,7 @@ def _recorded(contract: Contract, machine: Machine, event: Event) -> tuple[str, 
 
 
 def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str]) -> str:
-    """Where *deviation* is tolerated under one of *profiles*, and how often."""
+    """Describe where *deviation* is tolerated under one of *profiles*, and how often."""
     found = {
         name: sum(each.count for each in judgement.tolerated if each.first.deviation.name == deviation)
         for (name, _), judged in zip(contract.recordings, recorded(contract), strict=True)
@@ -273,7 +272,7 @@ def _seen(contract: Contract, machine: str, deviation: str, profiles: list[str])
 
 
 def _overrides(machine: Machine, event: Event) -> Iterable[tuple[Override, list[str]]]:
-    """What profiles change of *event*, once for all that have it."""
+    """Return the profiles' changes of *event*, each once with all profiles that have it."""
     found: dict[tuple[str, str], tuple[Override, list[str]]] = {}
     for name in machine.profiles:
         profiled = machine.profiled(name)
@@ -288,7 +287,7 @@ def _bounds(override: Override) -> str:
 
 
 def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]:
-    """The known deviations of *event*, each with a shortest run and where it was recorded."""
+    """Yield the known deviations of *event*, each with a shortest run and the place where it was recorded."""
     for override, names in _overrides(machine, event):
         if (deviation := override.deviation) is None:
             continue
@@ -308,7 +307,7 @@ def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]
 
 
 def _broken_together(contract: Contract, machine: Machine, system: System, joint: JointEvent) -> Iterator[str]:
-    """What versions do otherwise to a pod and its containers."""
+    """Yield the deviations of versions that concern a pod and its containers together."""
     found: dict[str, list[str]] = {}
     for name, written in composition(system).written.profile.items():
         if change := written.event.get(joint.family):
@@ -323,7 +322,7 @@ def _broken_together(contract: Contract, machine: Machine, system: System, joint
 
 
 def _choices(machine: Machine, event: Event) -> Iterator[str]:
-    """What versions do where several things are allowed."""
+    """Yield the choices of versions where several outcomes are allowed."""
     for override, names in _overrides(machine, event):
         if override.deviation is None:
             yield f"- Choice of {_versions(names)}{_bounds(override)}: {override.about}"

@@ -1,9 +1,8 @@
-"""What is left of a record when a process is killed at any system call of a change or a deletion.
+"""Kill a process at any system call of changing or deleting a record, and check what is left.
 
-Run as ``python tests/support/crashing.py ROUNDS changing|deleting``.  Prints
-the number of system calls and of kills, and fails with what was torn or lost.
-``strace`` kills the process; it attaches to a child that waits, so that no
-call of Python's own start counts.
+Run as ``python tests/support/crashing.py ROUNDS changing|deleting``. Prints the number of system calls and of kills,
+and fails with what was torn or lost. ``strace`` kills the process; it attaches to a waiting child, so that no system
+call of Python's start-up counts.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ if TYPE_CHECKING:
 
 STRACE = shutil.which("strace")
 MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None)  # noqa: S108  (random names in it)
-"""A file system in memory, where syncing a file takes no time; to a process that is killed it is a disk."""
+"""A file system in memory, where syncing a file takes no time; a killed process cannot tell it from a disk."""
 
 
 class Call(NamedTuple):
@@ -42,7 +41,7 @@ class Call(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What a child does to a record, the records that may be found after a crash, and the one after it."""
+    """An action of a child on a record, the records that may be found after a crash, and the record after the action."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -50,7 +49,7 @@ class Action(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Whether a child was killed, and the names and the record that are left in its folder."""
+    """Whether a child was killed, and the names and the record left in its folder."""
 
     killed: bool
     names: tuple[str, ...]
@@ -69,13 +68,13 @@ def watched(folder: Path, act: Callable[[StatusStorage], None], *options: str) -
 
 
 def _switches(process: int) -> int:
-    """How often *process* has slept."""
+    """Return how often *process* has slept."""
     status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     return int(status.partition("\nvoluntary_ctxt_switches:")[2].split()[0])
 
 
 def traced(act: Callable[[], None], *options: str) -> int:
-    """Run *act* in a child, under ``strace`` with *options*; its exit code."""
+    """Run *act* in a child, under ``strace`` with *options*, and return its exit code."""
     waiting, go = os.pipe()
     child = os.fork()
     if child == 0:
@@ -102,7 +101,7 @@ def traced(act: Callable[[], None], *options: str) -> int:
 
 
 def calls(action: Action, old: Status) -> tuple[Call, ...]:
-    """Every system call of *action*, in order."""
+    """Return every system call of *action*, in order."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
@@ -119,7 +118,7 @@ def calls(action: Action, old: Status) -> tuple[Call, ...]:
 
 
 def crash(action: Action, old: Status, call: Call) -> bool:
-    """Whether a child was killed at *call*; fails if it left something torn or lost."""
+    """Check whether a child was killed at *call*, and fail if it left something torn or lost."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
@@ -133,7 +132,7 @@ def crash(action: Action, old: Status, call: Call) -> bool:
 
 
 def records(chance: random.Random) -> Iterator[Status]:
-    """Random records of different lengths."""
+    """Return random records of different lengths."""
     while True:
         limits = Resources(linux=LinuxResources(cpuset_cpus="1," * chance.randrange(2000)))
         yield Status(created_at=chance.randrange(1, 2**63), message="x" * chance.randrange(9), resources=limits)
@@ -150,7 +149,7 @@ def deleting(old: Status, _: Status) -> Action:
 
 
 def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[int, int]:
-    """The number of system calls of *action*, and of kills if each is tried *rounds* times."""
+    """Return the number of system calls of *action*, and of kills if each is tried *rounds* times."""
     some = records(random.Random(rounds))
     old, new = next(some), next(some)
     every = calls(action(old, new), old)

@@ -1,4 +1,4 @@
-"""A server of CRI in this process, with answers that a test chooses: functions by the name of the method."""
+"""A CRI server in this process, whose answers a test chooses: functions by the name of the method."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Handlers(grpc.GenericRpcHandler):
 
 @contextmanager
 def serving(path: Path, answers: Mapping[str, Answering] = VERSION, *, older: bool = False) -> Iterator[grpc.Server]:
-    """A server at *path*, while it is used; it may be stopped sooner."""
+    """Run a server at *path* for the duration of the block; the block may stop it earlier."""
     with ThreadPoolExecutor(max_workers=8) as threads:
         server = grpc.server(threads, handlers=[_Handlers(answers, older)])
         server.add_insecure_port(f"unix:{path}")

@@ -1,4 +1,4 @@
-"""Damage: to bytes, to the words of a text, and to documents that stay well formed and so come past their parser."""
+"""Damage to bytes, to the words of a text, and to documents that stay well formed and so pass their parser."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Place: TypeAlias = "tuple[dict[str, object] | list[object], str | int]"
 
 STRANGE = ("\x00", "\x07", "\x1b[2J", "\r", "\x7f", "\x85", "\x9b31m", "\u2028", "\u202e", "\u2066", "\ud800", "\ufeff")
-"""Characters that a terminal would obey, that turn the direction of writing, or that stand for none."""
+"""Control characters of a terminal, changes of the writing direction, and unassigned code points."""
 
 NAMES = (
     *("", " ", "*", "-", "--help", "none", "null", "true", "ok", "node", "end", "start", "init", "default", "digraph"),
@@ -42,14 +42,14 @@ NAMES = (
 NUMBERS = (-1, 0, 1, 2**31, 2**53 + 1, 2**63 - 1, 2**63, -(2**63) - 1, 2**64, 10**30, -0.5, 1e308, 1e-308)
 
 OTHERS: tuple[object, ...] = (True, False, [], {}, [[]], [{}], {"a": {}}, [300, -1], "x", "9" * 5_000)
-"""Values of every type, for places that have another."""
+"""Values of every type, for places that expect another."""
 
 
 # -- of bytes ------------------------------------------------------------------
 
 
 def flipped(data: bytes, chosen: random.Random) -> bytes:
-    """Some bytes are others."""
+    """Replace some bytes."""
     damaged = bytearray(data)
     for _ in range(chosen.randrange(1, 30) if damaged else 0):
         damaged[chosen.randrange(len(damaged))] = chosen.randrange(256)
@@ -57,20 +57,20 @@ def flipped(data: bytes, chosen: random.Random) -> bytes:
 
 
 def mixed(data: bytes, chosen: random.Random) -> bytes:
-    """Lines stand in another order; some are there twice, and some not at all."""
+    """Reorder, repeat and drop lines."""
     lines = data.splitlines(keepends=True) or [b""]
     kept = chosen.sample(lines, k=chosen.randrange(1, len(lines) + 1))
     return b"".join([*kept, *chosen.choices(lines, k=3)])
 
 
 def displaced(data: bytes, chosen: random.Random) -> bytes:
-    """A part stands elsewhere."""
+    """Move a part of the data."""
     first, second, third = sorted(chosen.randrange(len(data) + 1) for _ in range(3))
     return data[:first] + data[second:third] + data[first:second] + data[third:]
 
 
 def inserted(data: bytes, chosen: random.Random) -> bytes:
-    """Bytes stand in between that mean something somewhere."""
+    """Insert bytes that are meaningful in some format."""
     strange = [b"\xff\xfe", b"\n", b'"', b"{", b"}", b"[", b"null", b"\x1f\x8b", b"\xc3", b"9" * 400, b"9" * 5_000]
     strange += [each.encode("utf-8", "surrogatepass") for each in (*STRANGE, *NAMES)]
     for _ in range(chosen.randrange(1, 10)):
@@ -80,12 +80,12 @@ def inserted(data: bytes, chosen: random.Random) -> bytes:
 
 
 def squeezed(data: bytes, chosen: random.Random) -> bytes:
-    """What was compressed is not quite it any more."""
+    """Damage compressed data."""
     return flipped(gzip.compress(data), chosen)
 
 
 def broken_off(data: bytes, chosen: random.Random) -> bytes:
-    """It ends too early, whether compressed or not."""
+    """Cut the data off, compressed or not."""
     data = chosen.choice([data, gzip.compress(data)])
     return data[: chosen.randrange(len(data) + 1)]
 
@@ -99,7 +99,7 @@ _WORD = re.compile(r'"(?:[^"\\\n]|\\.)*"|[\w.:+-]*\w|[^\w\s]')
 
 
 def reworded(text: str, chosen: random.Random) -> str:
-    """Words of one kind are exchanged, one is called otherwise everywhere, words and lines are missing or there twice."""
+    """Exchange words of one kind, rename one everywhere, and drop or repeat words and lines."""
     for _ in range(chosen.choice((1, 1, 2, 4))):
         words = [each.span() for each in _WORD.finditer(text)]
         if not words:
@@ -136,7 +136,7 @@ def _quoted_as(word: str, text: str) -> str:
 
 
 def strange_text(text: str, chosen: random.Random) -> str:
-    """Another name, or *text* with a strange character in it."""
+    """Return another name, or *text* with an unusual character in it."""
     if chosen.randrange(5):
         return chosen.choice((*NAMES, f"{text}2", text.upper(), text * 2))
     at = chosen.randrange(len(text) + 1)
@@ -147,7 +147,7 @@ def strange_text(text: str, chosen: random.Random) -> str:
 
 
 def changed(document: object, chosen: random.Random) -> object:
-    """A document that differs from *document* in some names, values, types or entries."""
+    """Return a document that differs from *document* in some names, values, types or entries."""
     document = pickle.loads(pickle.dumps(document))  # noqa: S301  (a quick copy)
     for _ in range(chosen.choice((1, 1, 1, 1, 2, 4))):
         places = list(_places(document))
@@ -158,7 +158,7 @@ def changed(document: object, chosen: random.Random) -> object:
 
 
 def _places(value: object) -> Iterator[Place]:
-    """Each key of a mapping and each index of a list, at any depth."""
+    """Yield each key of a mapping and each index of a list, at any depth."""
     holder: dict[str, object] | list[object]
     if isinstance(value, dict):
         holder = value
@@ -184,7 +184,7 @@ def _put(place: Place, value: object) -> None:
 
 
 def _alike(places: list[Place], chosen: random.Random) -> tuple[Place, Place]:
-    """Two places whose values are of one type, most often under one key."""
+    """Return two places whose values have the same type, usually under the same key."""
     one = chosen.choice(places)
     same = [each for each in places if type(_at(each)) is type(_at(one))]
     named = [each for each in same if each[1] == one[1]]
@@ -200,14 +200,14 @@ def _exchange(document: object, places: list[Place], chosen: random.Random) -> o
 
 
 def _repeat(document: object, places: list[Place], chosen: random.Random) -> object:
-    """A value stands at another place too."""
+    """Copy a value to another place."""
     one, other = _alike(places, chosen)
     _put(one, copy.deepcopy(_at(other)))
     return document
 
 
 def _add(document: object, places: list[Place], chosen: random.Random) -> object:
-    """A value stands beside itself, in a mapping under another name."""
+    """Copy a value beside itself; in a mapping, under another name."""
     holder, key = place = chosen.choice(places)
     value = copy.deepcopy(_at(place))
     if isinstance(holder, list):
@@ -224,7 +224,7 @@ def _drop(document: object, places: list[Place], chosen: random.Random) -> objec
 
 
 def _rename(document: object, places: list[Place], chosen: random.Random) -> object:
-    """One key is another."""
+    """Rename one key."""
     holder, key = chosen.choice(places)
     if isinstance(holder, dict):
         entries, name = list(holder.items()), _other_name(str(key), places, chosen)
@@ -239,7 +239,7 @@ def _other_name(name: str, places: list[Place], chosen: random.Random) -> str:
 
 
 def _call_otherwise(document: object, places: list[Place], chosen: random.Random) -> object:
-    """One word is another wherever it stands: as a key, as a text, or in one."""
+    """Replace one word wherever it occurs: as a key, as a text, or in one."""
     words = [word for holder, key in places for text in (key, _at((holder, key))) if isinstance(text, str)
              for word in re.findall(r"\w[\w-]*", text)]  # fmt: skip
     if not words:
@@ -273,7 +273,7 @@ def _renumber(document: object, places: list[Place], chosen: random.Random) -> o
 
 
 def _reword(document: object, places: list[Place], chosen: random.Random) -> object:
-    """A text is another, or has a strange character or two words exchanged in it."""
+    """Replace a text, or insert an unusual character, or exchange two of its words."""
     texts = [each for each in places if isinstance(_at(each), str)]
     if texts:
         place = chosen.choice(texts)

@@ -29,7 +29,7 @@ fails = {{ under = "old", about = "Ghosts.", length = 2 }}
 
 _HEAD, _, _REST = PROPERTIES.partition("expect ")
 PLAIN = _HEAD + "\n" + _REST[_REST.index("[property.") :]
-"""The same without sizes."""
+"""The model without sizes."""
 
 IMPLEMENTATION = '''\
 """A door, and some that are not."""
@@ -124,7 +124,7 @@ number = 3
 
 
 def repository(at: Path, *, properties: str = PROPERTIES) -> Path:
-    """A repository below *at* with the model and its *properties*."""
+    """Create a repository below *at* with the model and its *properties*."""
     for folder, text in (("models", DOOR), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -132,6 +132,6 @@ def repository(at: Path, *, properties: str = PROPERTIES) -> Path:
 
 
 def door(at: Path, claim: str, head: str = "") -> str:
-    """The path of a property file about a door with this *claim*."""
+    """Write a property file about a door with this *claim*, and return its path."""
     text = head + edited(PLAIN, CLAIM, claim).replace('fails = { under = "old", about = "Ghosts.", length = 2 }\n', "")
     return str(repository(at, properties=text) / "properties" / "door.toml")

@@ -1,8 +1,7 @@
-"""Two drawings for tests, with the flaws of those in source comments, and every single change to one.
+"""Two drawings for tests, with flaws that occur in source comments, and every single change to a drawing.
 
-They have what containerd's own drawings have: a missing corner, labels beside and below
-lines, stacked labels, a trunk that branches and crosses another, lines that join, a
-target without a box.
+They have what containerd's own drawings have: a missing corner, labels beside and below lines, stacked labels, a
+trunk that branches and crosses another, lines that join, a target without a box.
 """
 
 from __future__ import annotations
@@ -91,7 +90,7 @@ func nothing() { ch <- 1 }
 
 
 def drawing_of(text: str, path: str = "drawing.txt") -> Drawing:
-    """The only drawing in *text*, which must be readable."""
+    """Return the only drawing in *text*, which must be readable."""
     (found,) = parse(text, path)
     assert not found.problems
     return found
@@ -108,13 +107,13 @@ class Change:
 
     @property
     def lines(self) -> range:
-        """The lines that were changed."""
+        """Numbers of the changed lines."""
         ends = (self.line, self.line if self.first is None else self.first)
         return range(min(ends), max(ends) + 1)
 
 
 def changes(text: str, names: tuple[str, ...]) -> Iterator[Change]:
-    """Every change of one label, one state's name, or one arrowhead, and the removal of every line to a head.
+    """Yield every change of one label, state name or arrowhead, and the removal of every line to an arrowhead.
 
     *names* are other labels to use.
     """
@@ -141,7 +140,7 @@ def _without_head(text: str, arrow: Arrow) -> Change:
 
 
 def _without_line(text: str, arrow: Arrow) -> Change:
-    """Remove the strokes from the head back to where the line turns, branches or begins; lines that cross it stay."""
+    """Remove the strokes from the arrowhead back to the line's last turn, branch or start; crossing lines stay."""
     lines = _without_head(text, arrow).text.split("\n")
     head = text.split("\n")[arrow.place.line - 1][arrow.place.column - 1]
     down, right = {"v": (-1, 0), "<": (0, 1), ">": (0, -1)}[head]
@@ -160,14 +159,14 @@ def _without_line(text: str, arrow: Arrow) -> Change:
 
 
 def _on_border(lines: list[str], row: int, column: int, border: str) -> bool:
-    """Whether there are strokes of a *border* on both sides."""
+    """Check for strokes of a *border* on both sides."""
     if border == "-":
         return lines[row][column - 1] == lines[row][column + 1 : column + 2] == "-"
     return all(lines[row + off][column : column + 1] in {"|", "+"} for off in (-1, 1))
 
 
 def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> Iterator[Change]:
-    """Without the label, with an unknown one, and with each of *names*."""
+    """Yield the drawing without the label, with an unknown label, and with each of *names*."""
     found = re.compile(r"\S+").match(text.split("\n")[line - 1], column - 1)
     assert found is not None
     old = found.group()
@@ -177,13 +176,13 @@ def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> It
 
 
 def _fits(row: str, at: int, old: str, new: str) -> bool:
-    """Whether there is room for *new*."""
+    """Check whether *new* fits."""
     rest = row[at + len(old) :]
     return not rest.strip() or len(new) <= len(old) + len(rest) - len(rest.lstrip(" "))
 
 
 def _written(text: str, line: int, column: int, old: str, new: str, what: str) -> Change:
-    """*new* instead of *old*, with everything else in its place as far as there is room."""
+    """Replace *old* by *new*, moving nothing else if *new* fits."""
     lines = text.split("\n")
     row = lines[line - 1]
     assert row.startswith(old, column - 1)

@@ -1,4 +1,4 @@
-"""Machines read back from exported documents, slowly."""
+"""Machines read back from exported documents by a slow, independent reader."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ PLAIN: dict[str, type[Ignores | Cannot | Silent]] = {"ignores": Ignores, "cannot
 
 
 def bare(machine: Machine) -> Machine:
-    """*machine* without the path and the lines of its file, and without the name of its profile."""
+    """Return *machine* without the path and line numbers of its file, and without the name of its profile."""
     return replace(
         machine,
         path="",
@@ -61,7 +61,7 @@ def _bare(cells: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_json(document: dict[str, Any]) -> Machine:
-    """The machine of the JSON *document*."""
+    """Build the machine of the JSON *document*."""
     return Machine(
         **{name: document[name] for name in ("name", "title", "about", "source", "initial", "entity")},
         indefinite=tuple(document["indefinite"]),

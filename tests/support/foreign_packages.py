@@ -1,4 +1,4 @@
-"""Packages that add something to fsm, as pip installs them: modules beside their metadata in a folder of PYTHONPATH."""
+"""Packages that extend fsm, installed as pip does: modules beside their metadata in a folder of PYTHONPATH."""
 
 from __future__ import annotations
 
@@ -85,14 +85,14 @@ def install_example(site: Path) -> None:
 def fsm_with(
     site: Path, *arguments: str, stdin: bytes = b"", env: Mapping[str, str] | None = None, cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """The command, called with what is installed in *site*."""
+    """Call the command with everything that is installed in *site*."""
     with importable(site):
         return fsm(*arguments, stdin=stdin, env=env, cwd=cwd)
 
 
 @contextlib.contextmanager
 def importable(site: Path) -> Iterator[None]:
-    """Python finds what is installed in *site*, and afterwards has forgotten it."""
+    """Let Python import everything installed in *site*, and make it forget that afterwards."""
     modules = {*sys.modules}
     sys.path.insert(0, str(site))
     importlib.invalidate_caches()

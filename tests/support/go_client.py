@@ -1,9 +1,9 @@
-"""A client of CRI that is not ours: Kubernetes' own messages and gRPC for Go, built from Debian's packages.
+"""An independent CRI client: Kubernetes' own messages and gRPC for Go, built from Debian's packages.
 
     python tests/support/go_client.py
 
-builds it, and prints its path.  ``cri_client.go`` is its source, which says how it is talked to.  Go and the libraries
-are unpacked for the build only; the program is kept beside the containerds.
+builds it and prints its path. Its source, ``cri_client.go``, describes its protocol. Go and the libraries are
+unpacked for the build only; the program is kept beside the containerds.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ _SOURCE: Final = Path(__file__).with_name("cri_client.go")
 
 
 def built() -> Path:
-    """The program; built where it is not there yet, or is of another source."""
+    """Build the program if it is missing or was built from another source, and return its path."""
     return go_programs.built("cri-client", str(_SOURCE), go_programs.LIBRARIES, source=_SOURCE.read_bytes())
 
 
 class GoClient:
-    """The program, connected to *address*; ``events`` has the answers of GetContainerEvents that came meanwhile."""
+    """The program, connected to *address*; ``events`` collects the answers of GetContainerEvents."""
 
     def __init__(self, address: str) -> None:
         self.events: deque[dict[str, Any]] = deque()
@@ -46,18 +46,18 @@ class GoClient:
         self._process.communicate(timeout=60)
 
     def call(self, op: str, *, seconds: float = 30, **request: object) -> dict[str, Any]:
-        """What was answered: ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if there is one."""
+        """Return the answer: ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if there is one."""
         self._ask({"call": op, "request": request, "seconds": seconds})
         while (answer := self._next())["call"] != op:
             self.events.append(answer)
         return answer
 
     def watch(self) -> None:
-        """Have GetContainerEvents go on from now."""
+        """Start GetContainerEvents."""
         self._ask({"call": "GetContainerEvents"})
 
     def event(self) -> dict[str, Any]:
-        """The next answer of GetContainerEvents, as :meth:`call` has them."""
+        """Return the next answer of GetContainerEvents, in the form of :meth:`call`."""
         return self.events.popleft() if self.events else self._next()
 
     def _ask(self, line: dict[str, Any]) -> None:

@@ -31,11 +31,11 @@ LIBRARIES: Final = (
     "golang-google-grpc-dev",
     "golang-google-protobuf-dev",
 )
-"""What the messages of CRI need."""
+"""Packages that the CRI messages need."""
 
 
 def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b"", package: str = "") -> Path:
-    """The program *name* of *target*, a file whose content is *source*, or an import path; built where it is not there yet.
+    """Return the program *name* of *target*, a file whose content is *source*, or an import path; build it if it is missing.
 
     A *package* of NRI has the folder ``plugins`` in its sources, which is not in Debian's library.
     """

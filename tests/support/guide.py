@@ -1,8 +1,8 @@
-"""The pages of the documentation as what a reader does with them: files that are written, and commands that are typed.
+"""The pages of the documentation as a reader follows them: files to write and commands to type.
 
-A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is that file; as
-````` ```diff models/door.toml````` it changes the file.  A block of the language ``console`` is a session: commands
-behind ``$``, and what each prints, in which ``...`` stands for anything.
+A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is that file; as `````
+```diff models/door.toml````` it changes the file. A block of the language ``console`` is a session: commands after
+``$``, each with its output, in which ``...`` stands for anything.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ FSM: Final = str(Path(sys.executable).parent / "fsm")
 TERMINAL: Final = {"COLUMNS": "80", "NO_COLOR": "1"}
 _BLOCK: Final = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PROGRESS: Final = re.compile(r"^[a-z ]+: [\d,]+ of [\d,]+ after [\d,]+ s\n", re.MULTILINE)
-"""What a command says every ten seconds, which is no part of a session however slow the machine is."""
+"""Progress of a command, printed every ten seconds; not part of a session, because it depends on the machine."""
 
 _PROMPT: Final = re.compile(r"^\$ (.*)\n", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """A block of code: its language, the file that it is, if it is one, and its text."""
+    """A block of code: its language, the name of its file or an empty string, and its text."""
 
     kind: str
     file: str
@@ -43,20 +43,20 @@ class Block:
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """The commands of a session, each with what it shows."""
+        """The commands of a session, each with its output."""
         _, *parts = _PROMPT.split(self.text)
         return list(zip(parts[::2], parts[1::2], strict=True))
 
 
 def blocks(text: str) -> list[Block]:
-    """The blocks of code of a page with this *text*, in order."""
+    """Return the blocks of code of a page with this *text*, in order."""
     return [Block(kind=kind, file=file, text=body) for kind, file, body in _BLOCK.findall(text)]
 
 
 def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) -> str:
-    """What *command* prints in *folder*, errors included, in a terminal of 80 columns.
+    """Run *command* in *folder* in a terminal of 80 columns, and return its output and errors.
 
-    One that needs no shell is called, except if it needs environment *variables*.
+    The command is called in this process, except if it needs a shell or environment *variables*.
     """
     name, *words = shlex.split(command)
     activated = {**TERMINAL, "PATH": f"{Path(FSM).parent}{os.pathsep}{os.environ['PATH']}"}
@@ -77,7 +77,7 @@ def run(command: str, folder: Path, variables: Mapping[str, str] | None = None) 
 
 
 def check(session: Block, folder: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Each command of a *session* prints in *folder*, with environment *variables*, what is shown."""
+    """Run each command of *session* in *folder*, with environment *variables*, and compare its output."""
     assert session.steps, session.text
     assert session.text.startswith("$ "), session.text
     assert session.steps[-1][1].strip(), "the session shows no output"
@@ -87,7 +87,7 @@ def check(session: Block, folder: Path, variables: Mapping[str, str] | None = No
 
 
 def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | None = None) -> None:
-    """Do in *folder*, which is empty, what the pages of these *texts* tell one after the other."""
+    """Follow the pages with these *texts*, one after the other, in the empty *folder*."""
     for block in (each for text in texts for each in blocks(text)):
         if block.kind == "console":
             check(block, folder, variables)
@@ -98,7 +98,7 @@ def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | No
 
 
 def _changed(file: Path, change: str) -> str:
-    """The text of *file* after a *change*: lines with ``-`` are replaced by those with ``+``, others are there before and after."""
+    """Return the text of *file* after *change*: lines with ``-`` are replaced by lines with ``+``; others occur before and after."""
     before, after = (
         "".join(line[1:] for line in change.splitlines(keepends=True) if line[0] in signs) for signs in (" -", " +")
     )

@@ -1,7 +1,6 @@
-"""Damaged inputs of every reader, given to the commands that read them: a table of readers, and one way to try them.
+"""Damaged inputs of every reader, passed to the commands that read them: a table of readers, and one way to try them.
 
-``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* of them, numbered from *FIRST* on, and keeps those
-that a command does not answer as it should in ``hostile-READER-NUMBER`` in the current folder.
+``python tests/support/hostile.py READER COUNT [FIRST]`` tries *COUNT* inputs, numbered from *FIRST*. It keeps those that a command answers wrongly in ``hostile-READER-NUMBER`` in the current folder.
 """
 
 from __future__ import annotations
@@ -41,24 +40,24 @@ if TYPE_CHECKING:
 
 TESTS = Path(__file__).resolve().parent.parent
 LONGEST = 5.0
-"""Seconds of its own time after which a command hangs."""
+"""CPU seconds after which a command counts as hanging."""
 LARGEST = 100_000
-"""Characters of a message."""
+"""Maximum number of characters of a message."""
 ANSWERS = {0, 1, 2, 3}
 WRONG = 2
-"""The exit code of a command whose input cannot be used."""
+"""The exit code for input that cannot be used."""
 OBEYED = re.compile("[\0-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 UNREAD = {"FSM002", "FSM003", "FSM004", "FSM005", "FSM401", "FSM502", "FSM503", "FSM504", "FSM505"}
-"""What is wrong with a file that its parser refuses."""
+"""Codes of files that their parser refuses."""
 MORE = 1
-"""Further commands for an input that the first one takes."""
+"""Further commands for an input that the first command accepts."""
 SCHEMA = cache(schema)
-"""Made once: it takes longer than all else that is said of a model."""
+"""Computed once: it takes longer than everything else that is printed about a model."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Seed:
-    """An input of a reader before it is damaged: the file *name*, of the *form*, with the files *beside* it."""
+    """An undamaged input of a reader: the file *name* in the format *form*, with the files *beside* it."""
 
     name: str
     data: bytes
@@ -68,10 +67,11 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """What reads files of a kind: undamaged ones, the command that reads such a file, and those for what it takes.
+    """A reader of one kind of file: undamaged inputs, the command that reads such a file, and commands for accepted input.
 
-    In a command ``{}`` is the path of the file and ``{name}`` its name without the suffix.  ``quick`` is the number of
-    damaged inputs that a run for every change tries.  What may end its process is run ``apart``, in one of its own.
+    In a command ``{}`` is the path of the file and ``{name}`` its name without the suffix. ``quick`` is the
+    number of damaged inputs tried for every change. A command that may end its process runs ``apart``, in a
+    process of its own.
     """
 
     seeds: Callable[[], list[Seed]]
@@ -82,7 +82,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """What became of a damaged input: the code of its first problem, if it was refused, and what was answered wrongly."""
+    """The result of a damaged input: the code of its first problem, if it was refused, and the wrong answer, if any."""
 
     seed: Seed
     damaged: bytes

@@ -1,8 +1,7 @@
 """A slow second opinion on equivalence: by definition, from the cells, sharing nothing with the engine.
 
-Every code that either machine mentions is distinguished everywhere, and indefinite
-replies are possible everywhere.  Pairs are removed until nothing changes; traces are
-followed through sets of situations.
+Every code that either machine mentions is distinguished everywhere, and indefinite replies are possible everywhere.
+Pairs are removed until nothing changes; traces are followed through sets of situations.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
 MOST_CALLS = 2
 GONE = "?"
-"""The state of which nothing is specified any more."""
+"""The state after unspecified behaviour: anything may follow."""
 
 
 class Now(NamedTuple):
@@ -32,7 +31,7 @@ class Now(NamedTuple):
 
 
 Step: TypeAlias = tuple[Observable | None, Now]
-"""What is seen, if anything, and what is then."""
+"""An observation, if any, and the situation after it."""
 
 
 class Watched:
@@ -51,7 +50,7 @@ class Watched:
         self.start = Now(machine.initial)
 
     def steps(self, now: Now) -> Iterator[Step]:
-        """Every step that may come next."""
+        """Yield every step that may come next."""
         if now.state == GONE:
             return
         yield Observable(shows=self.machine.states[now.state].shows), now
@@ -101,23 +100,23 @@ class Watched:
     # -- weakly ---------------------------------------------------------------
 
     def quietly(self, these: set[Now]) -> set[Now]:
-        """All situations that *these* may reach by hidden steps."""
+        """Return all situations reachable from *these* by hidden steps."""
         found = set(these)
         while more := {to for now in found for seen, to in self.steps(now) if seen is None} - found:
             found |= more
         return found
 
     def after(self, these: set[Now], seen: Observable | None) -> set[Now]:
-        """All situations that *these* may reach with the observation *seen*, and hidden steps."""
+        """Return all situations reachable from *these* with the observation *seen* and hidden steps."""
         before = self.quietly(these)
         return before if seen is None else self.quietly({to for n in before for s, to in self.steps(n) if s == seen})
 
     def visible(self, these: set[Now]) -> set[Observable]:
-        """All observations that may come next."""
+        """Return all observations that may come next."""
         return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
 
     def all(self) -> list[Now]:
-        """Everything reachable."""
+        """Return everything reachable."""
         found = [self.start]
         for now in found:
             found += [to for to in dict.fromkeys(to for _, to in self.steps(now)) if to not in found]
@@ -125,7 +124,7 @@ class Watched:
 
 
 def bisimilar(first: Watched, second: Watched) -> bool:
-    """Whether the two are weakly bisimilar: the greatest relation in which each side matches the other's steps."""
+    """Check weak bisimilarity: compute the greatest relation in which each side matches the other's steps."""
     related = {(one, two) for one in first.all() for two in second.all()}
     weak: dict[tuple[bool, Now, Observable | None], set[Now]] = {}
 
@@ -146,7 +145,7 @@ def bisimilar(first: Watched, second: Watched) -> bool:
 
 
 def shortest(first: Watched, second: Watched) -> int | None:
-    """The length of a shortest trace that only one has; ``None`` if they have the same."""
+    """Return the length of a shortest trace that only one of them has, or ``None`` if they have the same traces."""
     now = {(frozenset(first.quietly({first.start})), frozenset(second.quietly({second.start})))}
     met = set(now)
     length = 0
@@ -166,7 +165,7 @@ def shortest(first: Watched, second: Watched) -> int | None:
 
 
 def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
-    """The situations of the machine after *trace*; empty if it does not have it."""
+    """Return the situations of the machine after *trace*; empty if it does not have the trace."""
     now = {watched.start}
     for seen in trace:
         now = watched.after(now, seen)
@@ -174,7 +173,7 @@ def follows(watched: Watched, trace: Sequence[Observable]) -> set[Now]:
 
 
 def shows(watched: Watched, run: Run, trace: Sequence[Observable]) -> bool:
-    """Whether *run* is a run of the machine with the trace *trace*."""
+    """Check whether *run* is a run of the machine with the trace *trace*."""
     now = {(watched.start, 0)}
     for taken in run.steps:
         found = set()

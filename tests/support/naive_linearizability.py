@@ -1,8 +1,7 @@
-"""A second opinion on linearizability: time goes by, and everything that may be true is kept.
+"""A second opinion on linearizability: time passes, and everything that may be true is kept.
 
-Between two instants of the history anything may happen that may; nothing is
-chosen, nothing turned back, nothing searched.  It reads cells as
-:mod:`naive` does, and shares no code with :mod:`fsm.linearizability`.
+Between two instants of the history every possible step is taken; nothing is chosen, undone or searched. It reads
+cells in the same way as :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
 """
 
 from __future__ import annotations
@@ -22,14 +21,14 @@ How: TypeAlias = Literal["asked", "cut", "begun", "acted", "over"]
 
 
 class Now(NamedTuple):
-    """What may be true: a state, how far each operation in progress is, and how many outputs have come."""
+    """A possible situation: a state, the progress of each operation, and the number of outputs so far."""
 
     state: str
     calls: tuple[tuple[int, How], ...]
     came: int
 
     def with_call(self, number: int, how: How | None) -> Now:
-        """The same with operation *number* as far as that, or gone."""
+        """Return the situation with operation *number* in that progress, or removed."""
         others = {each: far for each, far in self.calls if each != number}
         if how is not None:
             others[number] = how
@@ -37,12 +36,12 @@ class Now(NamedTuple):
 
 
 def linearizable(machine: Machine, history: History) -> bool:
-    """Whether each entity of *history* may have been as seen."""
+    """Check whether some order explains the operations on each entity of *history*."""
     return all(_Entity(machine, part, entity).legal() for entity, part in history.parts())
 
 
 def explained(machine: Machine, history: History) -> bool:
-    """The same, by a search for one order that explains *history*."""
+    """Check the same by searching for one order that explains *history*."""
     return all(_Entity(machine, part, entity).found() for entity, part in history.parts())
 
 
@@ -53,7 +52,7 @@ class _Entity:
         self.outputs = part.outputs.get(entity)
 
     def instants(self) -> list[tuple[int, int, int]]:
-        """When operations are called and return, in order."""
+        """Return the times at which operations are called and return, in order."""
         instants = [(each.called, 0, number) for number, each in enumerate(self.operations)]
         instants += [
             (each.returned, 1, number) for number, each in enumerate(self.operations) if each.returned is not None
@@ -61,7 +60,7 @@ class _Entity:
         return sorted(instants)
 
     def found(self) -> bool:
-        """Depth first, as Wing and Gong have it; nothing is tried twice, as Lowe has it."""
+        """Search depth first (Wing and Gong), and try nothing twice (Lowe)."""
         instants = self.instants()
         todo = [(0, Now(self.machine.initial, (), 0))]
         met = set(todo)
@@ -140,9 +139,9 @@ class _Entity:
                         yield each.with_call(number, far)._replace(state=way.to, came=came)
 
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
-        """*now* after an instant of operation *number* of which nothing is specified.
+        """Yield *now* after an unspecified instant of operation *number*.
 
-        One that does not move the entity is an end that is not written, which emits nothing.
+        An instant that does not move the entity is an end that the model does not write; it emits nothing.
         """
         last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):
@@ -155,7 +154,7 @@ class _Entity:
         return [came + len(emits)] if self.outputs[came : came + len(emits)] == emits else []
 
     def interrupted(self, now: Now, event: str, number: int) -> list[Now]:
-        """*now*, with the calls cut off that *event* interrupts."""
+        """Return *now* with the calls cut off that *event* interrupts."""
         if self.machine.events[event].interrupts:
             for other, how in now.calls:
                 operation = self.operations[other]

@@ -1,8 +1,8 @@
 """A second opinion on tests of the kit: everything that may be true after each step, straight from the cells.
 
-A test leaves calls in progress, one at a time, and lets them go on; after each step it
-looks at what is shown, and then takes the outputs that have come since it last did.
-Cells are read as :mod:`naive` reads them; nothing is shared with :mod:`fsm.conformance`.
+A test leaves calls in progress, one at a time, and resumes them; after each step it looks at what is shown, and then
+takes the outputs since its last look. Cells are read in the same way as by :mod:`naive`; nothing is shared with
+:mod:`fsm.conformance`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 Test: TypeAlias = "Sequence[tuple[Stimulus, Response]]"
 Far: TypeAlias = Literal["asked", "begun", "cut", "over", "held"]
-"""How far the event of a step is; it is ``held`` where a call is left in progress."""
+"""Progress of the event of a step; ``held`` if a call is left in progress."""
 
 
 class Now(NamedTuple):
-    """A state, the call left in progress, whether it was cut off, and how many outputs have come since the last were taken."""
+    """A state, the call in progress, whether it was cut off, and the number of outputs since they were last taken."""
 
     state: str
     held: str = ""
@@ -35,7 +35,7 @@ Doing: TypeAlias = "tuple[Now, Far]"
 
 
 def first_illegal(machine: Machine, test: Test) -> int | None:
-    """The index of the first step that cannot have gone so; ``None`` if all can."""
+    """Return the index of the first illegal step, or ``None`` if all are legal."""
     now = {Now(machine.initial)}
     for index, (step, seen) in enumerate(test):
         now = _Step(machine, step, seen).after(now)
@@ -48,14 +48,14 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """How many of *outputs* have come once *emits* did; nothing if these cannot have come."""
+    """Return how many of *outputs* are accounted for after *emits*; nothing if these cannot have been emitted."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []
 
 
 def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iterator[tuple[Now, bool]]:
-    """What one hidden event makes of *now*, and whether it interrupts."""
+    """Yield *now* after one hidden event, and whether that event interrupts."""
     for event in machine.events.values():
         if event.kind != "hidden":
             continue
@@ -69,7 +69,7 @@ def _hidden(machine: Machine, now: Now, outputs: tuple[str, ...] | None) -> Iter
 
 
 def _quietly(machine: Machine, now: Iterable[Now], outputs: tuple[str, ...] | None) -> set[Now]:
-    """*now*, and all that hidden events make of it."""
+    """Return *now* and everything reachable from it by hidden events."""
     found = set(now)
     todo = list(found)
     while todo:
@@ -89,7 +89,7 @@ class _Step:
         self.seen = seen
 
     def after(self, now: set[Now]) -> set[Now]:
-        """What may be true once the event is over, or left in progress."""
+        """Return the situations once the event is over, or left in progress."""
         doing = {each for here in now for each in self._starts(here)}
         todo = list(doing)
         while todo:
@@ -117,7 +117,7 @@ class _Step:
             yield here, "over"
 
     def _acts(self, here: Now, *, first: bool) -> Iterator[Doing]:
-        """The next instant of the event, its *first* one or one of its ends."""
+        """Yield the next instant of the event: its *first* one or one of its ends."""
         name, outputs = self.event.name, self.seen.outputs
         ways = (naive.ways if first else naive.ends)(self.machine, here.state, name)
         if self.event.interrupts:
@@ -135,7 +135,7 @@ class _Step:
                     yield here._replace(state=way.to, came=came), "begun" if goes_on else "over"
 
     def _ends_so(self, way: naive.Way) -> bool:
-        """Whether the event may have ended this *way*."""
+        """Check whether the event may have ended this *way*."""
         reply = self.seen.reply
         if reply is None or self.event.kind != "call":
             return reply is not None

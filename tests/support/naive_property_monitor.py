@@ -1,6 +1,6 @@
-"""A slow second opinion on watching: every run that looks like what was seen, judged by definition.
+"""A slow second opinion on watching properties: every run consistent with the observations, judged by definition.
 
-Runs are those of :mod:`brute_force`, which shares nothing with what it is compared to.
+Runs come from :mod:`brute_force`, which shares nothing with the tested engine.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ CODES = frozenset({"BUSY", "GONE"})
 
 
 class BeyondError(Exception):
-    """The machine does not speak of what was seen: no definition says what follows."""
+    """An observation is outside the machine's vocabulary, so no definition applies."""
 
 
 def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
-    """Some steps of *machine*, up to *length*, without ends that are not written; a call that has begun is likely to end."""
+    """Return up to *length* random steps of *machine*, without unwritten ends; a call that has begun is likely to end."""
     model = MachineModel(machine)
     run: list[Step] = []
     here = model.initial
@@ -46,13 +46,13 @@ def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
 
 
 def breaks(machine: Machine, stated: Property, run: Run) -> bool:
-    """Whether *run* breaks the property."""
+    """Check whether *run* breaks the property."""
     search = Search(Runs(MachineModel(machine), CODES), unwritten=False)
     return any(replay.breaks(search, stated.claim, run[:end], 0, stopped=False) for end in range(len(run) + 1))
 
 
 def consistent(machine: Machine, seen: list[tuple[Stimulus, Response]]) -> Iterator[Run]:
-    """Every run of *machine* that looks like this."""
+    """Yield every run of *machine* that is consistent with the observations."""
     model = MachineModel(machine, UNLIMITED)
 
     def following(here: Configuration, index: int) -> Iterator[Run]:
@@ -95,7 +95,7 @@ def _fits(model: MachineModel, step: Step, seen: Response) -> bool:
 
 
 def is_open(step: Step) -> bool:
-    """Whether the call of *step* is in progress after it."""
+    """Check whether the call of *step* is in progress after it."""
     return step.stage in {"begins", "continues"}
 
 

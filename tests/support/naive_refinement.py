@@ -1,8 +1,7 @@
-"""A slow second opinion on refinement: every run of one machine, and whether the other explains what is observed of it.
+"""A slow second opinion on refinement: every run of one machine, and whether the other explains its observations.
 
-Runs are enumerated step by step from the cells; the observations of each go to
-:mod:`naive`, which has the possible situations of the other machine.  Nothing is shared
-with the checker or the monitor.
+Runs are enumerated step by step from the cells; the observations of each go to :mod:`naive`, which has the possible
+situations of the other machine. Nothing is shared with the checker or the monitor.
 """
 
 from __future__ import annotations
@@ -19,11 +18,11 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 ANY = frozenset({"ok", "error"})
-"""The replies where nothing is specified."""
+"""Replies tried if the specification is silent."""
 
 
 class Going(NamedTuple):
-    """A call in progress: not yet acting, begun, or ended with one of these replies."""
+    """A call in progress: before its first instant, begun, or ended with one of these replies."""
 
     event: str
     stage: str
@@ -37,7 +36,7 @@ class Here(NamedTuple):
     calls: tuple[Going, ...] = ()
 
     def at(self, state: str, old: Going | None = None, new: Going | None = None) -> Here:
-        """In another state, with one call replaced, ended or added."""
+        """Return the situation with another state, and one call replaced, ended or added."""
         left = list(self.calls)
         if old is not None:
             left.remove(old)
@@ -47,11 +46,11 @@ class Here(NamedTuple):
 
 
 Next: TypeAlias = tuple[Here, tuple[Observation, ...]]
-"""What comes of a step, and what is seen of it."""
+"""The situation after a step, and the observation of the step."""
 
 
 class Refining:
-    """Runs of *machine*, with *overlap* calls in progress at a time, as observed by *other*."""
+    """Runs of *machine* with up to *overlap* calls in progress, as observed by *other*."""
 
     def __init__(self, machine: Machine, other: Machine, overlap: int) -> None:
         self.machine = machine
@@ -67,7 +66,7 @@ class Refining:
         self.codes = frozenset(codes)
 
     def shortest(self, *, most: int) -> tuple[int | None, int]:
-        """Number of steps of a shortest run that *other* does not explain, if there is one; and how far all were tried.
+        """Return the number of steps of a shortest run that *other* does not explain, if any, and the depth tried completely.
 
         It gives up after *most* different situations of both.
         """
@@ -97,7 +96,7 @@ class Refining:
     # -- what the machine does -------------------------------------------------
 
     def steps(self, here: Here) -> Iterator[Next]:
-        """All steps that may come next, with their observations."""
+        """Yield all steps that may come next, with their observations."""
         yield here, (Observation(shows=self.machine.states[here.state].shows),)
         if self.overlap or not here.calls:
             for event in self.machine.events.values():
@@ -145,7 +144,7 @@ class Refining:
 
 
 def _codes(machine: Machine) -> Iterator[str]:
-    """Every reply in a cell of *machine*."""
+    """Return every reply in a cell of *machine*."""
     for name in machine.events:
         for state in machine.states:
             for way in (naive.ways(machine, state, name) or set()) | naive.ends(machine, state, name):

@@ -28,11 +28,11 @@ def domain_of_two(
 
 
 def always(answer: Answer) -> Callable[[Request], Answer]:
-    """What gives *answer* whatever it is asked."""
+    """Return a function that always returns *answer*."""
     return lambda _: answer
 
 
 def adjusted(nri: NRI, container: Container = ONE) -> Fields | None:
-    """The adjustments of *container*, which is about to be created; ``None`` if nothing was relayed."""
+    """Return the adjustments of *container*, which is about to be created, or ``None`` if nothing was relayed."""
     answers = nri.relay("create-container", POD, container)
     return answers.adjust if answers else None

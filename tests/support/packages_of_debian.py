@@ -1,7 +1,7 @@
-"""Programs out of Debian's packages, unpacked into ``.venv/containerd`` and not installed.
+"""Programs from Debian's packages, unpacked into ``.venv/containerd`` and not installed.
 
-Other suites than this machine's are looked for where this machine takes its own packages from.  Their indexes are kept
-apart from those of the system.
+Packages of other suites than this machine's are fetched from the archive that this machine uses. Their indexes are
+kept apart from those of the system.
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ VERSIONS: Final = {"1.6.20": "bookworm", "1.7.24": "trixie", "2.1.9": "forky"}
 INSTALL: Final = "bash .ci/live --install"
 
 _TOOLS: Final = {"runc": "usr/sbin/runc", "busybox-static": "bin/busybox"}
-"""What serves all versions, by its package in the oldest suite; the path of its program in there."""
+"""Programs shared by all versions: the package in the oldest suite, and the path of its program in it."""
 
 _CONTAINERD: Final = ("containerd", "containerd-shim-runc-v2", "ctr")
 
 _ELSEWHERE: Final = ("sid", "trixie-backports")
-"""Suites that may still have a version that its own has no more."""
+"""Suites that may still have a version that its own suite no longer has."""
 
 _SOURCES: Final = Path("/etc/apt")
 
 
 class PackageError(Exception):
-    """A package that cannot be had here."""
+    """A package cannot be obtained on this machine."""
 
 
 def installed(version: str) -> bool:
-    """Whether *version* can be started."""
+    """Check whether *version* can be started."""
     programs = [CACHE / version / "bin" / each for each in _CONTAINERD]
     return all(each.is_file() for each in [*programs, *(CACHE / "bin" / Path(tool).name for tool in _TOOLS.values())])
 
 
 def told(version: str) -> str:
-    """What *version* says of itself."""
+    """Return the output of ``--version`` of *version*."""
     return _run([str(CACHE / version / "bin" / "containerd"), "--version"]).strip()
 
 
 def install() -> None:
-    """Unpack what is not there yet: each version of containerd, and what serves all versions."""
+    """Unpack whatever is missing: each version of containerd, and the programs shared by all versions."""
     oldest = next(iter(VERSIONS.values()))
     tools = [each for each, program in _TOOLS.items() if not (CACHE / "bin" / Path(program).name).is_file()]
     versions = [each for each in VERSIONS if not installed(each)]
@@ -80,7 +80,7 @@ def install() -> None:
 
 
 def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
-    """Unpack *packages*, as *suite* has them, into *folder*."""
+    """Unpack *packages* of *suite* into *folder*."""
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
         apt.chmod(0o755)
@@ -91,7 +91,7 @@ def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
 
 
 def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
-    """Unpack the folder *part* of the sources from which *suite* has made *package* into *folder*, without Debian's changes."""
+    """Unpack the folder *part* of the upstream sources of *package* in *suite* into *folder*, without Debian's changes."""
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
         apt.chmod(0o755)
@@ -103,10 +103,9 @@ def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
 
 
 def chosen(version: str, there: Sequence[str]) -> str:
-    """Which of the versions of packages that are *there* is *version*, as Debian has packaged it; empty if none is.
+    """Return the Debian package version of *version* among those that are *there*; empty if there is none.
 
-    >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"])
-    ('2.1.9+ds1-5', '')
+    >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"]) ('2.1.9+ds1-5', '')
     """
     return next((each for each in there if re.match(rf"{re.escape(version)}(?![\d.])", each)), "")
 
@@ -139,7 +138,7 @@ def sources(text: str, own: str, suite: str) -> str:
 
 
 def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
-    """Get the indexes of *suites* into the folder *apt*, of sources if *kind* says so; the versions of containerd that they have."""
+    """Download the indexes of *suites* into the folder *apt*, of sources if *kind* says so; return their containerd versions."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
     for name in ("parts", "lists/partial", "cache/archives/partial"):
@@ -155,7 +154,7 @@ def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
 
 
 def _options(apt: Path) -> tuple[str, ...]:
-    """What keeps apt out of the folders of the system."""
+    """Return options that keep apt out of the folders of the system."""
     return (
         "-oDir::Etc::SourceList=/dev/null",
         f"-oDir::Etc::SourceParts={apt}/parts",
@@ -167,7 +166,7 @@ def _options(apt: Path) -> tuple[str, ...]:
 
 
 def _keep(program: Path, folder: Path) -> None:
-    """A file there is whole: it gets its name last."""
+    """Store a file completely or not at all: it gets its name last."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{program.name}"
     shutil.copy2(program, part)

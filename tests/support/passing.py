@@ -1,4 +1,4 @@
-"""A proxy in a thread of this process, and a server of gRPC behind it that sends back what it gets."""
+"""A proxy in a thread of this process, and behind it a gRPC server that echoes each message."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ OPTIONS = (
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Every method of every service: each message comes back, and the metadata of the caller as initial and trailing.
+    """Every method of every service: sends each message back, and the caller's metadata as initial and trailing metadata.
 
-    The metadata ``code`` and ``text`` are the status.  What was met is kept.
+    The metadata ``code`` and ``text`` are the status. Everything received is kept.
     """
 
     def __init__(self) -> None:
@@ -86,7 +86,7 @@ def echoing(path: Path) -> Iterator[Echo]:
 
 @dataclass(slots=True, kw_only=True)
 class Passing:
-    """What a proxy tells while it runs."""
+    """Reports of a running proxy."""
 
     proxy: Proxy
     calls: list[PassedCall] = field(default_factory=list)
@@ -94,13 +94,13 @@ class Passing:
     end: Callable[[], None] = lambda: None
 
     def until(self, number: int) -> list[PassedCall]:
-        """The calls that passed, once there are *number*."""
+        """Return the calls that passed, once there are *number*."""
         wait_for(lambda: len(self.calls) >= number)
         return self.calls
 
 
 def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
-    """Wait until it is so; raises ``AssertionError``, with the last that was *met*, if it is not within a minute."""
+    """Wait until the condition holds; after a minute, raise ``AssertionError`` with the last *met* value."""
     ends = time.monotonic() + 60
     while not what():
         assert time.monotonic() < ends, f"it did not happen; the last met: {met[-2:]}"
@@ -109,7 +109,7 @@ def wait_for(what: Callable[[], bool], met: Sequence[object] = ()) -> None:
 
 @contextmanager
 def passing(listen: Path, to: Path, rules: FaultRules | None = None, *, grace: float = 0) -> Iterator[Passing]:
-    """A proxy from the socket at *listen* to that at *to*, while it is used."""
+    """Run a proxy from the socket at *listen* to the one at *to* for the duration of the block."""
     calls: list[PassedCall] = []
     said: list[str] = []
     stop = asyncio.Event()

@@ -1,4 +1,4 @@
-"""Defects, each of which is planted in one engine: the brute force has to find it.
+"""Defects, each planted in one engine, that the brute force must find.
 
 A defect replaces one function of an engine by one that is wrong in the way that its name says.
 """
@@ -46,7 +46,7 @@ Call: TypeAlias = "Callable[..., Any]"
 
 
 def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
-    """The defect that the function *name* of *owner* is what *wrong* makes of it."""
+    """Return the defect in which *wrong* transforms the function *name* of *owner*."""
 
     def plant(patch: pytest.MonkeyPatch) -> None:
         patch.setattr(owner, name, wrong(getattr(owner, name)))
@@ -55,7 +55,7 @@ def wrapped(owner: object, name: str, wrong: Callable[[Call], Call]) -> Plant:
 
 
 def returning(owner: object, name: str, value: object = None) -> Plant:
-    """The defect that the function *name* of *owner* always returns *value*."""
+    """Return the defect in which the function *name* of *owner* always returns *value*."""
     return wrapped(owner, name, lambda _: lambda *_, **__: value)
 
 
@@ -75,7 +75,7 @@ def _begins_once_more(right: Call) -> Call:
 
 
 def _keeps_the_calls(right: Call) -> Call:
-    """An event that interrupts interrupts nothing."""
+    """An event that should interrupt calls interrupts nothing."""
 
     def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
         ways, blocked = right(self, state, calls, row)
@@ -120,7 +120,7 @@ def _one_reply_less(right: Call) -> Call:
 
 
 def _instants_of(change: Callable[[Any], Any]) -> Callable[[Call], Call]:
-    """The instants of each step are what *change* makes of the step."""
+    """Replace the instants of each step by *change* of the step."""
 
     def wrong(right: Call) -> Call:
         return lambda *args: structs.replace(step := right(*args), instants=change(step))
@@ -226,7 +226,7 @@ CHECKER: Final[dict[str, Plant]] = {
 
 
 def _ending(*, ends: bool) -> Callable[[Call], Call]:
-    """An error of a part ends the joint event always, or never."""
+    """An error of a part always ends the joint event, or never."""
 
     def wrong(right: Call) -> Call:
         def init(self: JointMove, *args: object, **named: object) -> None:
@@ -246,7 +246,7 @@ def _errors_of_lists_dropped(right: Call) -> Call:
 
 
 def _asked_at_the_beginning(word: str) -> Callable[[Call], Call]:
-    """The condition *word* of a step is asked before the first step of the way."""
+    """The condition *word* of a step is evaluated before the first step of the way."""
 
     def wrong(right: Call) -> Call:
         def runs(moves_: Any, before: Any, **named: Any) -> object:  # noqa: ANN401  (an engine's own)
@@ -363,7 +363,7 @@ def _fits_no_list(right: Call) -> Call:
 
 
 def _ends_nowhere_else(right: Call) -> Call:
-    """A call that has begun is over where no end is written."""
+    """A call that has begun is over in every state in which its end is not written."""
 
     def found(self: Rules, state: int, row: int, *, begun: bool) -> object:
         instants_ = right(self, state, row, begun=begun)
@@ -386,7 +386,7 @@ MONITOR: Final[dict[str, Plant]] = {
 
 
 def _counted(right: Call) -> Call:
-    """As many outputs as were seen, whatever they are."""
+    """Accept any outputs of the right number."""
     return lambda self, came, emits: (
         right(self, came, self._seen[came : came + len(emits)]) if len(emits) <= len(self._seen) - came else None
     )
@@ -428,4 +428,4 @@ PLANTED: Final[dict[str, dict[str, Plant]]] = {
     "trace": MONITOR,
     "history": HISTORY,
 }
-"""The defects by the kind of case that is to find them."""
+"""The defects by the kind of case that must find them."""

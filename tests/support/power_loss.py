@@ -1,12 +1,10 @@
-"""What may be left of files when the power fails at any moment of a change (as ALICE does: Pillai et al., OSDI 2014).
+"""Possible contents of files after a power failure at any moment of a change (like ALICE: Pillai et al., OSDI 2014).
 
-Run as ``python tests/support/power_loss.py STORE [FAULT]``.  The system calls of
-a real change are recorded with ``strace``.  After each of them the power may
-fail; then a file system may have kept any part of what was written to a file
-since it was synced, and any of the names that were made, moved or removed in a
-folder since that was synced.  Each such state is written to a folder and read
-by the store: it must find what it last acknowledged, or what was in progress.
-Prints the number of states, and fails with the first that is wrong.
+Run as ``python tests/support/power_loss.py STORE [FAULT]``. The system calls of a real change are recorded with
+``strace``. The power may fail after each of them; then a file system may have kept any part of what was written to a
+file since it was synced, and any of the names that were created, moved or removed in a folder since that was synced.
+Each such state is written to a folder and read by the store: it must find what it last acknowledged, or what was in
+progress. Prints the number of states, and fails with the first wrong one.
 """
 
 from __future__ import annotations
@@ -34,28 +32,28 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 FOLDER = -1
-"""What a name stands for that is no file."""
+"""Marks a name that does not stand for a file."""
 
 Tree: TypeAlias = "dict[str, bytes | None]"
 """The content of each file by its path; ``None`` for a folder."""
 
 
 class Names(NamedTuple):
-    """A change of names in *folder*: what each of them stands for now."""
+    """A change of names in *folder*: the new file of each of them."""
 
     folder: str
     names: Mapping[str, int | None]
 
 
 class Written(NamedTuple):
-    """What was written to a file at its end; ``None`` empties it."""
+    """Data appended to a file; ``None`` empties it."""
 
     file: int
     data: bytes | None
 
 
 class Synced(NamedTuple):
-    """A file, or the names in a folder, that last."""
+    """A file, or the names in a folder, whose changes are now durable."""
 
     what: int | str
 
@@ -68,7 +66,7 @@ Operation: TypeAlias = Names | Written | Synced | Acknowledged
 
 
 class Changes(NamedTuple):
-    """Steps in a folder, what is there before them and after each of them, and how a store reads it."""
+    """Steps in a folder, the content before and after each of them, and how a store reads it."""
 
     prepare: Callable[[Path], None]
     steps: Sequence[Callable[[Path], object]]
@@ -80,7 +78,7 @@ class Changes(NamedTuple):
 
 
 def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
-    """What *changes* do to files below *root*, where *before* is."""
+    """Record the operations of *changes* on files below *root*, which contains *before*."""
 
     def act() -> None:
         for step in changes.steps:
@@ -104,7 +102,7 @@ def recorded(changes: Changes, root: Path, before: Tree) -> Iterator[Operation]:
 def operations(
     call: str, arguments: str, paths: list[str], files: dict[str, int], numbers: Iterator[int]
 ) -> Iterator[Operation]:
-    """What a system call with *paths* does; *files* are those that have these names now."""
+    """Yield the operations of a system call with *paths*; *files* are the files that have these names now."""
     path, folder = paths[0], str(Path(paths[0]).parent)
     match call:
         case "openat" if "O_CREAT" in arguments and path not in files:
@@ -131,7 +129,7 @@ def operations(
 
 
 def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]:
-    """What may be in a file of *lasting* content to which *pending* was written: any part of it, or zeros."""
+    """Yield the possible contents of a file of *lasting* content to which *pending* was written: any part of it, or zeros."""
     yield lasting
     for data in pending:
         if data is None:
@@ -144,7 +142,7 @@ def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]
 
 
 class Disk:
-    """What lasts of the tree *before* and of later operations, and what does not last yet."""
+    """The durable part of the tree *before* and of later operations, and the part that is not durable yet."""
 
     def __init__(self, before: Tree) -> None:
         self.files = {number: data for number, data in enumerate(before.values()) if data is not None}
@@ -166,7 +164,7 @@ class Disk:
                 del self.written[file]
 
     def contents(self, file: int) -> Iterator[bytes]:
-        """What may be in *file*: any part of what does not last yet, or zeros in its place."""
+        """Yield the possible contents of *file*: any part of what is not durable yet, or zeros in its place."""
         content = self.files.get(file, b"")
         yield content
         for data in self.written[file]:
@@ -177,7 +175,7 @@ class Disk:
             yield content
 
     def left(self) -> Iterator[Tree]:
-        """The trees that a power failure may leave."""
+        """Yield the trees that a power failure may leave."""
         pending = list(itertools.chain.from_iterable(self.moved.values()))
         for kept in itertools.product([False, True], repeat=len(pending)):
             names = self.names
@@ -190,12 +188,12 @@ class Disk:
 
 
 def changed(names: Mapping[str, int], change: Names) -> dict[str, int]:
-    """*names* after *change*."""
+    """Return *names* after *change*."""
     return {path: file for path, file in {**names, **change.names}.items() if file is not None}
 
 
 def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
-    """The trees that a power failure after what was *done* may leave of the tree *before*, which lasts."""
+    """Yield the trees that a power failure after the operations *done* may leave of the durable tree *before*."""
     disk = Disk(before)
     for each in done:
         disk.do(each)
@@ -203,7 +201,7 @@ def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
 
 
 def states(changes: Changes) -> int:
-    """The number of states that may be left of *changes*; fails if the store reads one of them wrongly."""
+    """Return the number of states that may be left of *changes*; fail if the store reads one of them wrongly."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "root")
         root.mkdir()
@@ -225,7 +223,7 @@ def states(changes: Changes) -> int:
 
 
 def read(changes: Changes, root: Path, tree: Tree) -> object:
-    """What the store reads if *tree* is left of *root*."""
+    """Return what the store reads if *tree* is left of *root*."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         for path in sorted(tree):
             here = Path(folder, Path(path).relative_to(root))
@@ -240,7 +238,7 @@ OLD, NEW, NEXT = Status(created_at=1), Status(created_at=1, message="x" * 50), S
 
 
 def record() -> Changes:
-    """A container's record: its folder and the record are made, it is changed twice, and deleted."""
+    """A container's record: the folder and the record are created; the record is changed twice and deleted."""
 
     def make(root: Path) -> None:
         durable_files.make_folder(root / "c1")
@@ -263,7 +261,7 @@ def record() -> Changes:
 
 
 def metadata() -> Changes:
-    """The metadata of a pod beside another one: made, changed and deleted."""
+    """The metadata of a pod beside another one: created, changed and deleted."""
     new = Metadata(id="1", name="web")
     ready = replace(new, state="ready", limits={"memory": 2**40})
 
@@ -312,7 +310,7 @@ def in_place() -> None:
 
 
 def made_only() -> None:
-    """Make folders, and sync nothing."""
+    """Create folders without syncing anything."""
     durable_files.make_folder = lambda path, *, exist_ok=False: path.mkdir(parents=True, exist_ok=exist_ok)
 
 

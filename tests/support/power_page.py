@@ -1,6 +1,6 @@
 """``docs/reference/power.md``: which illegal edits of the shipped recordings are noticed, and the false alarms.
 
-``python tests/support/power_page.py --write`` measures all of it and writes the page.
+``python tests/support/power_page.py --write`` measures everything and writes the page.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30
-"""Edits of each recording; the crowded ones take seconds for each of these."""
+"""Number of edits of each recording; judging crowded recordings takes seconds for each edit."""
 
 CONCURRENT: Final = tuple(
     f"concurrent/{version}-{run}" for version in VERSIONS[1:] for run in ("six-clients", "six-clients-deadlines")
 )
-"""Runs of six clients at once, by the beginning of the names of their recordings; in some callers give up calls."""
+"""Runs of six concurrent clients, by the prefix of their recordings' names; in some of them callers give up."""
 
 CROWDED: Final = ("contexts", "random", "kill9")
 RESTARTED: Final = ("restart", "checkpoints", "nri.calls", "forgotten", "orphan", "jsonlog", "debuglevel")
-"""Recordings in which containerd was restarted, which ``--restarts none`` takes for illegal."""
+"""Recordings with a restart of containerd, which are illegal under ``--restarts none``."""
 
 MEASURED: Final = "\n## In all\n"
-"""Where the tables begin; what stands before them is written by hand."""
+"""The start of the tables; the text before it is written by hand."""
 HEAD: Final = (
     "| recording | profile | edits | illegal | caught | surprise | missed | noticed | false alarms | surprises |"
 )
@@ -43,7 +43,7 @@ RULE: Final = "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|"
 
 
 def measured(name: str, calls: str = "", *, under: str | None = None, assume: Assume = "maybe") -> Power:
-    """The power over the recording *name*, with the *calls* of the same run."""
+    """Measure the power over the recording *name*, with the *calls* of the same run."""
     return power_over(
         str(RECORDINGS / name),
         calls=str(RECORDINGS / calls) if calls else "",
@@ -54,7 +54,7 @@ def measured(name: str, calls: str = "", *, under: str | None = None, assume: As
 
 
 def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
-    """A row of a table about *powers*."""
+    """Return a row of a table about *powers*."""
     those = tuple(powers)
     numbers = [
         sum(each.tried for each in those),
@@ -66,7 +66,7 @@ def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Every recording, with the calls of the same run where it is of a plugin."""
+    """Return every recording, and for recordings of a plugin the calls of the same run."""
     yield from ((name, "") for name in (*CALLS, *LOGS, *EVENTS))
     for name in EVENTS:
         calls = name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
@@ -74,26 +74,26 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def concurrent() -> Iterator[tuple[str, str]]:
-    """The recordings of six clients at once, that of the plugin also with the calls."""
+    """Return the recordings of six concurrent clients; the plugin's recording also with the calls."""
     for run in CONCURRENT:
         yield from ((f"{run}.{kind}.gz", "") for kind in ("calls.jsonl", "log", "nri.jsonl"))
         yield f"{run}.nri.jsonl.gz", f"{run}.calls.jsonl.gz"
 
 
 def label(name: str, calls: str, assume: Assume = "maybe") -> str:
-    """What a row is of."""
+    """Return the title of a row."""
     return f"`{name}`" + (" `--with` calls" if calls else "") + (f" `--restarts {assume}`" if assume != "maybe" else "")
 
 
 def line(chosen: tuple[str, str, Assume]) -> tuple[str, Power]:
-    """The row of a recording, under the profile of its version, and what was measured."""
+    """Return the row of a recording under the profile of its version, and its measurement."""
     name, calls, assume = chosen
     power = measured(name, calls, under=profile(name), assume=assume)
     return row(label(name, calls, assume), profile(name), [power]), power
 
 
 def page() -> str:
-    """The page."""
+    """Return the whole page."""
     quiet = [name for name in CALLS if not any(each in name for each in RESTARTED)]
     with ProcessPoolExecutor(2) as pool:
         each = list(pool.map(line, [(name, calls, "maybe") for name, calls in sources()]))

@@ -1,7 +1,6 @@
-"""The modules that protoc makes of the protocols in ``fsm/runtimes/sockets``.
+"""The modules that protoc generates from the protocols in ``fsm/runtimes/sockets``.
 
-``python tests/support/protocols.py --write`` makes them again; ``tests/live/test_protocols.py`` fails while they are
-not what it would write.
+``python tests/support/protocols.py --write`` generates them again; ``tests/live/test_protocols.py`` fails if they are out of date.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ PROTOCOLS: Final = tuple(sorted((ROOT / "fsm" / "runtimes" / "sockets").glob("*.
 
 
 def made(protocol: Path) -> dict[Path, str]:
-    """The text of each module that protoc makes of *protocol*, by where it belongs."""
+    """Return the text of each module that protoc generates from *protocol*, by its path."""
     with tempfile.TemporaryDirectory() as folder:
         name = str(protocol.relative_to(ROOT))
         if protoc.main(["protoc", f"-I{ROOT}", f"--python_out={folder}", f"--pyi_out={folder}", name]):

@@ -19,7 +19,7 @@ KINDS = ("idempotent", "always", "never", "never", "reachable", "leads-to", "lea
 
 
 def specification_of(machine: Machine, text: str) -> Specification[Machine]:
-    """The properties in the property file *text* of *machine*."""
+    """Build the properties of *machine* from the property file *text*."""
 
     def find(_: str) -> Machine:
         return machine
@@ -28,18 +28,18 @@ def specification_of(machine: Machine, text: str) -> Specification[Machine]:
 
 
 def stated(machine: Machine, claim: str) -> Property:
-    """The property of *machine* with the *claim*, some lines of TOML."""
+    """Build the property of *machine* with the *claim*, some lines of TOML."""
     head = f'machine = "{machine.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
     return specification_of(machine, head + claim).properties[0]
 
 
 def random_property(chance: random.Random, machine: Machine, kinds: tuple[str, ...] = KINDS) -> Property:
-    """A property of *machine*, of one of *kinds*."""
+    """Return a random property of *machine*, of one of *kinds*."""
     return stated(machine, random_claim(chance, machine, kinds))
 
 
 def random_claim(chance: random.Random, machine: Machine, kinds: tuple[str, ...] = KINDS) -> str:
-    """The claim of a property, as lines of TOML."""
+    """Return the claim of a random property, as lines of TOML."""
     calls = [event.name for event in machine.events.values() if event.kind == "call"]
     match chance.choice(kinds):
         case "idempotent":

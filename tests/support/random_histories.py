@@ -1,4 +1,4 @@
-"""Random histories: threads that use a machine at once, as a scheduler by chance would have it; some of them changed."""
+"""Random histories: threads that use a machine concurrently under a random scheduler; some histories are then changed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class _Running:
 
 
 def random_history(chance: random.Random, machine: Machine) -> History:
-    """A few operations on one entity, legal ones or nearly so."""
+    """Return a few operations on one entity, legal or nearly so."""
     history = _legal(chance, machine)
     for _ in range(chance.choice((0, 1, 1, 2))):
         history = _changed(chance, machine, history)
@@ -88,7 +88,7 @@ def _act(chance: random.Random, machine: Machine, state: str, each: _Running, ou
 
 
 def _changed(chance: random.Random, machine: Machine, history: History) -> History:
-    """*history* with something in it made otherwise."""
+    """Return *history* with one random change."""
     shown = sorted({each.shows for each in machine.states.values()})
     operations = list(history.operations)
     outputs = list(history.outputs.get("", ()))

@@ -1,7 +1,7 @@
 """Random total machines, as TOML text that is read and built; and random traces of them.
 
-All kinds of events and cells occur, alternatives, calls that take time, outputs, states
-that show the same, interruptions, indefinite replies.
+All kinds of events and cells occur: alternatives, calls that take time, outputs, states that show the same,
+interruptions, indefinite replies.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ LEVELS = ("MUST", "SHOULD", "MAY", "observed")
 
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD", "")
 ELSEWHERE = "# elsewhere"
-"""Marks the end of a call in a state in which it does not begin, but may find itself."""
+"""Marks the end of a call in a state in which it cannot begin, but may be while in progress."""
 SEEN_OUTPUTS = (None, None, None, (), ("x",), ("y",), ("x", "y"))
 LONGEST = 7
 WIDEST = 3
-"""Observations, and requests without a reply: the second opinion tries every order of everything."""
+"""Maximum number of observations, and of requests without a reply: the second opinion tries every order."""
 
 
 def random_machine(chance: random.Random, *, time: bool = True, limits: bool = False) -> Machine:
-    """A random machine; without *time* no call takes any, with *limits* some states are to be left in time."""
+    """Build a random machine; without *time* no call takes time, with *limits* some states have a time limit."""
     text = random_text(chance, time=time)
     if limits:
         text = re.sub(
@@ -55,12 +55,12 @@ def random_machine(chance: random.Random, *, time: bool = True, limits: bool = F
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
-    """Random machines that shrink to small ones."""
+    """A strategy for random machines that shrink to small ones."""
     return st.randoms(use_true_random=False).map(lambda chance: random_machine(chance, time=time))
 
 
 def random_text(chance: random.Random, *, time: bool = True) -> str:
-    """A random model file; without *time* no call takes any."""
+    """Return a random model file; without *time* no call takes time."""
     states = [f"s{number}" for number in range(chance.randint(2, 5))]
     lines = [
         "[machine]",
@@ -112,7 +112,7 @@ def _event(chance: random.Random, name: str, kind: str, states: list[str], *, ti
 def _cells(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, time: bool
 ) -> dict[str, list[str]]:
-    """The cells by group, some of them by ``*``; states in which calls begin are put into *begun*."""
+    """Yield the cells by group, some of them as ``*``; states in which calls begin are added to *begun*."""
     groups = ("moves", "moves", "ignores", "refuses" if kind == "call" else "cannot", "silent")
     cells: dict[str, list[str]] = {group: [] for group in groups}
     rest = chance.choice(groups[:-1]) if chance.random() < 0.3 else ""
@@ -132,7 +132,7 @@ def _cells(
 
 
 def _cell(chance: random.Random, group: str, kind: str, states: list[str], state: str, begun: list[str] | None) -> str:
-    """One cell; with *begun* a call may begin in it."""
+    """Return one cell; with *begun* a call may begin in it."""
     match group:
         case "moves":
             return (
@@ -151,7 +151,7 @@ def _codes(chance: random.Random) -> str:
 def _outcomes(
     chance: random.Random, kind: str, states: list[str], begun: list[str], *, begins: bool, last: bool = False
 ) -> str:
-    """One outcome or a few; with *begins* one of them begins, with *last* another does not."""
+    """Return one or several outcomes; with *begins* one of them begins a call, with *last* another one does not."""
     texts = [_outcome(chance, kind, states, number) for number in range(chance.choice((1, 1, 2, 3)))]
     if begins:
         begun.append(chance.choice(states))
@@ -172,7 +172,7 @@ def _outcome(chance: random.Random, kind: str, states: list[str], number: int) -
 
 
 def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list[Observation]:
-    """A few observations of one entity: simulated, then changed in up to two places.
+    """Return a few observations of one entity: simulated, then changed in up to two places.
 
     Calls are given up with *lost* only.
     """
@@ -197,7 +197,7 @@ def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list
 
 
 def _narrow(trace: list[Observation]) -> list[Observation]:
-    """*trace* without the requests that would exceed the limit of calls in progress."""
+    """Return *trace* without the requests that would exceed the limit of calls in progress."""
     narrow: list[Observation] = []
     waiting = 0
     for each in trace:
@@ -209,7 +209,7 @@ def _narrow(trace: list[Observation]) -> list[Observation]:
 
 
 def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """*trace* with less in it: some shown states and outputs removed, some requests joined with their reply."""
+    """Return *trace* with less information: some shown states and outputs removed, some requests joined with their reply."""
     vague: list[Observation] = []
     for each in trace:
         less = each
@@ -225,7 +225,7 @@ def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]
 
 
 def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -> Observation:
-    """Any observation of *machine*, sensible or not."""
+    """Return any observation of *machine*, sensible or not."""
     sights = ["", "", *(state.shows for state in machine.states.values())]
     shows, met, emits = chance.choice(sights), chance.choice(sights), chance.choice(SEEN_OUTPUTS)
     if chance.random() < 0.05:
@@ -257,6 +257,6 @@ def random_observation(chance: random.Random, machine: Machine, *, lost: bool) -
 
 
 def random_seen(chance: random.Random, machine: Machine) -> frozenset[str] | None:
-    """The signals that a trace shows; ``None`` for all."""
+    """Choose the signals that a trace shows; ``None`` for all."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     return None if chance.random() < 0.6 else frozenset(name for name in signals if chance.random() < 0.5)

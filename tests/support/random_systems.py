@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def system_of(text: str, machines: dict[str, Machine]) -> System:
-    """The system of *text*."""
+    """Build the system of *text*."""
 
     def find(name: str) -> Machine:
         return machines[name] if name in machines else load(name)
@@ -33,7 +33,7 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
 
 
 def random_system(chance: random.Random, copies: int = 2) -> System:
-    """A random system of up to three parts, with *copies* of up to two of them."""
+    """Build a random system of up to three parts, with *copies* of up to two of them."""
     return system_of(*random_text(chance, copies))
 
 
@@ -44,7 +44,7 @@ def random_text(
     *,
     apart: float = 0,
 ) -> tuple[str, dict[str, Machine]]:
-    """The text of such a system, and the machines of its parts, each *made* by chance; some events keep *apart*, with one part."""
+    """Return the text of a random system and the machines *made* for its parts; some events keep *apart*, with one part."""
     machines = {f"p{number}": made(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
@@ -108,7 +108,7 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
 
 
 def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
-    """The *text* of a system with words that :func:`random_text` does not use: replies of ways, steps for each copy, and others."""
+    """Add to the *text* of a system words that :func:`random_text` does not use: replies of ways, steps for each copy, and others."""
     lines = []
     calls = False
     for line in text.split("\n"):
@@ -135,7 +135,7 @@ KINDS = ("idempotent", "always", "never", "never", "reachable")
 
 
 def random_claim_of(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> Property:
-    """A property of *system* with a random claim of one of *kinds*."""
+    """Return a property of *system* with a random claim of one of *kinds*."""
     try:
         return stated_of(system, random_claim_text(system, chance, kinds))
     except InputError:
@@ -143,7 +143,7 @@ def random_claim_of(system: System, chance: random.Random, kinds: tuple[str, ...
 
 
 def random_claim_text(system: System, chance: random.Random, kinds: tuple[str, ...] = KINDS) -> str:
-    """The text of such a claim, which may make no sense."""
+    """Return the text of a random claim, which may make no sense."""
     event = chance.choice(list(system.events.values()))
     part = chance.choice(list(system.parts.values()))
 

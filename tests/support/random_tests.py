@@ -1,4 +1,4 @@
-"""Random tests of the kit, as an implementation by chance would have answered them; some of them changed."""
+"""Random tests of the kit with the answers of a random implementation; some tests are then changed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ OUTPUTS = ((), ("x",), ("y",), ("x", "y"))
 
 
 def random_test(chance: random.Random, machine: Machine) -> Test:
-    """A few steps of a simulated implementation, which takes hidden events between and after them."""
+    """Return a few steps of a simulated implementation, with hidden events between and after them."""
     sut = Simulated(machine)
     left = ""
     stage: StimulusStage
@@ -58,7 +58,7 @@ def random_test(chance: random.Random, machine: Machine) -> Test:
 
 
 def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> str | None:
-    """The reply of a call that goes on; ``None`` if it does so for long."""
+    """Return the reply of a call after all its stages, or ``None`` if it takes too many."""
     reply = None
     for _ in range(4):
         if reply is None:
@@ -68,7 +68,7 @@ def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) 
 
 
 def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> None:
-    """Let *event* go by any of its outcomes, stage by stage."""
+    """Let *event* take random outcomes, stage by stage."""
     found = machine.events[event]
     cells = (*found.cells.values(), *found.ends.values())
     names = sorted({way.name for cell in cells if isinstance(cell, Moves) for way in cell.outcomes})
@@ -77,7 +77,7 @@ def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str
 
 
 def changed(chance: random.Random, machine: Machine, test: Test) -> Test:
-    """*test* with less to be seen, and up to two things in it otherwise."""
+    """Return *test* with fewer observations and up to two random changes."""
     outputs = chance.random() < 0.6
     test = [
         (

@@ -1,4 +1,4 @@
-"""Readers of textual pictures: the programs they are written for."""
+"""Readers of textual pictures: the programs for which the pictures are written."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ console.log(JSON.stringify(found));
 
 
 def read_by_mermaid(texts: list[str]) -> list[Any]:
-    """The states and arrows of each of *texts*; fails if one is not Mermaid."""
+    """Return the states and arrows of each of *texts*; fail if one is not Mermaid."""
     module = package("mermaid") / "dist" / "mermaid.esm.min.mjs"
     ran = subprocess.run(
         [program("node"), "--input-type=module", "--eval", _READ, "-", str(module)],
@@ -49,12 +49,12 @@ def read_by_mermaid(texts: list[str]) -> list[Any]:
 
 
 def participants_by_mermaid(text: str) -> list[str]:
-    """The participants of a sequence diagram; fails if it is none."""
+    """Return the participants of a sequence diagram; fail if it is not one."""
     return [str(each) for each in read_by_mermaid([text])[0]["participants"]]
 
 
 def read_by_plantuml(folder: Path, texts: list[str]) -> None:
-    """Fails if one of *texts* is not PlantUML."""
+    """Fail if one of *texts* is not PlantUML."""
     paths = [folder / f"{number}.puml" for number in range(len(texts))]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text, encoding="utf-8")

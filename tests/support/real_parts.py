@@ -1,7 +1,7 @@
 """What tests need beside Python: programs of this machine, and packages of npm.
 
-Without one of them the test is skipped with the command that installs it.
-``.ci/setup test`` installs them all, and ``.ci/run`` allows no skip.
+Without one of them the test is skipped with the command that installs it. ``.ci/setup test`` installs them all, and
+``.ci/run`` allows no skip.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ PROGRAMS: Final = {
     "strace": "strace",
     "systemd-analyze": "systemd",
 }
-"""Each program, and the package of Debian that brings it."""
+"""Each program, and the Debian package that contains it."""
 
 PACKAGES: Final = {
     "axe-core": "axe-core@4",
@@ -35,24 +35,24 @@ PACKAGES: Final = {
     "mermaid": "mermaid@11",
     "jest-sarif": "@microsoft/jest-sarif@1.0.0-beta.0",
 }
-"""Each package of npm by its folder in ``.venv/npm``."""
+"""Each npm package, by its folder in ``.venv/npm``."""
 
 ROOT: Final = Path(__file__).resolve().parent.parent.parent
 
 
 def program(name: str) -> str:
-    """The path of one of :data:`PROGRAMS`."""
+    """Return the path of one of :data:`PROGRAMS`."""
     return shutil.which(name) or missing(name, f"apt-get install {PROGRAMS[name]}")
 
 
 def package(name: str) -> Path:
-    """The folder of one of :data:`PACKAGES`, unpacked."""
+    """Return the folder of one of :data:`PACKAGES`, unpacked."""
     folder = ROOT / ".venv" / "npm" / name
     return folder if folder.is_dir() else missing(PACKAGES[name], "bash .ci/setup test")
 
 
 def headers_of_c() -> None:
-    """What a C program includes is there."""
+    """Require the headers that a C program includes."""
     if not Path("/usr/include/stdlib.h").exists():
         missing("stdlib.h", "apt-get install libc6-dev")
 

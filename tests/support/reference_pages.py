@@ -1,6 +1,6 @@
-"""``docs/reference/codes.md``, ``commands.md`` and ``models.md``, and the figures of ``README.md``: what the package says of itself.
+"""``docs/reference/codes.md``, ``commands.md`` and ``models.md``, and the figures of ``README.md``, generated from the package.
 
-``python tests/support/reference_pages.py --write`` writes them again.
+``python tests/support/reference_pages.py --write`` writes them.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _URL: Final = re.compile(r"https://container-fsm\.readthedocs\.io/en/latest/([\w
 
 
 def codes() -> Iterator[str]:
-    """The page of all codes, line by line."""
+    """Yield the page of all codes, line by line."""
     yield from (
         "# Codes of mistakes",
         "",
@@ -62,12 +62,12 @@ def _code(code: str, rule: Rule) -> Iterator[str]:
 
 
 def _marked(text: str) -> str:
-    """*text* as Markdown shows it, sign by sign."""
+    """Escape *text* for Markdown."""
     return re.sub(r"([*`<>\[\]\\|])", r"\\\1", text)
 
 
 def commands() -> Iterator[str]:
-    """The page of all commands, line by line."""
+    """Yield the page of all commands, line by line."""
     context = click.Context(group, info_name="fsm", **group.context_settings)
     yield from (
         "# Commands",
@@ -103,7 +103,7 @@ def _names(names: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterable[str]:
-    """The *text* of a help; what must not be wrapped stands as it is."""
+    """Yield the *text* of a help as Markdown; paragraphs that must not be wrapped stay unchanged."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         kept = paragraph.lstrip().startswith("\b")
@@ -113,7 +113,7 @@ def _paragraphs(text: str) -> Iterable[str]:
 
 
 def _linked(text: str) -> str:
-    """*text* with pages of the guide as links of this one."""
+    """Return *text* with addresses of the guide as relative links."""
     return _URL.sub(lambda page: f"[{page[1].rpartition('/')[2]}]({_relative(page[1])}.md)", text)
 
 
@@ -154,7 +154,7 @@ _ROLES: Final = {
 
 
 def models() -> Iterator[str]:
-    """The page of all shipped models, line by line."""
+    """Yield the page of all shipped models, line by line."""
     yield from (
         "# Models",
         "",
@@ -177,7 +177,7 @@ PAGES: Final = {"codes.md": codes, "commands.md": commands, "models.md": models}
 
 
 def page(name: str) -> str:
-    """The text of a page of :data:`PAGES`."""
+    """Return the text of a page of :data:`PAGES`."""
     return "\n".join(PAGES[name]()) + "\n"
 
 

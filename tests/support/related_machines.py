@@ -1,4 +1,4 @@
-"""Random machines that stand in a known relation: profiles that deviate, and narrowings."""
+"""Random machines in a known relation: profiles that deviate, and narrowings."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ about = "As it was."
 
 
 def deviating(chance: random.Random) -> Machine:
-    """A machine with a profile ``old`` that has a few deviations, or none where those by chance deviate in nothing."""
+    """Return a machine with a profile ``old`` that has a few deviations, or none if the random ones change nothing."""
     text = random_text(chance)
     try:
         machine = machine_of(text)
@@ -55,7 +55,7 @@ moves = {{ {source} = {{ to = "{target}"{reply}, emits = {chance.choice(OUTPUTS)
 
 
 def undeviating(machine: Machine) -> Machine:
-    """*machine* without the outcomes that deviate."""
+    """Return *machine* without the outcomes that deviate."""
     events = {
         event.name: replace(
             event,
@@ -76,7 +76,7 @@ def _kept(cell: Moves) -> tuple[Outcome, ...]:
 
 
 def narrowings(machine: Machine) -> list[Machine]:
-    """Machines that allow no more: an outcome is dropped, or a silent cell says something."""
+    """Yield machines that allow no more: an outcome is dropped, or a silent cell becomes specified."""
     return [
         each.machine
         for each in mutants(machine)

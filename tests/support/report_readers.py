@@ -1,4 +1,4 @@
-"""Readers of the formats of other tools in which reports are written, strict ones."""
+"""Strict readers of the formats of other tools in which reports are written."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ COMMAND = re.compile(r"::(error|warning|notice) ((?:file=[^:,\n]+,line=\d+,)?tit
 
 
 def check_github(written: str) -> None:
-    """One workflow command a line, and nothing else."""
+    """Check that each line is one workflow command."""
     assert [] == [line for line in written.removesuffix("\n").split("\n") if not COMMAND.fullmatch(line)]
 
 
 def check_junit(written: str) -> None:
-    """XML whose counts are those of its elements, with one result a case."""
+    """Check that the counts of the XML match its elements, with one result for each case."""
     root = ET.fromstring(written.encode())  # noqa: S314  (we wrote it ourselves)
     assert len(root.findall("./testsuite/testcase")) == int(root.attrib["tests"])
     assert len(root.findall("./testsuite/testcase/failure")) == int(root.attrib["failures"])
@@ -27,7 +27,7 @@ def check_junit(written: str) -> None:
 
 
 def check_sarif(written: str) -> None:
-    """JSON with URI references that hold only what URIs may."""
+    """Check JSON with URI references that contain only characters legal in URIs."""
     uris = _uris(json.loads(written.encode()))
     assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
 
@@ -44,6 +44,6 @@ def _uris(node: object) -> list[str]:
 
 
 def sarif_validator() -> Draft4Validator:
-    """A validator of the official schema, from the package that its authors publish."""
+    """Return a validator of the official schema, from the package that its authors publish."""
     schema = package("jest-sarif") / "lib" / "schemas" / "sarif-2.1.0-rtm.5.json"
     return Draft4Validator(json.loads(schema.read_text(encoding="utf-8")))

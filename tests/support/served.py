@@ -44,9 +44,9 @@ def served(
     kept: bool = False,
     deviates: Callable[[], bool] = bool,
 ) -> Iterator[str]:
-    """The address of a server below *folder*, while it is used; it has a thread of its own.  *plugins* are at ``nri.sock``.
+    """Run a server below *folder* in a thread of its own, and yield its address.  *plugins* are at ``nri.sock``.
 
-    What is *kept* is there again for the next one below the same folder.
+    Everything *kept* is restored by the next server below the same folder.
     """
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
@@ -76,7 +76,7 @@ def served(
 
 
 class ServedClient:
-    """A client of the server at *address*; its calls are recorded in the file *record*, if one is named."""
+    """A client of the server at *address*; its calls are recorded in the file *record*, if given."""
 
     def __init__(self, address: str, record: Path | None = None) -> None:
         self.recording = CallRecording(record) if record else None
@@ -96,7 +96,7 @@ class ServedClient:
             self.recording.take(answer)
 
     def call(self, op: str, *, give_up: float | None = None, **fields: Any) -> CallAnswer:  # noqa: ANN401  (of any message)
-        """What a call comes to whose caller gives up after so many seconds."""
+        """Make a call whose caller gives up after a number of seconds, and return its result."""
         return self.client.call(op, METHODS[op].request(**fields), timeout=give_up)
 
     def codes(self, *calls: tuple[str, dict[str, Any]]) -> list[str]:
@@ -108,7 +108,7 @@ class ServedClient:
         return self.call("RunPodSandbox", config=cri.PodSandboxConfig(metadata=metadata, **fields))
 
     def pod(self, name: str = "", **fields: Any) -> str:  # noqa: ANN401
-        """The id of a new pod."""
+        """Run a pod and return its id."""
         answer = self.run(name, **fields)
         return str(answer.message.pod_sandbox_id)
 
@@ -123,7 +123,7 @@ class ServedClient:
         return self.call("CreateContainer", pod_sandbox_id=pod, config=config)
 
     def container(self, pod: str, *command: str, started: bool = False, **fields: Any) -> str:  # noqa: ANN401
-        """The id of a new container, which is *started* if that is wanted."""
+        """Create a container, and start it if *started*; return its id."""
         identity = str(self.create(pod, *command, **fields).message.container_id)
         if started:
             assert self.call("StartContainer", container_id=identity).code == "OK"
@@ -137,7 +137,7 @@ class ServedClient:
         return cri.ContainerState.Name(answer.message.status.state) if answer.code == "OK" else answer.code
 
     def exited(self, container: str) -> Any:  # noqa: ANN401
-        """The status of a container that ends by itself, when it has ended."""
+        """Wait until a container has ended by itself, and return its status."""
         for _ in range(2_000):
             status = self.status(container)
             if status.state == cri.CONTAINER_EXITED:
@@ -146,7 +146,7 @@ class ServedClient:
         raise AssertionError("it has not ended")
 
     def wander(self, steps: int, seed: int, pods: list[str], containers: list[str]) -> None:
-        """Make random calls on *pods* and *containers*, to which new ones are added; a look follows some of them."""
+        """Make random calls on *pods* and *containers*, which grow; a status call follows some of them."""
         chance = random.Random(seed)
         for _ in range(steps):
             kind = chance.random()

@@ -1,4 +1,4 @@
-"""What is shipped, and its mutants, each made once per process for all tests."""
+"""Shipped models and their mutants, each built once per process for all tests."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @cache
 def claims(name: str) -> Specification[Machine | System]:
-    """The properties of the machine or system called *name*."""
+    """Return the properties of the machine or system *name*."""
     return library.claims(name)
 
 
 @cache
 def specification(name: str) -> Specification[Machine]:
-    """The properties of the machine called *name*."""
+    """Return the properties of the machine *name*."""
     return library.specification(name)
 
 
 @cache
 def known_mutants(name: str) -> dict[str, Mutant]:
-    """The mutants of the machine called *name*, by their names."""
+    """Return the mutants of the machine *name*, by their names."""
     return {each.name: each for each in mutants(library.load(name))}

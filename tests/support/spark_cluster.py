@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine: a master and workers that are processes of their own, one of which can be killed."""
+"""A Spark cluster on this machine: a master and workers as processes of their own, one of which can be killed."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Cluster:
     workers: list[subprocess.Popen[bytes]]
 
     def kill_a_worker(self) -> None:
-        """Kill one of the workers, and with it what it runs."""
+        """Kill one of the workers with everything that it runs."""
         worker = self.workers.pop()
         os.killpg(worker.pid, signal.SIGKILL)
         worker.wait()
@@ -41,7 +41,7 @@ class Cluster:
 
 @contextmanager
 def cluster(folder: Path, workers: int) -> Iterator[Cluster]:
-    """A cluster with so many *workers* of one core each, whose files are in *folder*."""
+    """Run a cluster with *workers* workers of one core each, with its files in *folder*."""
     program("java")
     started: list[subprocess.Popen[bytes]] = []
     try:
@@ -76,7 +76,7 @@ def _start(folder: Path, name: str, what: str, *arguments: str) -> subprocess.Po
 
 
 def _said(log: Path, wanted: re.Pattern[str], times: int) -> list[str]:
-    """What is said in *log*, once it was said so many *times*."""
+    """Wait until a text occurs in *log* the given number of *times*, and return its matches."""
     end = time.monotonic() + _PATIENCE
     while len(found := wanted.findall(log.read_text(encoding="utf-8", errors="replace"))) < times:
         assert time.monotonic() < end, log.read_text(encoding="utf-8", errors="replace")

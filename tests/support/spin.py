@@ -1,12 +1,10 @@
 """The model checker SPIN, run on many exported machines at once, and its stored answers.
 
-A verifier is a C program, and compiling one takes longer than all else.  So many
-exported texts are merged into one: their names are distinguished by a number, and only
-the one whose number is chosen runs.
+A verifier is a C program, and compiling it takes longer than everything else. So many exported texts are merged into
+one: their names are distinguished by a number, and only the text with the chosen number runs.
 
-The answers are stored in ``tests/interop/spin``, by the text that SPIN reads.  For a
-text without an answer SPIN is run; with ``FSM_SPIN=store`` its answer is stored, and
-with ``FSM_SPIN=again`` SPIN is run on everything.
+The answers are stored in ``tests/interop/spin``, by the text that SPIN reads. For a text without an answer SPIN is
+run; with ``FSM_SPIN=store`` its answer is stored, and with ``FSM_SPIN=again`` SPIN is run on everything.
 """
 
 from __future__ import annotations
@@ -27,15 +25,15 @@ if TYPE_CHECKING:
 ANSWERS = Path(__file__).resolve().parent.parent / "interop" / "spin"
 MODE = os.environ.get("FSM_SPIN", "")
 STEPS = 1_500
-"""In one verifier: with twice as many, compiling takes thrice the time."""
+"""Maximum number of parts in one verifier: compiling twice as many takes three times as long."""
 MOST = 100
-"""Processes in one verifier, of which SPIN allows 255."""
+"""Maximum number of processes in one verifier; SPIN allows 255."""
 ALIKE = 30
-"""Parts that share a process: with more, the expressions that choose between them grow too long."""
+"""Maximum number of parts that share a process: with more, the expressions that choose between them grow too long."""
 CHOSEN = 77_777
-"""Stands in the verifier's source for the number of the part that is asked for."""
+"""Placeholder in the verifier's source for the number of the chosen part."""
 UNSET = 1
-"""The same for what a variable is at first in that part: SPIN takes only numbers."""
+"""Placeholder for the initial value of a variable in the chosen part: SPIN accepts only numbers."""
 
 
 def needed() -> None:
@@ -63,7 +61,7 @@ class Answer(NamedTuple):
 
 
 def together(parts: Sequence[Part], *, safety: bool) -> str:
-    """One text of them all, in which ``chosen`` selects one to run."""
+    """Return one text that merges them all, in which ``chosen`` selects one to run."""
     texts = [f"int chosen = {CHOSEN};"]
     alike: dict[object, dict[int, _Pieces]] = {}
     for number, part in enumerate(parts):
@@ -86,7 +84,7 @@ class _Pieces(NamedTuple):
 
 
 def _pieces(part: Part, *, safety: bool) -> _Pieces:
-    """The pieces of *part*, without comments and prints, as the preprocessor leaves them."""
+    """Return the pieces of *part* after preprocessing, without comments and prints."""
     head, start, process = _processed(_bare(part.text), part.case, safety=safety).partition("active proctype")
     words: list[str] = []
     macros: dict[str, tuple[str, str]] = {}
@@ -102,13 +100,13 @@ def _pieces(part: Part, *, safety: bool) -> _Pieces:
 
 
 def _bare(text: str) -> str:
-    """*text* without comments and prints."""
+    """Return *text* without comments and prints."""
     text = re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
     return re.sub(r'; printf\(".*?"\)', "", text)
 
 
 def _processed(text: str, case: int, *, safety: bool) -> str:
-    """*text* for its case, without conditional lines."""
+    """Return *text* for its case, without conditional lines."""
     holds = {
         f"#if CASE == {case}": True,
         f"#elif CASE == {case}": True,
@@ -130,18 +128,18 @@ def _processed(text: str, case: int, *, safety: bool) -> str:
 
 
 def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
-    """One process for all of *group*; where they differ, ``chosen`` decides."""
+    """Merge the processes of *group*; ``chosen`` selects between their differences."""
     first, pieces = next(iter(group.items()))
     names = {*(line.split()[1] for line in pieces.words), *pieces.variables, "machine"}
     own = {name for each in group.values() for name in each.macros}
 
     def renamed(text: str, number: int) -> str:
-        """*text* with the names of the group, and the macros of one of it."""
+        """Return *text* with the group's names, and the macros of one part."""
         text = re.sub(rf"\b({'|'.join(names)})\b", rf"\1_{first}", text)
         return re.sub(rf"\b({'|'.join(own) or '-'})\b", rf"\1_{number}", text)
 
     def choice(texts: dict[int, str]) -> str:
-        """The text of the number that is chosen."""
+        """Return an expression for the text of the chosen number."""
         *rest, last = texts.items()
         return "".join(f"(chosen == {number} -> {text} : " for number, text in rest) + last[1] + ")" * len(rest)
 
@@ -168,7 +166,7 @@ def _merged(group: dict[int, _Pieces]) -> Iterator[str]:
 
 
 def compiled(text: str, folder: Path, *, safety: bool) -> Path:
-    """The verifier of *text*: breadth first for finite runs, by acceptance cycles for endless ones."""
+    """Compile the verifier of *text*: breadth first for finite runs, by acceptance cycles for endless ones."""
     needed()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "model.pml").write_text(text, encoding="utf-8")
@@ -192,7 +190,7 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
 
 
 def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> Answer:
-    """The verifier's result for the part that is *chosen*."""
+    """Return the verifier's result for the *chosen* part."""
     done = subprocess.run(
         [pan, "-w12", *([] if safety else ["-a", f"-m{depth}"])],
         cwd=pan.parent,
@@ -231,7 +229,7 @@ class Kept:
         self._now: dict[str, Answer] = {}
 
     def answers(self, parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-        """SPIN's answer for each of *parts*; where it has to be run, in *folder*."""
+        """Return SPIN's answer for each of *parts*; missing answers are computed in *folder*."""
         keys = [key(part, safety=safety) for part in parts]
         new = {key: part for key, part in zip(keys, parts, strict=True) if MODE == "again" or key not in self._before}
         found = self._before | dict(zip(new, answers([*new.values()], folder, safety=safety), strict=True))
@@ -239,7 +237,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the file has other answers, more, or fewer than were used; write it on request."""
+        """Fail if the file has other answers, more or fewer than were used; write it on request."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)
@@ -255,13 +253,13 @@ class Kept:
 
 
 def key(part: Part, *, safety: bool) -> str:
-    """A digest of the text that SPIN reads."""
+    """Return a digest of the text that SPIN reads."""
     text = _processed(_bare(part.text), part.case, safety=safety)
     return hashlib.sha256(f"{safety}\n{text}".encode()).hexdigest()[:20]
 
 
 def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-    """SPIN's result for each of *parts*."""
+    """Return SPIN's result for each of *parts*."""
     found: list[Answer] = []
     for number, batch in enumerate(_batches(parts)):
         pan = compiled(together(batch, safety=safety), folder / str(number), safety=safety)
@@ -270,7 +268,7 @@ def answers(parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer
 
 
 def _batches(parts: Sequence[Part]) -> Iterator[list[Part]]:
-    """*parts* in order, as many at a time as compile quickly."""
+    """Split *parts*, in order, into batches that compile quickly."""
     batch: list[Part] = []
     sharing: dict[str, int] = {}
     room = STEPS

@@ -1,4 +1,4 @@
-"""Clients of streams, as Kubernetes' own are: over SPDY and over WebSocket, on blocking sockets."""
+"""Clients of streams that work like Kubernetes' own: over SPDY and over WebSocket, on blocking sockets."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Carrier(Protocol):
 
 
 def plain(url: str, request: str = "GET", headers: Mapping[str, str] | None = None) -> tuple[str, socket.socket]:
-    """The head of the answer to a request, and its socket."""
+    """Return the head of the answer to a request, and its socket."""
     parts = urlsplit(url)
     connection = socket.create_connection((parts.hostname, parts.port or 0), timeout=20)
     lines = [f"{request} {parts.path} HTTP/1.1", f"Host: {parts.netloc}", "Content-Length: 0"]
@@ -41,7 +41,7 @@ def plain(url: str, request: str = "GET", headers: Mapping[str, str] | None = No
 
 
 def spdy_socket(url: str, protocol: str = "v4.channel.k8s.io") -> Carrier:
-    """The upgraded connection to *url*."""
+    """Upgrade the connection to *url* and return its socket."""
     asked = {"Connection": "Upgrade", "Upgrade": "SPDY/3.1", "X-Stream-Protocol-Version": protocol}
     head, connection = plain(url, "POST", asked)
     assert head.startswith("HTTP/1.1 101 "), head
@@ -103,7 +103,7 @@ class WebSocket:
 def commanded(
     url: str, transport: str, given: bytes | None = None, *, until: bytes = b"", wanted: tuple[str, ...] = ()
 ) -> tuple[bytes, bytes, dict[str, Any]]:
-    """Output, errors and result of the command at *url*, to which *given* is sent; its end only after it said *until*."""
+    """Return output, errors and result of the command at *url* with input *given*, closed after the output contains *until*."""
     kinds = wanted or ("error", *(("stdin",) if given is not None else ()), "stdout", "stderr")
     return (_over_spdy if transport == "spdy" else _over_websocket)(url, kinds, given, until)
 
@@ -157,7 +157,7 @@ def _over_websocket(
 
 
 def forwarded(carrier: Carrier, port: int, sent: bytes) -> tuple[bytes, bytes]:
-    """What comes back from *port* for what is *sent* there, and what went wrong, over SPDY on *carrier*."""
+    """Return what *port* answers to the bytes *sent*, and the errors, over SPDY on *carrier*."""
     spdy, heard, over = Spdy(), defaultdict[int, bytes](bytes), set[int]()
     about = {"port": str(port), "requestid": "0"}
     carrier.send(spdy.open(1, {"streamtype": "error", **about}) + spdy.data(1, b"", over=True))

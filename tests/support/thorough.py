@@ -1,4 +1,4 @@
-"""How much is tried: once what is quick, many times that with ``--hypothesis-profile thorough``, as ``.ci/nightly`` has it."""
+"""How many random inputs to try: few by default, many with ``--hypothesis-profile thorough``, as in ``.ci/nightly``."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Final
 from hypothesis import settings
 
 TIMES: Final = settings().max_examples // 100
-"""Times as many random inputs as in a run for every change."""
+"""Factor by which a nightly run tries more random inputs than a run for every change."""
 
 
 def amount(quick: int, *, night: int) -> int:
-    """*quick* for every change, and *night* where more is tried."""
+    """Return *quick* for every change, and *night* in a nightly run."""
     return quick if TIMES == 1 else night

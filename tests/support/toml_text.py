@@ -1,4 +1,4 @@
-"""Documents as TOML text, for tests that make documents."""
+"""Documents as TOML text, for tests that build documents."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Value: TypeAlias = "str | int | float | bool | dt.date | list[Value] | dict[str,
 
 
 def toml_text(document: dict[str, Value]) -> str:
-    """*document*, one line for each of its top-level keys."""
+    """Return *document* with one line for each of its top-level keys."""
     return "".join(f"{_string(key)} = {_value(value)}\n" for key, value in document.items())
 
 

@@ -37,12 +37,12 @@ steps = ["door.push/opened"]
 
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
-    """The property of *system* with the *claim*, some lines of TOML; for this *copy* of its part."""
+    """Build the property of *system* with the *claim*, some lines of TOML; it is about this *copy* of its part."""
     return specification_of(system, claim, copy=copy).properties[0]
 
 
 def specification_of(system: System, claim: str, *, copy: int = 0) -> Specification[System]:
-    """The same as a specification of *system*."""
+    """Build the property as a specification of *system*."""
     head = f'machine = "{system.name}"\n[property.it]\nsays = "It."\nMUST = "none"\n'
 
     def find(_: str) -> System:

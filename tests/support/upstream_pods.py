@@ -1,8 +1,7 @@
-"""Pods as containerd has them, where that is not what the machine means.
+"""Pods with the behaviour of containerd, where it differs from the machine.
 
-Three things are in no profile, since no contract can allow them: a pod that
-failed or was removed is back after a restart, a name stays reserved without a
-pod, and a failed run leaves a ready pod.
+Three things are in no profile, because no contract can allow them: a pod that failed or was removed is back after a
+restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
 """
 
 from collections.abc import Mapping
@@ -20,21 +19,21 @@ from fsm.runtimes.reference.pods.sut import PodsSUT
 from fsm.runtimes.reference.sandbox.upstream import UpstreamController
 
 NAME_AND_METADATA: Final = 2
-"""The number of stages that are left if only the name and the metadata are."""
+"""The number of remaining stages if only the name and the metadata are left."""
 
 FOUND: Final[Mapping[str, str]] = {READY: "ready", NOT_READY: "notready"}
-"""The state in which a restart finds a pod, by the state at its controller; otherwise it is unknown."""
+"""The state in which a restart finds a pod, by the state at its controller; all others become unknown."""
 
 
 def offered(position: Position, event: str) -> set[str]:
-    """The names of the outcomes of *event*, those by which containerd deviates included."""
+    """Return the names of the outcomes of *event*, containerd's deviations included."""
     return {way.name for way in position.outcomes(event)}
 
 
 class UpstreamPods(Pods):
-    """Pods with two records: that of the list, which an exit reaches later, and the controller's, which is the status.
+    """Pods with two records: the record in the list, which an exit reaches later, and the controller's, which is the status.
 
-    No state is written.  With ``shim`` there is no pause container from which a restart recovers them.
+    No state is written. With ``shim`` there is no pause container from which a restart could recover them.
     """
 
     shim = False
@@ -43,14 +42,14 @@ class UpstreamPods(Pods):
         return driver(MACHINE, "containerd-2.1").position(state)
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        """The status, with the state at the controller."""
+        """Return the status with the state at the controller."""
         status = super().status(id)
         with suppress(CallError):
             return replace(status, state=READY if self.controller.status(id).state == READY else NOT_READY)
         return replace(status, state=NOT_READY)
 
     async def run(self, name: str, limits: Mapping[str, int] | None = None) -> str:
-        """Run, and add the pod to the store before it is watched."""
+        """Run a pod, and add it to the store before it is watched."""
         id_ = await super().run(name, limits)
         pod = self._store[id_]
         try:
@@ -71,13 +70,13 @@ class UpstreamPods(Pods):
             self._pauses.create(pod.metadata("none"))
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Fail; name and metadata that could not be deleted stay without a pod."""
+        """Fail; a name and metadata that could not be deleted remain without a pod."""
         if error.left == NAME_AND_METADATA:
             self._take(pod, "run", "undone", str(error))
         await super()._fail_run(pod, error)
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop; the record of a ready pod is changed by the watch."""
+        """Stop; the watch changes the record of a ready pod."""
         pod = self._get(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
@@ -123,7 +122,7 @@ class UpstreamPods(Pods):
                     await self._recover(store.load(id_))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add the pod that is *found*, whatever became of it; its name is reserved only with a pause container."""
+        """Add the pod that was *found*, in whatever state; its name is reserved only with a pause container."""
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
@@ -137,12 +136,12 @@ class UpstreamPods(Pods):
 
     @property
     def _pauses(self) -> MetadataStore:
-        """Pause containers as containerd keeps them, each with a copy of its pod's metadata."""
+        """Pause containers as containerd stores them, each with a copy of its pod's metadata."""
         return MetadataStore(self.metadata.root.with_name("containers"))
 
 
 class UpstreamPodsSUT(PodsSUT):
-    """The SUT of these pods, with containerd's sandbox controller."""
+    """The SUT for these pods, with containerd's sandbox controller."""
 
     kinds = (UpstreamPods,)
     controller_kind = UpstreamController
