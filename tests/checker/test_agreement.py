@@ -1,4 +1,4 @@
-"""The engines and the brute force come to the same answers; and defects that are planted in the engines are found."""
+"""The engines agree with the brute force, and the comparison finds defects planted in the engines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from brute_force_search import Kind
 
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
-"""Where cases come from: always the same for every change, others each night. It is in what a disagreement says."""
+"""Seed of the cases: fixed for every change, another one each night. Disagreements print it."""
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
-"""Random properties for every change, ten thousand in total; at night a hundred times as many."""
+"""Number of random properties for every change; at night a hundred times as many."""
 
 PARTS = 4
 
@@ -33,7 +33,7 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", list(TRIED))
 def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
-    """Verdicts, lengths of shortest runs, which are runs, and sizes; of systems by every engine."""
+    """Verdicts, lengths of shortest runs, the runs themselves and sizes agree; for systems, with every engine."""
     count = TRIED[kind] * TIMES // PARTS
     found = list(islice(brute_force_search.search(kind, count, f"{SEED}/{part}"), 5))
 
@@ -77,7 +77,7 @@ DEFECTS = [
 
 @pytest.mark.parametrize(("kind", "defect"), DEFECTS)
 def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a case on which the engine and the brute force agree without the defect."""
+    """For each defect, a case is found on which the engine and the brute force agree only without the defect."""
     kind_of, name, most = FINDING[kind]
     tries = raised(kind_of)
     planted_defects.PLANTED[kind][defect](monkeypatch)

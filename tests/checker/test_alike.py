@@ -1,4 +1,4 @@
-"""What is concluded of one profile is taken for another only where both move alike."""
+"""The conclusion for one profile is reused for another only if both profiles behave alike."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAMES = ["cri-pod", "nri-pod", "nri-container", "plugin-sync", "shared-ids", "la
 
 
 def examined(name: str, known: Alike | None) -> list[Examined]:
-    """The conclusions on all profiles."""
+    """Return the conclusions for all profiles."""
     of = claims(name)
     return [examine(of, profile, alike=known) for profile in (None, *of.machine.profiles)]
 
@@ -72,14 +72,14 @@ def test_cones_share_conclusions_unless_an_event_or_a_beginning_differs() -> Non
 
 
 def changed(table: Table, change: Callable[[Event], Event]) -> Table:
-    """The *table* with another first event."""
+    """Return *table* with another first event."""
     first, *rest = table.machine.events.values()
     events = {each.name: each for each in (change(first), *rest)}
     return replace(table, machine=replace(table.machine, events=events))
 
 
 def otherwise(table: Table, change: Callable[[Way], Way]) -> Table:
-    """The *table* with a first way that is otherwise."""
+    """Return *table* with a different first way."""
     at = next(number for number, ways in enumerate(table.cells) if ways)
     ways = table.cells[at] or ()
     cells = [*table.cells]
@@ -153,6 +153,6 @@ def test_what_the_limit_stopped_is_not_known() -> None:
 
 
 def test_a_drawing_is_compared_with_each_machine() -> None:
-    """It shows what a profile changes beside the steps."""
+    """A drawing shows profile changes beside the steps, so it is compared with each profile."""
     drawn = [each.claim for each in claims("pod-sandbox").properties if each.name == "as-it-is-drawn"]
     assert [None] == [alike.asked(each, None, 1) for each in drawn]

@@ -1,4 +1,4 @@
-"""The brute force itself: answers that were worked out by hand from the reference pages."""
+"""The brute force itself: answers worked out by hand from the reference pages."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_answers_worked_out_by_hand(text: str, overlap: int, claim: str, verdict
 
 
 def test_a_begin_that_is_not_followed_is_told() -> None:
-    """In TWICE a second call could begin beside the first."""
+    """In TWICE a second call could begin beside the first one."""
     machine = machine_of(HEAD + TWICE)
     claim = stated(machine, 'never = "d"').claim
 
@@ -173,7 +173,7 @@ def test_a_begin_that_is_not_followed_is_told() -> None:
 
 
 def test_sizes_of_the_toy_job() -> None:
-    """Six states, in each of which it is made, started and crashes in one way; but for two starts, two exits and three ends."""
+    """The job has six states; in each, one way to be made, to start and to crash, plus two starts, two exits and three ends."""
     assert (6, 6 + 7 + 2 + 6 + 3, 4) == Decider(MachineModel(machine_of(JOB))).size()
 
 
@@ -270,7 +270,7 @@ steps = ["reset every p"]
     ],
 )
 def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -> None:
-    """A call ends where it was begun, by that copy; a reset takes it with it."""
+    """A call is ended by the copy that began it; resetting the copy ends its calls."""
     machine: Machine = machine_of(SLOW_PART)
     system = system_of(SLOW_SYSTEM, {"p": machine})
     answer = Decider(SystemModel(system)).decide(stated_of(system, claim).claim)
@@ -287,7 +287,7 @@ def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -
     ],
 )
 def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, verdict: str) -> None:
-    """And its end is not possible where nothing has begun."""
+    """The end of a call is impossible if nothing has begun."""
     text = SLOW_SYSTEM.replace('steps = ["p.z.ends"]', f"steps = [{steps}]").replace(
         'steps = ["p.z"]', 'steps = ["p.y"]'
     )
@@ -297,7 +297,7 @@ def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, v
 
 
 def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
-    """It replies anything, and an error ends the joint call."""
+    """An unwritten end may reply anything, and an error ends the joint call."""
     text = SLOW_SYSTEM.replace('of = "p"\nabout = "E"', 'kind = "call"\nof = "p"\nabout = "E"')
     system = system_of(text, {"p": machine_of(HEAD + UNWRITTEN)})
     decider = Decider(SystemModel(system))
@@ -320,7 +320,7 @@ def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
     ],
 )  # fmt: skip
 def test_outputs_follow_another_machine(cells: str, verdict: str) -> None:
-    """In their order; where the other machine is silent anything may follow."""
+    """Outputs follow in the order of the other machine; if that machine is silent, anything may follow."""
     claim = Follows(other=machine_of(HEAD + cells))
 
     assert verdict == Decider(MachineModel(machine_of(HEAD + ASKED))).decide(claim).verdict

@@ -1,4 +1,4 @@
-"""Properties by name, of a machine as it was loaded, or as a profile has it."""
+"""``fsm.check`` by property name, for a machine as loaded or under a profile."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ never = "open"
 
 @pytest.fixture
 def model(tmp_path: Path) -> str:
-    """The path of a model file, with a property file where it is looked for."""
+    """Write a model file with a property file beside it, and return its path."""
     for folder, text in (("models", DOOR), ("properties", PROPERTIES)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -43,7 +43,7 @@ def model(tmp_path: Path) -> str:
 
 
 def test_properties_of_a_model_of_ones_own(model: str) -> None:
-    """They stand beside it; each has its verdict."""
+    """Property files beside the model are found, and each property has its verdict."""
     found = {each.of.name: type(each.verdict) for each in check(load(model)).checked}
 
     assert {"gone-for-good": Proved, "never-open": Refuted} == found
@@ -74,7 +74,7 @@ def test_a_limit_is_met_and_said(model: str) -> None:
 
 
 def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> None:
-    """Twenty parts of five states have 5^20 states together; the properties of a system stand as shipped ones do."""
+    """Twenty parts with five states each have 5^20 joint states; the system's properties are stored like shipped ones."""
     head = 'title = ""\nabout = ""\nsource = ""\n'
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(5))
     moves = ", ".join(f's{each} = "s{(each + 1) % 5}"' for each in range(5))
@@ -103,7 +103,7 @@ def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", [name for name in specified() if load(name).profiles][:4])
 def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
-    """Whether the machine or the question says which profile."""
+    """The profile may come from the machine or from the arguments."""
     machine = load(name)
     for profile in [*machine.profiles][-1 if TIMES == 1 else 0 :]:
         expected = examine(claims(name), profile)
@@ -112,7 +112,7 @@ def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
 
 
 def test_a_system_is_checked_as_a_machine_is() -> None:
-    """In each of its profiles; the defects that one mends are not there under it."""
+    """Each profile is checked; a defect that a profile fixes does not occur under it."""
     system = load_system("plugin-sync")
     for profile in (None, *system.profiles):
         expected = examine(claims("plugin-sync"), profile)
@@ -121,7 +121,7 @@ def test_a_system_is_checked_as_a_machine_is() -> None:
 
 
 def test_it_is_the_machine_that_is_checked(model: str) -> None:
-    """And not the file again: of one that begins open, it is true that it is open."""
+    """The machine object is checked, not the file read again: a door that begins open is open."""
     ajar = replace(load(model), initial="gone")
 
     (found,) = check(ajar, "never-open").checked

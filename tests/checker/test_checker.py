@@ -1,4 +1,4 @@
-"""Whether a property holds: each kind with its failing twin, and a second opinion on random machines."""
+"""Verdicts on properties: each kind with its failing twin, and a second opinion on random machines."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ MODELS = {"door": DOOR, "job": JOB, "stubborn": STUBBORN, "restless": RESTLESS}
 
 
 def concluded(machine: Machine, claim: str, *, limit: int = 100_000) -> Conclusion:
-    """The conclusion on the *claim* about *machine*."""
+    """Return the conclusion on the *claim* about *machine*."""
     return decide(stated(machine, claim), tabulate(machine), limit=limit).verdict
 
 
 def run_of(conclusion: Conclusion) -> Run:
-    """The counterexample."""
+    """Return the counterexample."""
     assert isinstance(conclusion, Refuted), conclusion
     assert isinstance(conclusion.evidence, Run)
     return conclusion.evidence
 
 
 def events_of(run: Run) -> str:
-    """The events of *run*, with the replies; after ``|`` those of its cycle."""
+    """Return the events of *run* with their replies; after ``|`` those of its cycle."""
     steps, cycle = (
         " ".join(f"{each.event}:{each.reply or each.outcome}" for each in part) for part in (run.steps, run.cycle)
     )
@@ -84,7 +84,7 @@ TWINS = [
 
 @pytest.mark.parametrize(("model", "holds", "fails", "shown"), TWINS, ids=[twin[2] for twin in TWINS])
 def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) -> None:
-    """A claim and its twin, and for the twin the run that breaks it."""
+    """A claim holds, its twin fails, and the run breaks the twin."""
     machine = machine_of(MODELS[model])
 
     assert isinstance(concluded(machine, holds), Proved)
@@ -95,7 +95,7 @@ def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) 
 
 @pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
 def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: type[Conclusion]) -> None:
-    """A *tick* followed by a *tock* is answered, even if another *tick* comes in the same step."""
+    """A *tick* followed by a *tock* is answered, even if another *tick* occurs in the same step."""
     text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
     claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
 
@@ -103,7 +103,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """Where the job has ended, a start in progress could end too; if the job is at rest, no call is in progress."""
+    """After the job has ended, a start in progress could end too; if the job is at rest, no call is in progress."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
@@ -113,7 +113,7 @@ def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
 
 @pytest.mark.parametrize("states", [2, 5, 30])
 def test_counterexamples_are_shortest(states: int) -> None:
-    """The counterexample of the last state of a long line has as many steps as its distance."""
+    """The counterexample for the last state of a long line has as many steps as its distance."""
     machine = counter(to=states)
     last = list(machine.states)[-1]
 
@@ -126,7 +126,7 @@ def test_counterexamples_are_shortest(states: int) -> None:
 
 @pytest.mark.parametrize("claim", ['["not n2", "not n1"]', '["not n1", "not n2"]'])
 def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -> None:
-    """Whichever is written first; the search is as large as those of both."""
+    """The order in which the conditions are written does not matter; the search covers both."""
     machine = counter(to=5)
     checked = decide(stated(machine, f"always = {claim}"), tabulate(machine))
 
@@ -136,7 +136,7 @@ def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -
 
 
 def test_what_is_reachable_has_witnesses() -> None:
-    """One for each sequence, in their order; and its twin has none."""
+    """There is one witness for each sequence, in order; the failing twin has none."""
     machine = machine_of(DOOR)
 
     conclusion = concluded(machine, 'reachable = ["gone", "ajar then open then shut"]')
@@ -148,7 +148,7 @@ def test_what_is_reachable_has_witnesses() -> None:
 
 
 def test_from_each_requires_a_step_from_each() -> None:
-    """And from all of them for ``*``; a single state without one refutes it."""
+    """``*`` requires a step from all states; a single state without one refutes the claim."""
     machine = machine_of(DOOR)
 
     assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
@@ -180,7 +180,7 @@ LIMITED = ['never = "s9"', 'idempotent = "up"', 'from = "s0"\nleads-to = "s9"', 
 
 @pytest.mark.parametrize("claim", LIMITED)
 def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
-    """The conclusion is unknown, with the reason; with a larger limit it is decided."""
+    """The conclusion is unknown, with the reason; a larger limit decides it."""
     machine = counter(to=9)
     first, last = next(iter(machine.states)), list(machine.states)[-1]
     event = next(iter(machine.events))
@@ -194,7 +194,7 @@ def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
 
 
 def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
-    """The conclusion on a *claim* that refers to *other* as ``other``."""
+    """Return the conclusion on a *claim* that refers to *other* as ``other``."""
     text = f'machine = "it"\n[property.it]\nsays = ""\nMUST  = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
     specification = specify(parse(text.encode(), Stated, path="it.toml"), found)
@@ -213,7 +213,7 @@ REFINED = [
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
 def test_a_machine_refines_itself(overlap: int) -> None:
-    """Whatever the overlap, with silence, with calls that take time, with crashes."""
+    """It does with any overlap, with silence, with calls that take time, and with crashes."""
     for text in (DOOR, JOB) if overlap < 2 else (JOB,):
         machine = machine_of(text)
         assert isinstance(beside(machine, f'refines = "other"\noverlap = {overlap}', machine), Proved)
@@ -221,7 +221,7 @@ def test_a_machine_refines_itself(overlap: int) -> None:
 
 @pytest.mark.parametrize(("text", "event"), REFINED, ids=range(len(REFINED)))
 def test_what_is_observed_and_not_allowed(text: str, event: str) -> None:
-    """Another door does not refine the door, and the counterexample ends at the event that distinguishes it."""
+    """Another door does not refine the door, and the counterexample ends at the event that distinguishes them."""
     conclusion = beside(machine_of(text), 'refines = "other"', machine_of(DOOR))
 
     assert isinstance(conclusion, Refuted)
@@ -278,7 +278,7 @@ def test_outputs_follow_another_machine() -> None:
 
 
 def run_of_follows(door: Machine) -> Run | None:
-    """A run of the *door* with two creaks and no bang in between, if there is one."""
+    """Return a run of the *door* with two creaks and no bang in between, if there is one."""
     conclusion = concluded(door, 'never = "emits Creak then emits Creak"\nuntil = "emits Bang"')
     return conclusion.evidence if isinstance(conclusion, Refuted) and isinstance(conclusion.evidence, Run) else None
 
@@ -289,7 +289,7 @@ def run_of_follows(door: Machine) -> Run | None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_agrees_with_the_definition(chance: random.Random) -> None:
-    """On random claims about random machines, with the length of the shortest counterexample."""
+    """They agree on random claims about random machines, and on the length of the shortest counterexample."""
     machine = random_machine(chance)
     for overlap in (1, 2, 1, 2):
         agree(machine, random_property(chance, machine), overlap)
@@ -299,7 +299,7 @@ WORDS = {Proved: "holds", Refuted: "fails", Vacuous: "vacuous", Unwritten: "unkn
 
 
 def agree(machine: Machine, claimed: Property, overlap: int) -> None:
-    """The checker and the definition have the same conclusion on *claimed*."""
+    """Assert that the checker and the definition have the same conclusion on *claimed*."""
     try:
         expected = Decider(MachineModel(machine, overlap)).decide(claimed.claim)
     except OverflowError:
@@ -314,6 +314,6 @@ def agree(machine: Machine, claimed: Property, overlap: int) -> None:
 
 
 def test_what_is_about_a_system_is_not_asked_of_a_machine() -> None:
-    """Its conditions are on parts, which a machine does not have."""
+    """Its conditions are about parts, which a machine does not have."""
     with pytest.raises(TypeError, match="for a system"):
         holds(At(part="door", copies=(0,), states=frozenset({"open"})), tabulate(machine_of(DOOR)))

@@ -1,4 +1,4 @@
-"""What is concluded of the cone of a claim is so of the whole system: steps and outputs of copies outside are instants, too."""
+"""A conclusion on the cone of a claim is true of the whole system: steps and outputs of copies outside are instants, too."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MACHINES = {"lamp": machine_of(LAMP), "bell": machine_of(BELL)}
 
 
 def house(copies: int = 2) -> str:
-    """A lamp, other lamps in the garden, and a bell, each of which can do something without the others."""
+    """Return a house with a lamp, more lamps in the garden and a bell, each of which can act without the others."""
     return f"""\
 [system]
 name = "house"
@@ -107,7 +107,7 @@ SYSTEM = system_of(house(), MACHINES)
     ],
 )
 def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) -> None:
-    """Verdict, and steps of the shortest run, as the brute force has them."""
+    """The verdict and the length of the shortest run are those of the brute force."""
     stated = stated_of(SYSTEM, claim)
     verdict = decide(stated, stepping_of(SYSTEM)).verdict
     answer = Decider(SystemModel(SYSTEM)).decide(stated.claim)
@@ -119,7 +119,7 @@ def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) 
 
 
 def test_a_run_has_replies_that_the_whole_gives() -> None:
-    """A copy outside the cone refuses, and its error is the reply."""
+    """A copy outside the cone refuses, and its error becomes the reply."""
     stated = stated_of(SYSTEM, 'never = "lamp is on and not light"')
     cones = Cones(system=SYSTEM)
     verdict = decide(stated, cones).verdict
@@ -131,7 +131,7 @@ def test_a_run_has_replies_that_the_whole_gives() -> None:
 
 
 def test_any_number_of_copies_take_any_number_of_steps() -> None:
-    """One or two in the garden make three instants at most, and a third makes one more."""
+    """One or two lamps in the garden make at most three instants, and a third lamp makes another."""
     claim = 'never = "lamp is off then lamp is off then lamp is off then lamp is off"\nuntil = "light or ask or dim"'
 
     def numbered(copies: int) -> Specification[System]:

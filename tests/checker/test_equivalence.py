@@ -1,4 +1,4 @@
-"""Machines are equivalent exactly if a naive fixed point finds no difference; else a trace distinguishes them."""
+"""Machines are equivalent exactly if a naive fixed point finds no difference; otherwise a trace distinguishes them."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""Moments of both machines together; the second opinion compares all pairs, repeatedly."""
+"""Maximum number of situations of both machines together; the second opinion compares all pairs, repeatedly."""
 
 
 def compared(first: Machine, second: Machine) -> EquivalenceResult:
-    """The comparison of the two."""
+    """Return the comparison of the two."""
     return compare(tabulate(first), tabulate(second))
 
 
@@ -50,7 +50,7 @@ def compared(first: Machine, second: Machine) -> EquivalenceResult:
 
 
 def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
-    """The comparison by the engine, which the second opinion confirms; ``None`` if the machines are too large.
+    """Return the engine's comparison after the second opinion has confirmed it, or ``None`` if the machines are too large.
 
     All evidence is confirmed.
     """
@@ -74,7 +74,7 @@ def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
 
 
 def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
-    """The owner has the trace, as its run shows, and the other has it except for its end."""
+    """Assert that the owner has the trace, as its run shows, and that the other has it except for its last observation."""
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
     last = found.trace[-1]
@@ -90,12 +90,12 @@ def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
 
 
 def plain(these: list[Observable], listed: tuple[Observable, ...]) -> set[Observable]:
-    """*these*, where a code that does not occur in *listed* becomes ``error``."""
+    """Return *these* with every code that is not in *listed* replaced by ``error``."""
     return {each if each in listed or each.reply in {"", "ok"} else each._replace(reply="error") for each in these}
 
 
 def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
-    """Both can play the rounds, and at the end one has the option and the other has lost it."""
+    """Assert that both can play the rounds, after which only one has the option."""
     now = [{each.start} for each in watched]
     assert found.start == tuple(each.start.state for each in watched)
     for each in found.rounds:
@@ -112,7 +112,7 @@ def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_are_nearly_alike(chance: random.Random) -> None:
-    """One is the other with states doubled, cells exchanged or outcomes changed."""
+    """One is the other with states duplicated, cells exchanged or outcomes changed."""
     machine = random_machine(chance)
     other = machine
     for _ in range(chance.choice((1, 1, 2))):
@@ -131,7 +131,7 @@ def test_two_opinions_on_mutants(chance: random.Random) -> None:
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> None:
-    """One is the other with a state split in two: what led to it chooses between them."""
+    """One is the other with a state split in two, so that it chooses between them earlier."""
     machine = random_machine(chance)
     agree(*chance.sample((machine, torn(chance, machine)), 2))
 
@@ -139,13 +139,13 @@ def test_two_opinions_on_machines_that_choose_earlier(chance: random.Random) -> 
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_two_opinions_on_any_two_machines(chance: random.Random) -> None:
-    """Generated independently; some of their events have the same names."""
+    """They are generated independently; some of their events have the same names."""
     agree(random_machine(chance), random_machine(chance))
 
 
 @given(st.randoms(use_true_random=False))
 def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
-    """Whichever of the two an outcome leads to."""
+    """They are equivalent regardless of which of the two an outcome leads to."""
     machine = random_machine(chance)
     found = compared(machine, doubled(chance, machine))
 
@@ -153,7 +153,7 @@ def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
 
 
 def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Callable[[str, object], None]) -> None:
-    """Random tests and traces, by naive interpreters; what distinguishes two others, only one of them has."""
+    """Naive interpreters judge random tests and traces alike; a distinguishing trace is legal for only one of two others."""
     equivalent = noticed = distinguished = 0
     for number in range(100 * TIMES):
         chance = Random(number)
@@ -185,7 +185,7 @@ def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Call
 
 
 def met(machine: Machine) -> bool:
-    """Whether every cell counts in comparisons: silence, and traces from mid-life, also lead to states that no run meets."""
+    """Check whether every cell counts: silence, and traces from mid-life, reach states that no run reaches."""
     cells = (cell for event in machine.events.values() for cell in event.cells.values())
     return not any(isinstance(cell, Silent) for cell in cells) and not explore(tabulate(machine)).unreachable()
 
@@ -194,7 +194,7 @@ def met(machine: Machine) -> bool:
 
 
 def doubled(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with a copy of one state; some outcomes lead to the copy instead."""
+    """Return *machine* with a copy of one state; some outcomes lead to the copy."""
     state = chance.choice([*machine.states])
     double = f"{state}-too"
     events = {}
@@ -211,7 +211,7 @@ def doubled(chance: random.Random, machine: Machine) -> Machine:
 
 
 def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
-    """*cell* with some of the outcomes that lead to *state* leading *to* another."""
+    """Return *cell* with some of the outcomes that lead to *state* leading *to* another one."""
     if not isinstance(cell, Moves):
         return cell
     ways = (replace(way, to=to) if way.to == state and chance.random() < 0.5 else way for way in cell.outcomes)
@@ -219,7 +219,7 @@ def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
 
 
 def exchanged(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with two cells of an event exchanged."""
+    """Return *machine* with two cells of an event exchanged."""
     event = chance.choice([*machine.events.values()])
     one, two = chance.sample([*machine.states], 2)
     cells = {**event.cells, one: event.cells[two], two: event.cells[one]}
@@ -227,7 +227,7 @@ def exchanged(chance: random.Random, machine: Machine) -> Machine:
 
 
 def redirected(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with one outcome removed, or with another target, reply or output."""
+    """Return *machine* with one outcome removed, or with another target, reply or output."""
     event = chance.choice([*machine.events.values()])
     cells = dict(event.ends if event.ends and chance.random() < 0.5 else event.cells)
     ends = cells.keys() == event.ends.keys() and cells == event.ends
@@ -264,7 +264,7 @@ def _with(machine: Machine, event: Event) -> Machine:
 
 
 def torn(chance: random.Random, machine: Machine) -> Machine:
-    """*machine* with a state split in two, each without an alternative of the other; what led to it leads to either."""
+    """Return *machine* with a state split in two, each without an alternative of the other; outcomes lead to either."""
     found = [
         (event, state, cell)
         for event in machine.events.values()
@@ -336,7 +336,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("old", "new", "trace"), PAIRS, ids=[each[1] for each in PAIRS])
 def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None) -> None:
-    """Replies, outputs, signals, what is shown, and silence; not names or clause texts."""
+    """Replies, outputs, signals, shown words and silence can be observed; names and clause texts cannot."""
     found = agree(door(), machine_of(edited(DOOR, old, new)))
 
     if trace is None:
@@ -347,7 +347,7 @@ def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None
 
 
 def test_a_choice_that_is_made_earlier() -> None:
-    """A door with a hidden event *warp* has no other traces; but after it, it cannot slam."""
+    """A door with a hidden event *warp* has the same traces, but after *warp* it cannot slam."""
     found = agree(door(), machine_of(NO_WARP))
 
     assert isinstance(found, Branching)
@@ -379,7 +379,7 @@ CALLS = [
 
 
 def word(seen: Observable) -> str:
-    """*seen* in a few words."""
+    """Describe an observation in a few words."""
     words = [f"{'…' if seen.ends else ''}{seen.event or 'look'}", seen.reply, *seen.emits, seen.shows]
     return " ".join(filter(None, [*words, "begins" * seen.begins, "silent" * seen.silent]))
 
@@ -394,7 +394,7 @@ def test_a_choice_that_is_made_earlier_and_observed() -> None:
 
 
 def test_an_outcome_that_only_one_has() -> None:
-    """Though the states that may follow the event are the same in both."""
+    """The outcome distinguishes them although both may reach the same states after the event."""
     found = agree(machine_of(EARLY), machine_of(edited(EARLY, ', { name = "b", to = "two" }', "")))
 
     assert isinstance(found, Distinguished)
@@ -411,7 +411,7 @@ cannot = ["*"]
 
 
 def test_a_hidden_event_after_an_event_adds_nothing() -> None:
-    """To fall on one side and then turn over by a hidden event is equivalent to falling on the other."""
+    """Falling on one side and turning over by a hidden event is equivalent to falling on the other side."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
     assert isinstance(found, Equivalent)
@@ -428,7 +428,7 @@ def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_machines_are_what_they_are(name: str) -> None:
-    """They are equivalent to themselves; a profile is distinguished from the machine, or is equivalent to it."""
+    """Each is equivalent to itself; each profile is either distinguished from the machine or equivalent to it."""
     machine = load(name)
 
     assert isinstance(compared(machine, machine), Equivalent)
@@ -440,7 +440,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
 
 
 def test_lists_what_the_other_could_do_instead() -> None:
-    """Of the same event, in every state that it may be in; the machines may be given in either order."""
+    """The alternatives are of the same event, in every state that the other may be in, for either order of the machines."""
     old = door().under("old")
     found, turned = compared(door(), old), compared(old, door())
 
@@ -453,7 +453,7 @@ def test_lists_what_the_other_could_do_instead() -> None:
 
 
 def test_a_long_distinguishing_trace() -> None:
-    """Through thousands of states."""
+    """The trace passes through thousands of states."""
     found = compared(counter(to=1_000), counter(to=999))
 
     assert isinstance(found, Distinguished)
@@ -486,7 +486,7 @@ def test_events_that_only_one_has() -> None:
 
 
 def test_events_have_the_same_name_here_or_on_the_wire() -> None:
-    """An event of one and an event of the other that share a name are the same."""
+    """An event of one and an event of the other are the same if they share a name."""
     text = edited(edited(DOOR, "[event.push]", "[event.press]"), 'event    = "push"', 'event    = "press"')
     text = edited(edited(text, 'event = "push"', 'event = "press"'), "[event.knock]", "[event.RemoveDoors]")
 
@@ -495,7 +495,7 @@ def test_events_have_the_same_name_here_or_on_the_wire() -> None:
 
 
 def test_indefinite_replies_are_observed() -> None:
-    """One machine may have acted or not after its reply, where the other has acted."""
+    """After its reply, one machine may or may not have acted, while the other has acted."""
     sure = machine_of(edited(JOB, 'indefinite = ["CANCELED"]\n', ""))
     found = agree(job(), sure)
 
@@ -511,7 +511,7 @@ def test_stops_at_the_limit_and_says_so() -> None:
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:
-    """They certainly differ, but a distinguishing trace may exist or not."""
+    """The machines certainly differ, but a distinguishing trace may or may not exist."""
     one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
     whole, short = compare(one, two), compare(one, two, limit=50)
 

@@ -1,4 +1,4 @@
-"""The first instant at which a condition holds is that of the search, with its run and what it counts."""
+"""The quick search for the first instant of a condition agrees with the full search: verdict, run and counts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ KINDS = ("always", "never", "reachable")
 
 
 def searched(claim: Property, machine: Machine, limit: int = 100_000) -> Checked:
-    """What is concluded where no machine is small enough to number its instants."""
+    """Return the conclusion of the full search, as if no machine were small enough to number its instants."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(first_instant, "MOST", 0)
         return decide(claim, StepCache(tabulate(machine)), limit=limit)
@@ -36,7 +36,7 @@ def searched(claim: Property, machine: Machine, limit: int = 100_000) -> Checked
 @settings(max_examples=amount(150, night=5_000))
 @given(st.randoms(use_true_random=False), st.integers(1, 8))
 def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -> None:
-    """Verdict, run and size of the search, also where a limit stops it."""
+    """Verdict, run and size agree, even if a limit stops the search."""
     machine = random_machine(chance)
     claim = random_property(chance, machine, KINDS)
 
@@ -47,7 +47,7 @@ def test_random_claims_come_out_as_searched(chance: random.Random, limit: int) -
 @pytest.mark.slow
 @pytest.mark.parametrize("planted", ["source", "output", "outputs", "event", "reply", "moved", "state"])
 def test_what_is_taken_for_alike_and_is_not_shows(planted: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a group of instants is too large, a conclusion about a shipped machine is another."""
+    """If unequal instants are grouped, the conclusion about some shipped machine changes."""
     names = ("container-status", "nri-container")
     stated = [(each, load(name)) for name in names for each in claims(name).properties]
     expected = [searched(each, machine) for each, machine in stated]

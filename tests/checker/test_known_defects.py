@@ -1,4 +1,4 @@
-"""Known defects: the command that lists them, and the charts of their runs."""
+"""``fsm findings``: the list of known defects, and the charts of their runs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def stopped() -> KnownDefect:
-    """The defect that a container is started after it was stopped."""
+    """Return the defect that a container is started after it was stopped."""
     return next(each for each in known_defects("node") if each.stated.name == "no-start-after-stop")
 
 
@@ -46,7 +46,7 @@ def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
 
 
 def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
-    """With every participant."""
+    """The parsed chart has every participant."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -54,7 +54,7 @@ def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
 
 
 def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
-    """In order, below the participants."""
+    """The rows are in order, below the participants."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -65,7 +65,7 @@ def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
 
 
 def test_the_command_lists_them() -> None:
-    """With the run, and that it is proved; as data too."""
+    """The list has the run and says that the defect is proved, as text and as data."""
     ran = fsm("findings", "event-backoff")
     document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
 
@@ -77,13 +77,13 @@ def test_the_command_lists_them() -> None:
 
 
 def test_pages_are_written(tmp_path: Path) -> None:
-    """Into a folder that need not exist."""
+    """The folder is created if it does not exist."""
     assert fsm("findings", "event-backoff", "-o", str(tmp_path / "new")).returncode == 0
     assert {path.name for path in (tmp_path / "new").iterdir()} == {"README.md", "event-backoff.md"}
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """With exit code 2."""
+    """The exit code is 2."""
     (tmp_path / "file").write_text("")
     ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
 
@@ -92,12 +92,12 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_no_defects_are_reported_as_such() -> None:
-    """A model without known defects."""
+    """A model without known defects is reported as such."""
     assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be fixed\n"
 
 
 def test_a_system_is_shown() -> None:
-    """Its parts and joint events; or one event only, if it is selected."""
+    """Its parts and joint events are shown, or one event if it is selected."""
     whole, one = fsm("show", "node"), fsm("show", "node", "--event", "StopContainer", "--profile", "mended")
 
     assert (whole.returncode, one.returncode) == (0, 0)
@@ -109,7 +109,7 @@ def test_a_system_is_shown() -> None:
 
 @pytest.mark.parametrize("command", ["draw node", "simulate node", "show node --state ready"])
 def test_commands_for_machines_refuse_systems(command: str) -> None:
-    """And the message names commands for systems."""
+    """The message names commands for systems."""
     ran = fsm(*command.split())
 
     assert ran.returncode == 2
@@ -118,6 +118,6 @@ def test_commands_for_machines_refuse_systems(command: str) -> None:
 
 
 def test_an_unknown_name_in_a_system_is_an_error() -> None:
-    """Of a profile, or of an event."""
+    """The same for an unknown profile and an unknown event."""
     assert "mended" in fsm("show", "node", "--profile", "mend").stderr
     assert "stop-pod" in fsm("show", "node", "--event", "stop-pood").stderr

@@ -1,4 +1,4 @@
-"""A property can require that a machine does what a drawing shows."""
+"""A property can require that a machine matches a drawing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def checked(text: str, folder: Path) -> Checked:
-    """The conclusion on the drawing in *text*."""
+    """Return the conclusion on the drawing in *text*."""
     (folder / "drawing.txt").write_text(text, encoding="utf-8")
     claim = MatchesDiagram(path=str(folder / "drawing.txt"))
     stated = Property(name="drawn", says="As drawn.", level="MUST", source="the drawing", claim=claim)
@@ -32,7 +32,7 @@ def checked(text: str, folder: Path) -> Checked:
 
 
 def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
-    """Proved, with the number of states and moves compared."""
+    """The property is proved, with the number of states and moves compared."""
     found = checked(CONTAINER, tmp_path)
 
     assert Proved() == found.verdict
@@ -40,7 +40,7 @@ def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
-    """Refuted by what the drawing lacks and adds."""
+    """The property is refuted by what the drawing lacks and adds."""
     found = checked(CONTAINER.replace("Start |", "Stort |"), tmp_path)
 
     assert Refuted(
@@ -59,7 +59,7 @@ def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
 
 
 def test_the_difference_is_in_the_report_and_in_the_data(tmp_path: Path) -> None:
-    """With the line and column of what the drawing adds."""
+    """The difference names line and column of what the drawing adds."""
     (tmp_path / "drawing.txt").write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
     (tmp_path / "container-status.toml").write_text(
         """\

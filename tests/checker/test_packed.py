@@ -1,4 +1,4 @@
-"""Searches of packed states by compiled code find what the plain searches find: verdicts, sizes, runs, to the step."""
+"""Compiled searches of packed states agree with plain searches: verdicts, sizes and runs, step by step."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import Checked
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds: what Hypothesis draws by itself is mostly small, and hides mistakes."""
+"""Seeds: examples that Hypothesis draws by itself are mostly small, and hide errors."""
 
 LARGEST = 400
-"""Largest number of states of a random system in a test."""
+"""Maximum number of states of a random system in a test."""
 
 
 def small(system: System) -> System:
-    """*system*, if it is small."""
+    """Return *system* if it is small."""
     try:
         reachable_size(SystemTable(system), Limit(states=LARGEST))
     except LimitError:
@@ -66,7 +66,7 @@ def small(system: System) -> System:
 def both(
     stated: Property, system: System, *, limit: int = 100_000, most_kept: int = MOST_KEPT, window: int = WINDOW
 ) -> tuple[Checked, Checked]:
-    """What the plain search and that of packed states conclude."""
+    """Return the conclusions of the plain search and of the packed search."""
     plain, quick = (Cones(system=system).stepping(stated.claim) for _ in range(2))
     plain.packed = None
     quick.packed = PackedGraph(system_table(quick.table), most_kept=most_kept, window=window)
@@ -79,7 +79,7 @@ def both(
 @settings(max_examples=amount(15, night=2_000))
 @given(CHANCES)
 def test_the_same_steps_in_the_same_order(chance: random.Random) -> None:
-    """The states by number, and of each the steps, as the table has them."""
+    """States have the same numbers, and their steps are those of the table."""
     system = small(random_system(chance))
     table = SystemTable(system)
     plain = StepCache(table).reached
@@ -103,7 +103,7 @@ def test_the_same_steps_in_the_same_order(chance: random.Random) -> None:
 
 
 def test_a_state_of_several_words_has_all_its_copies() -> None:
-    """Pods with more containers than fit into one machine word; a state that is too wide is left to the plain search."""
+    """Pods with more containers than fit into a machine word work; a state that is too wide is left to the plain search."""
     table = SystemTable(load_system("node"), cone=range(10))
     vector = StateVector(table)
     state = tuple((digit * 7) % len(table.table_of(copy.part).states) for digit, copy in enumerate(table.system.copies))
@@ -113,7 +113,7 @@ def test_a_state_of_several_words_has_all_its_copies() -> None:
 
 
 def counters(count: int, *, to: int) -> System:
-    """So many counters side by side."""
+    """Return a system of that many independent counters."""
     text = '[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"\n'
     for number, first in enumerate(range(0, count, 8)):
         text += f'[part.c{number}]\nmachine = "counter"\ncount = {min(8, count - first)}\n'
@@ -131,7 +131,7 @@ def counters(count: int, *, to: int) -> System:
     ],
 )
 def test_states_take_one_to_three_words(count: int, to: int, words: int) -> None:
-    """States and steps up to a limit are the same where a state is several words."""
+    """States and steps up to a limit agree if a state has several words."""
     system = counters(count, to=to)
     table = SystemTable(system)
     graph = PackedGraph(SystemTable(system))
@@ -158,7 +158,7 @@ def test_wider_states_are_not_packed() -> None:
 @settings(max_examples=amount(30, night=5_000))
 @given(CHANCES, st.sampled_from([0, 2_500, MOST_KEPT]), st.sampled_from([1, 7, 60, WINDOW]))
 def test_random_claims_come_out_the_same(chance: random.Random, most_kept: int, window: int) -> None:
-    """The verdict, with the run if there is one, and the size of the search, whether steps are kept or made again."""
+    """Verdict, run and size agree, whether steps are stored or computed again."""
     system = small(random_system(chance))
     plain, quick = both(random_claim_of(system, chance), system, most_kept=most_kept, window=window)
 
@@ -168,7 +168,7 @@ def test_random_claims_come_out_the_same(chance: random.Random, most_kept: int, 
 @settings(max_examples=amount(20, night=5_000))
 @given(CHANCES, st.sampled_from([0, MOST_KEPT]), st.sampled_from([1, 60, WINDOW]))
 def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, window: int) -> None:
-    """Under weak and strong fairness: the verdict, with the run, and the size of the search."""
+    """Verdict, run and size agree under weak and strong fairness."""
     system = small(random_system(chance))
     plain, quick = both(random_claim_of(system, chance, ("leads-to",)), system, most_kept=most_kept, window=window)
 
@@ -176,7 +176,7 @@ def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, wind
 
 
 def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: as if no cycle were fair, what fails is told to hold."""
+    """Twin: if no cycle counts as fair, a claim that fails is reported to hold."""
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
@@ -190,7 +190,7 @@ def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -
 @settings(max_examples=amount(15, night=1_000))
 @given(CHANCES, st.integers(1, 60))
 def test_a_limit_stops_both(chance: random.Random, limit: int) -> None:
-    """Beyond the same number of states."""
+    """Both stop at the same number of states."""
     system = small(random_system(chance))
     plain, quick = both(random_claim_of(system, chance), system, limit=limit)
 
@@ -261,7 +261,7 @@ LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """The exit code, output and messages of ``fsm check``, without progress, in a process that does something *before*."""
+    """Run ``fsm check`` without progress in a process that first executes *before*; return exit code, output and messages."""
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
     return done.returncode, done.stdout, PROGRESS.sub("", done.stderr)
@@ -269,14 +269,14 @@ def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 def test_without_the_extra_it_comes_out_the_same() -> None:
-    """Where numba is not installed, what is large is searched as what is small."""
+    """Without numba, large inputs are searched in the same way as small ones."""
     assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
     assert (0, "") == (plain[0], plain[2])
 
 
 @pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
-    """A finder that refuses numpy is never asked for it, except for what is large."""
+    """An import hook that refuses numpy is asked for it only for large inputs."""
     refuse = (
         "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
         "sys.exit('loads ' + name) if name == 'numpy' else None)}));"
@@ -287,7 +287,7 @@ def test_what_is_small_loads_nothing() -> None:
 
 @pytest.mark.nightly
 def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
-    """Two processes that compile at once do not disturb each other; a third one has nothing to write."""
+    """Two processes that compile at the same time do not disturb each other; a third one has nothing to write."""
     expected = checked(*LARGE)
     with ThreadPoolExecutor() as pool:
         both = [pool.submit(checked, *LARGE, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
@@ -301,7 +301,7 @@ def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
 
 
 def state_of(hashed: int) -> int:
-    """The state of one word that has this hash."""
+    """Return the one-word state with this hash."""
     back, whole = pow(int(SPREAD), -1, 1 << 64), (1 << 64) - 1
     folded = hashed * back & whole
     return (folded ^ folded >> 32) * back & whole
@@ -309,7 +309,7 @@ def state_of(hashed: int) -> int:
 
 @pytest.mark.parametrize(("exact", "numbers"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
 def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: bool) -> None:
-    """Two that are looked for in the same place, with the same tag; states that are no tags must not be taken for tags."""
+    """Two states with the same slot and tag are distinguished, and states that look like tags are not treated as tags."""
     words = np.array([state_of(7 << 40 | low) for low in (1, 2)], np.uint64)
     visited = Visited(states=np.zeros(8, np.uint64), slots=np.zeros(8, np.uint64), exact=exact)
     hashed = numba.njit(lambda at: mixed(words, at, (0,)))
@@ -329,7 +329,7 @@ def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: boo
 
 
 def taken(graph: PackedGraph) -> list[object]:
-    """The steps that *graph* has up to some number of states, with their labels."""
+    """Return the steps of *graph* up to a number of states, with their labels."""
     while graph.met <= LARGEST and graph.expand():
         pass
     kept = int(graph.progress[KEPT])
@@ -358,7 +358,7 @@ def taken(graph: PackedGraph) -> list[object]:
     ],
 )
 def test_a_planted_mistake_shows(array: str, column: int, value: int) -> None:
-    """Other numbers in a program are other steps: here or there in the system of a node."""
+    """Changed numbers in a program change some step of the system ``node``."""
     system = load_system("node")
     inside = Influence(system).cone(
         {copy.digit for copy in system.copies if copy.name in {"pod.1", "nri-container.1.1"}}

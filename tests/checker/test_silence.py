@@ -1,4 +1,4 @@
-"""Silence that washes out what is known is reported, and no recording of a runtime meets it."""
+"""Silent cells that erase the monitor's knowledge are reported, and no recording of a runtime reaches one."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]
 
 
 def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
-    """With what leads there, as text and as data."""
+    """The report has a path to it, as text and as data."""
     examined = examine(door())
 
     assert examined.washed_out == (("push", "broken", "wear"),)
@@ -78,13 +78,13 @@ def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
 
 @pytest.mark.parametrize("specification", [door(level="MAY"), door(kind="signal")], ids=["left open", "observed"])
 def test_one_that_is_meant_or_seen_is_not(specification: Specification[Machine]) -> None:
-    """What the contract leaves open is open on purpose; what is seen is a reason."""
+    """A cell that the contract leaves open on purpose is not reported, and neither is one behind an observed event."""
     assert examine(specification).washed_out == ()
     assert "silent on" not in text([examine(specification)])
 
 
 def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
-    """Wherever it may happen."""
+    """It is reported in every state in which it may happen."""
     found = washed_out(load("stats-collector"), ["start"])
 
     assert found
@@ -93,7 +93,7 @@ def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
-    """In no shipped model, under no profile."""
+    """This is checked for every shipped model under every profile."""
     machine = load(name)
 
     assert [washed_out(machine.under(profile)) for profile in (None, *machine.profiles)] == [
@@ -103,7 +103,7 @@ def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_that_a_recording_leaves_out_does(name: str) -> None:
-    """Nor does a signal that a client, a log or a plugin does not see, in the models that these are judged by."""
+    """This includes signals that a client, a log or a plugin does not see, in the models for these recordings."""
     machine = load(name)
     unseen = [event.name for event in machine.events.values() if event.kind != "call" and event.name not in SHOWN[name]]
 

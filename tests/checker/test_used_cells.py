@@ -1,4 +1,4 @@
-"""The cells and conditions that explain a step of a counterexample are those by which it happens."""
+"""The cells and conditions that explain a step of a counterexample are those that cause it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def counterexamples(name: str, profile: str | None) -> Iterator[tuple[Machine | System, Run]]:
-    """The model under *profile*, and the run of each property that fails."""
+    """Yield the model under *profile* with the run of each property that fails."""
     stated = claims(name)
     for each in examine(stated, profile).checked:
         if isinstance(each.verdict, Refuted) and each.verdict.run is not None:
@@ -31,7 +31,7 @@ def counterexamples(name: str, profile: str | None) -> Iterator[tuple[Machine | 
 
 
 def is_possible(machine: Machine, cell: UsedCell) -> bool:
-    """Whether *machine* has the outcome that *cell* names, and the clause."""
+    """Check whether *machine* has the outcome that *cell* names, with the clause."""
     step = cell.step
     ways = machine.step(step.source, step.event, ends=step.ends)
     if ways is None:
@@ -43,7 +43,7 @@ def is_possible(machine: Machine, cell: UsedCell) -> bool:
 
 @pytest.mark.parametrize("profile", [None, "containerd-1.6"])
 def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
-    """And on the deviation, where the profile permits it; another state or outcome would be noticed."""
+    """It also names the deviation if the profile permits the step; another state or outcome would be noticed."""
     found = [
         (machine, cell)
         for machine, run in counterexamples("container-status", profile)
@@ -61,7 +61,7 @@ def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
 
 
 def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
-    """The value of an atom where the copies are in *states*."""
+    """Return the value of an atom if the copies are in *states*."""
 
     def of_atom(atom: Atom) -> Callable[[None], bool]:
         assert isinstance(atom, At)
@@ -74,7 +74,7 @@ def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
 
 @pytest.mark.parametrize("name", ["nri-setup", "shared-ids", "pod-records"])
 def test_each_step_of_a_system_rests_on_cells_and_conditions(name: str) -> None:
-    """The conditions hold before it or in its course, and each part has the outcome that it took."""
+    """The conditions hold before or during the step, and each part has the outcome that it took."""
     conditions = 0
     for system, run in counterexamples(name, None):
         assert not isinstance(system, Machine)

@@ -22,7 +22,7 @@ def test_any_number_is_asked_for() -> None:
 
 
 def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
-    """What two reach, a hundred reach, and where two break a claim, a hundred do; that all of them are inside takes more."""
+    """Everything that two copies reach or break, a hundred do too; that all copies are inside takes more steps."""
     found = fsm(*SYNC, "call=100", "--runs", "--format", "json")
     [examined] = json.loads(found.stdout)["machines"]
     properties = {each["name"]: each for each in examined["properties"]}

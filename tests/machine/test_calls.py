@@ -1,4 +1,4 @@
-"""One semantics of calls: every engine gives one answer on what is legal, and so do interpreters that share no line with it."""
+"""One semantics of calls: all engines and several independent interpreters agree about what is legal."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
-"""Times as many machines: a hundred thousand examples in the nightly run."""
+"""Factor for the number of machines: a hundred thousand examples in the nightly run."""
 AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
-"""Numbers of machines on which engines disagreed in such a run, of calls that are left in progress."""
+"""Seeds of machines on which engines disagreed in a nightly run about calls in progress."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
 LONGEST = 5
 
 
 def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Whole events in turn, one after the other: simulated ones, some of them changed."""
+    """Return whole events, one after the other: simulated, and some of them changed."""
     made = simulate(machine, seed=chance.randrange(1 << 30), length=2 * LONGEST)
     shown = sorted({state.shows for state in machine.states.values()})
     script = []
@@ -67,7 +67,7 @@ def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def history(script: list[Observation]) -> History:
-    """The same as operations of which none overlap."""
+    """Return the script as operations that do not overlap."""
     return History(
         operations=tuple(
             Operation(called=2 * at, returned=2 * at + 1, event=each.event, reply=each.reply, shows=each.shows)
@@ -77,16 +77,16 @@ def history(script: list[Observation]) -> History:
 
 
 def kit_test(script: list[Observation]) -> Test:
-    """The same as steps of a test."""
+    """Return the script as steps of a test."""
     return [(Stimulus(each.event), Response(reply=each.reply, shows=each.shows)) for each in script]
 
 
 EXACT = ("naive", "oracle", "property monitor")
-"""Judges of tests that give one answer where no call is left in progress."""
+"""Judges of tests that agree if no call is left in progress."""
 
 
 def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
-    """Whether a script is legal for *machine*, as every engine and each interpreter says."""
+    """Return whether a script is legal for *machine* according to every engine and interpreter."""
     traces = {f"{name}, of traces": judge(machine) for name, judge in judges.TRACE.items()}
     histories = {f"{name}, of histories": judge(machine) for name, judge in judges.HISTORY.items()}
     tests = {f"{name}, of tests": judges.KIT[name](machine) for name in EXACT}
@@ -103,7 +103,7 @@ def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
 
 
 class Examples:
-    """Random machines, each with a few inputs; counts them, for the report of the run."""
+    """Random machines, each with a few inputs; counts them for the report of the run."""
 
     def __init__(
         self, record: Callable[[str, object], None], part: int, *, machines: int, more: Iterable[int] = ()
@@ -113,7 +113,7 @@ class Examples:
         self.legal: list[bool] = []
 
     def machines(self) -> Iterator[tuple[random.Random, Machine]]:
-        """Each machine, with what is by chance about it."""
+        """Yield each machine with its random choices."""
         for number in self._numbers:
             chance = random.Random(number)
             yield chance, random_machine(chance)
@@ -124,7 +124,7 @@ class Examples:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """All judges of traces, histories and tests give one answer."""
+    """All judges of traces, histories and tests agree."""
     examples = Examples(record_property, part, machines=80)
     for chance, machine in examples.machines():
         agree = judging(machine)
@@ -134,7 +134,7 @@ def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable[[str, object], None]) -> None:
-    """The oracle and a naive one give one answer; what they allow is explained as a run, a trace and a history."""
+    """The oracle and a naive one agree; whatever they allow is explained as a run, a trace and a history."""
     known = [number for number in AT_NIGHT if number // 1_000_000 == part]
     examples = Examples(record_property, part, machines=80, more=known)
     for chance, machine in examples.machines():
@@ -154,7 +154,7 @@ def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable
 
 @pytest.mark.parametrize("part", range(3))
 def test_histories_that_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """The same history is linearizable by both, and its calls by themselves a trace; which is which by pairing them."""
+    """Both engines agree on linearizability, and the calls alone are a legal trace, with replies paired with calls."""
     examples = Examples(record_property, part, machines=40)
     for chance, machine in examples.machines():
         for history in (random_history(chance, machine) for _ in range(3)):
@@ -175,13 +175,13 @@ def test_histories_that_overlap(part: int, record_property: Callable[[str, objec
 
 
 def only_calls(machine: Machine, history: History) -> History:
-    """The calls of *history*, without what was shown and put out: all that a trace has of calls that overlap."""
+    """Return the calls of *history* without shown states and outputs: all that a trace has of overlapping calls."""
     calls = (each for each in history.operations if each.event and machine.events[each.event].kind == "call")
     return History(operations=tuple(replace(each, shows="") for each in calls))
 
 
 def test_deviations(record_property: Callable[[str, object], None]) -> None:
-    """One is reported as soon as what was seen is illegal without; also where a history is explained by it only."""
+    """A deviation is reported as soon as an observation is illegal without it, also if only a deviation explains a history."""
     found = Counter[bool]()
     for number in range(120 * TIMES):
         chance = random.Random(number)
@@ -222,7 +222,7 @@ ENGINES = [
 
 @pytest.mark.parametrize(("what", "engine"), ENGINES)
 def test_a_judge_that_reads_other_cells_is_caught(what: str, engine: str) -> None:
-    """What is legal for a machine is illegal for some mutant of it, by each judge: the comparisons above can fail."""
+    """Each judge finds illegal for some mutant what is legal for the machine, so the comparisons above can fail."""
     for number in range(100):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -251,7 +251,7 @@ def test_a_refusal_is_no_empty_reply() -> None:
 
 
 class _StopRefuses(Simulated):
-    """Replies NOT_FOUND to the stop of a container that is not there."""
+    """Replies NOT_FOUND to stopping a container that does not exist."""
 
     def do(self, event: str) -> str:
         reply = super().do(event)
@@ -260,7 +260,7 @@ class _StopRefuses(Simulated):
 
 @pytest.mark.parametrize(("reply", "legal"), [("ok", True), ("NOT_FOUND", False)])
 def test_the_stop_of_an_absent_container_succeeds(reply: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A hidden restart that interrupts does not make any reply legal."""
+    """A hidden restart that interrupts does not make every reply legal."""
     assert legal == judging(load("cri-container"))([Observation(entity="e", event="stop", reply=reply)])
 
 
@@ -280,7 +280,7 @@ def test_a_race_is_found_though_restarts_are_hidden() -> None:
     ],
 )
 def test_hidden_events_may_happen_before_the_look(event: str, shows: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A pod may become not ready between the reply to its run and the look that follows; a stopped one is not ready."""
+    """A pod may become not ready between the reply to its run and the look after it; a stopped pod is not ready."""
     run = Observation(entity="e", event="run", reply="ok", shows="SANDBOX_READY")
     script = [run] if event == "stop" else []
 
@@ -341,7 +341,7 @@ cannot = ["*"]
     ],
 )
 def test_what_judges_of_tests_once_disagreed_on(test: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """An event that was hidden may be needed to explain a later step, and may emit again and again."""
+    """A hidden event may be needed to explain a later step, and may emit repeatedly."""
     steps = []
     for word in test.split():
         event, _, seen = word.partition("=")

@@ -1,4 +1,4 @@
-"""What simulates any number of copies does all that two, three and four of them do."""
+"""The simulation of any number of copies can do everything that two, three and four copies can do."""
 
 from __future__ import annotations
 
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
     from fsm.machine.table import Way
 
 LARGEST = 400
-"""Largest number of states of a random system in a test."""
+"""Maximum number of states of a random system in a test."""
 
 
 def numbers(text: str, machines: dict[str, Machine]) -> Callable[[int], System]:
-    """The system of *text*, which has two copies of a part, with another number of them."""
+    """Return the system of *text*, in which a part has two copies, with another number of copies."""
     return lambda count: system_of(text.replace("count = 2", f"count = {count}"), machines)
 
 
 def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, Crowd]:
-    """A random system by the number of copies of a part, that part, and what simulates any number of them."""
+    """Return a random system by the number of copies of a part, that part, and the simulation of any number of copies."""
     for _ in range(60):
         text, machines = random_text(chance)
         if text.count("count = 2") == 1:
@@ -57,7 +57,7 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    """As if no other copy were in the state that one leaves."""
+    """Assume that no other copy remains in the state that one copy leaves."""
     one_does = vars(Crowd)["_one_does"]
     patch.setattr(
         Crowd,
@@ -67,14 +67,14 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def called(name: str, part: System, of: str) -> str:
-    """*name*, of an event or an output, with the number 2 instead of that of a copy *of* this part in a crowd."""
+    """Return the *name* of an event or output with 2 instead of the number of a copy *of* this part in a crowd."""
     for copy in part.parts[of].copies[2:]:
         name = f"{name.removesuffix(copy.suffix)}.2" if name.endswith(copy.suffix) else name
     return name
 
 
 def not_simulated(system: System, crowd: Crowd, part: str) -> str:
-    """A step of *system* that *crowd* cannot take, if there is one: every state is tried."""
+    """Return a step of *system* that *crowd* cannot take, if there is one: every state is tried."""
     table, more = SystemTable(system), SystemTable(crowd.system, mentioned=crowd.system.events)
     crowded = {copy.digit for copy in system.parts[part].copies[1:]}
     named = table.table_of(part).named
@@ -129,7 +129,7 @@ def test_steps_of_shipped_systems_are_simulated(name: str, part: str) -> None:
 
 
 def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: the states that others are in are forgotten."""
+    """Twin: the states of the other copies are forgotten."""
     forgetful(monkeypatch)
     three, two = (load_system("plugin-sync", {"call": count}) for count in (3, 2))
 
@@ -137,7 +137,7 @@ def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], System]:
-    """A door, called *named*, that is *heard*, and jobs that *do* something."""
+    """Return a door called *named* whose outputs are *heard*, and jobs that *do* something."""
     work = f'[event.work]\nkind = "call"\nof = "job"\nabout = "W"\nsteps = [{do}]\n'
     text = OFFICE.replace("count   = 2", "count = 2").replace('heard   = "door is open"', "") + work
     text = text.replace('machine = "door"', f'machine = "door"\n{heard}').replace("part.door", f"part.{named}")
@@ -152,7 +152,7 @@ def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], 
     ],
 )
 def test_what_follows_a_move_is_simulated(do: str, heard: str) -> None:
-    """An error that ends the event after one of the crowd has moved, and outputs that are heard where it has come to."""
+    """An error ends the event after one copy has moved, and outputs are delivered in the state that it moved to."""
     numbered = worked(do, heard=heard)
     crowd = Crowd(numbered(3), numbered(2), "job")
 
@@ -183,7 +183,7 @@ def event(steps: str, kind: str = "call") -> str:
     ],
 )
 def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
-    """An error of one ends the call, or something else is done for each: more of them do something else."""
+    """If an error of one copy ends the call, or each copy does something else, more copies behave differently."""
     numbered = numbers(OFFICE.replace("count   = 2", "count = 2") + more, JOBS)
     with pytest.raises(NoCrowdError, match=why):
         Crowd(numbered(3), numbered(2), "job")
@@ -216,7 +216,7 @@ def test_what_holds_of_any_number() -> None:
 @settings(max_examples=amount(15, night=5_000))
 @given(st.integers(0, 1 << 32).map(random.Random))
 def test_what_holds_of_any_number_holds_of_four(chance: random.Random) -> None:
-    """What is proved of any number is not refuted of more."""
+    """A claim that is proved for any number of copies is not refuted with more of them."""
     numbered, part, _ = random_crowd(chance)
     for _ in range(6):  # most are refuted of two
         text = random_claim_text(numbered(2), chance)
@@ -256,7 +256,7 @@ steps = ["door.push/opened"]
 
 
 def of_three() -> Unknown | Proved | Refuted:
-    """What is concluded where three copies break what two do not."""
+    """Return the conclusion about three copies, which break what two do not."""
     numbered = numbers(THREE, {"door": door(), "counter": counter(to=3)})
     [found] = examine_any(lambda count: specification_of(numbered(count), 'never = "meet"'), "it").checked
     return found.verdict
@@ -270,7 +270,7 @@ def test_what_three_break_is_not_proved_of_any_number() -> None:
 
 
 def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: the same mistake as above."""
+    """Twin: the states of the other copies are forgotten, as above."""
     forgetful(monkeypatch)
 
     assert of_three() == Proved(any_number="it")
@@ -320,7 +320,7 @@ steps = ["it.add/refused"]
 
 
 def test_a_step_that_leads_nowhere_is_an_instant() -> None:
-    """Of three, one passes while the door is ajar and the first is at the beginning; of two, none can."""
+    """One of three copies passes while the door is ajar and the first one is at the start; with two copies, none can."""
     numbered = numbers(STEP, {"door": door(), "counter": counter(to=2)})
     twice = 'for = "it"\nnever = "(door is ajar and it is n0) then (door is ajar and it is n0)"'
     stated = {count: specification_of(numbered(count), twice) for count in (1, 2, 3)}
@@ -341,7 +341,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
-    """The door lets one in, so all are in only where there is one."""
+    """The door lets one copy in, so all copies are inside only if there is one."""
     text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
     numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
 

@@ -1,4 +1,4 @@
-"""Code driven by a machine: what is called when a state is left and entered, in which order, and what an error leaves."""
+"""Code driven by a machine: the order of callbacks when states are left and entered, and the effect of an error."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Log:
         self.door: Position = Driver(door()).position(enter=self.callback("enter"), leave=self.callback("leave"))
 
     def callback(self, what: str) -> Callable[[Change], None]:
-        """Notes *what* happened, and the state that the door is in just then."""
+        """Return a callback that logs *what* happened and the current state of the door."""
 
         def noted(change: Change) -> None:
             self.lines.append(f"{what}: {change.event} {change.source} > {change.target}, in {self.door.state}")
@@ -49,7 +49,7 @@ def test_a_state_is_left_then_the_effect_happens_then_the_other_is_entered() -> 
 
 
 def test_where_the_state_stays_only_the_effect_happens() -> None:
-    """What is ignored leaves and enters nothing, nor does a move to the state itself."""
+    """An ignored event leaves and enters no state, and neither does a move to the same state."""
     log = Log()
 
     log.door.take("push", "stuck", effect=log.callback("effect"))
@@ -69,7 +69,7 @@ def test_where_the_state_stays_only_the_effect_happens() -> None:
     ],
 )
 def test_an_error_ends_the_step_where_it_is(fails: str, called: list[str], state: str) -> None:
-    """Before the move the door stays; after it, it has moved; the next event is as if nothing had happened."""
+    """Before the move the door stays; after it, the door has moved; the next event is not affected."""
     log = Log(fails=fails)
 
     with pytest.raises(OSError, match=fails):
@@ -95,7 +95,7 @@ def test_callbacks_by_name_are_called_for_these_states_only() -> None:
 
 
 def test_a_state_that_is_not_there_is_refused_at_once() -> None:
-    """With the states that there are."""
+    """The message lists the existing states."""
     driver = Driver(door())
     message = "door has no state 'opne'; it has shut, open, ajar, gone"
 
@@ -108,7 +108,7 @@ def test_a_state_that_is_not_there_is_refused_at_once() -> None:
 
 
 def test_a_callback_for_entering_may_go_on() -> None:
-    """As where one state leads to the next by itself."""
+    """A callback for entering a state may perform the next event, if one state leads to the next by itself."""
     at = Driver(door()).position(enter={"open": lambda _: at.take("remove")})
 
     at.take("push", "opened")
@@ -118,7 +118,7 @@ def test_a_callback_for_entering_may_go_on() -> None:
 
 @pytest.mark.parametrize("when", ["leave", "effect"])
 def test_nothing_happens_in_the_middle_of_a_step(when: str) -> None:
-    """The machine has no state for that."""
+    """The machine has no state for the middle of a step."""
 
     def interfere(_: Change) -> None:
         at.take("remove")
@@ -131,7 +131,7 @@ def test_nothing_happens_in_the_middle_of_a_step(when: str) -> None:
 
 
 def test_a_call_that_takes_time_enters_the_state_in_between() -> None:
-    """And leaves it when it ends."""
+    """The state is left when the call ends."""
     seen: list[tuple[str, str]] = []
     at = Driver(job()).position(enter=lambda change: seen.append((change.event, change.target)))
 
@@ -144,7 +144,7 @@ def test_a_call_that_takes_time_enters_the_state_in_between() -> None:
 
 
 def test_entities_are_apart() -> None:
-    """One driver, two doors."""
+    """One driver controls two independent doors."""
     driver = Driver(door())
     first, second = driver.position(), driver.position()
 
@@ -155,7 +155,7 @@ def test_entities_are_apart() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_each_outcome_is_taken_as_the_machine_has_it(name: str) -> None:
-    """From each state, each event; what the machine does not allow cannot happen."""
+    """Every event is tried from each state; an outcome that the machine does not allow cannot happen."""
     machine = load(name)
     driver = Driver(machine)
 

@@ -1,4 +1,4 @@
-"""What states require of fields: against the same rules written by hand, and each word by itself."""
+"""Requirements of states on fields: compared with the same rules written by hand, and each operator separately."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ SHOWN = ("CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINE
 
 
 def broken(machine: str, shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """The clauses of the *machine* that the *status* breaks."""
+    """Return the clauses of *machine* that *status* breaks."""
     found = demanded(load(machine), shown, status)
     return {clause.clause.name for clause, those in found if not all(each.holds for each in those)}
 
 
 def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """The same for ``cri-container``, as a person would write it."""
+    """Return the broken clauses of ``cri-container`` by rules written by hand."""
     created, started, finished = (status.get(name) for name in ("created", "started", "finished"))
     code, reason = status.get("exit-code"), status.get("reason")
 
@@ -65,7 +65,7 @@ def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
 
 @given(shown=st.sampled_from(SHOWN), status=STATUSES)
 def test_the_contract_requires_what_a_person_would_write(shown: str, status: Mapping[str, int | str]) -> None:
-    """The clauses of ``cri-container`` are those rules, and what was not seen breaks nothing."""
+    """``cri-container`` has the same clauses, and unobserved fields break nothing."""
     assert by_hand(shown, status) == broken("cri-container", shown, status)
 
 
@@ -94,7 +94,7 @@ LATE = {"created": 5, "started": 7_000_000_000, "finished": 9, "exit-code": 128,
     ],
 )
 def test_containerd_keeps_its_records_so(shown: str, status: Mapping[str, int | str], clauses: set[str]) -> None:
-    """With the exceptions: killed for want of memory, unknown, a start that failed, an exit without a time."""
+    """Exceptions: killed by the out-of-memory killer, unknown, a start that failed, an exit without a time."""
     assert clauses == broken("container-status", shown, status)
 
 
@@ -114,7 +114,7 @@ when = { opened = [3, 4] }
 
 
 def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
-    """A door that is ajar shows as shut; a time in RFC 3339 is the same time, and the zero time of Go is none."""
+    """A door that is ajar shows as shut. A time in RFC 3339 is the same time, and Go's zero time means none."""
     door = machine_of(DOOR.replace("[profile.old]", REQUIRES.replace('["open"]', '["shut"]')))
     assert [] == list(demanded(door, "CLOSED", {"opened": 3, "by": ""}))
 
@@ -149,7 +149,7 @@ values = { draught = [1] }
 def test_a_state_that_is_certain_is_held_to_what_it_requires(
     events: list[str], known: tuple[str, ...], found: list[str]
 ) -> None:
-    """Whatever else shows the same: here a hidden event is seen, or not."""
+    """Other states that show the same do not matter; here a hidden event is either observed or not."""
     monitor = Monitor(machine_of(DATED), fresh=True, seen=frozenset({"slam", *known}))
     for event in events:
         assert () == monitor.observe(Observation(entity="d", event=event, reply="ok" if event == "push" else ""))
@@ -160,7 +160,7 @@ def test_a_state_that_is_certain_is_held_to_what_it_requires(
 
 @pytest.mark.parametrize(("draught", "fails"), [(0, True), (1, False)])
 def test_the_kit_holds_a_certain_state_to_what_it_requires(draught: int, *, fails: bool) -> None:
-    """Where the event that leads there is no hidden one: nothing else may have happened."""
+    """The event that leads there is not hidden, so nothing else may have happened."""
     text = DATED.replace('kind   = "hidden"', 'kind   = "signal"')
 
     class Ajar:

@@ -1,4 +1,4 @@
-"""The reachable part of a machine: the same as by brute force, with shortest paths that are runs."""
+"""The reachable part of a machine is that of the brute force, with shortest paths that are runs."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def graph_of(machine: Machine) -> Graph[Table]:
-    """The graph of *machine*."""
+    """Return the graph of *machine*."""
     return explore(tabulate(machine))
 
 
 def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Source, event and target of every step of any run, by brute force; the event of an end has an ellipsis before it."""
+    """Return source, event and target of every step of any run, by brute force; the end of a call has a leading ellipsis."""
     return {
         (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
         for here, steps in Runs(MachineModel(machine)).steps.items()
@@ -37,7 +37,7 @@ def moves(machine: Machine) -> set[tuple[str, str, str]]:
 
 
 def distances(machine: Machine) -> dict[str, int]:
-    """The states that runs come to, and the length of a shortest one, by brute force."""
+    """Return the reachable states and the length of a shortest run to each, by brute force."""
     found: dict[str, int] = {}
     for here, distance in Runs(MachineModel(machine)).depth.items():
         found.setdefault(here[0][0], distance)
@@ -45,7 +45,7 @@ def distances(machine: Machine) -> dict[str, int]:
 
 
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    """For each state the states to which steps lead from it, itself included: the closure, by brute force."""
+    """Return the states reachable from each state, itself included: the closure, by brute force."""
     found = {state: {state} | {to for at, _, to in moves(machine) if at == state} for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
@@ -53,7 +53,7 @@ def reaching(machine: Machine) -> dict[str, set[str]]:
 
 
 def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
-    """The strongly connected components of *graph* in topological order; states in the model's order."""
+    """Return the strongly connected components of *graph* in topological order; states in the model's order."""
     following: dict[int, list[int]] = {state: [] for state in graph.depth}
     for step in graph.transitions:
         following[step.source].append(step.to)
@@ -62,7 +62,7 @@ def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
 
 
 def agree(machine: Machine) -> None:
-    """The graph of *machine* equals the one found by brute force."""
+    """Assert that the graph of *machine* equals the one found by brute force."""
     graph = graph_of(machine)
     states = graph.table.states
     distance = distances(machine)
@@ -80,7 +80,7 @@ def agree(machine: Machine) -> None:
 
 
 def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
-    """The states in which the run *path* may end; ``event/outcome`` each, ``…event`` for the end of a call."""
+    """Return the states in which the run *path* may end; steps are ``event/outcome``, ends of calls ``…event``."""
     here = {machine.initial}
     for step in path:
         event, outcome = step.removeprefix("…").split("/")
@@ -91,13 +91,13 @@ def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
 
 @given(machines())
 def test_agrees_with_brute_force(machine: Machine) -> None:
-    """States, distances, shortest paths and components."""
+    """States, distances, shortest paths and components agree."""
     agree(machine)
 
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_brute_force_on_shipped_machines(name: str) -> None:
-    """The same for the machines that are shipped."""
+    """The same for the shipped machines."""
     agree(load(name))
 
 
@@ -113,7 +113,7 @@ def test_components_are_in_topological_order(machine: Machine) -> None:
 
 @given(machines())
 def test_has_every_transition_of_every_reachable_state_once(machine: Machine) -> None:
-    """As many transitions leave a state as its cells have outcomes; ends count where a call is in progress."""
+    """Each state has as many transitions as its cells have outcomes; ends count if a call is in progress."""
     graph = graph_of(machine)
     table = graph.table
     left = [(step.source, step.row, step.way.index) for step in graph.transitions]
@@ -154,12 +154,12 @@ def test_silence_leads_nowhere() -> None:
 
 
 def silent_door() -> Machine:
-    """The door, with silent cells for its removal."""
+    """Return the door with silent cells for its removal."""
     return machine_of(edited(DOOR, 'moves   = { "*" = "gone" }\nignores = ["gone"]', 'silent  = ["*"]'))
 
 
 @pytest.mark.parametrize("state", ["nowhere", "", "gone"])
 def test_refuses_a_path_to_what_is_not_reachable(state: str) -> None:
-    """A path to an unknown or unreachable state raises an error that names the state."""
+    """The error names the unknown or unreachable state."""
     with pytest.raises(ValueError, match=f"state {state!r} is not reachable"):
         graph_of(silent_door()).path(state)

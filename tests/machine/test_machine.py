@@ -1,4 +1,4 @@
-"""What a machine answers by itself: what may come of an event, and what a profile changes."""
+"""A machine by itself: the outcomes of an event, and the changes of a profile."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
 
 
 def test_a_silent_cell_is_not_one_in_which_nothing_can_happen() -> None:
-    """``None`` is silence; no outcomes mean that the event cannot happen."""
+    """``None`` means silence; an empty set of outcomes means that the event cannot happen."""
     machine = load("sandbox-controller")
 
     assert (None, ()) == (machine.step("ready", "start"), machine.step("ready", "handle"))
@@ -50,7 +50,7 @@ def test_a_step_names_what_the_machine_has(state: str, event: str, message: str)
 
 
 def test_only_a_call_in_progress_has_an_end() -> None:
-    """In a state through which no call passes there is no end of one."""
+    """A state through which no call passes has no end of a call."""
     machine = job()
 
     assert ["starting", "checking"] == [state for state in machine.states if machine.step(state, "start", ends=True)]
@@ -58,7 +58,7 @@ def test_only_a_call_in_progress_has_an_end() -> None:
 
 
 def test_profiles_combine() -> None:
-    """What replaces a cell comes first, whatever the order; what deviates from it is added."""
+    """Replacements of a cell come first, whatever the order of the profiles; deviations are added."""
     new = '[profile.new]\nabout = "."\n[profile.new.cell.oiled]\nevent = "push"\nabout = "."\n'
     machine = machine_of(DOOR + new + 'moves = { shut = { to = "open", emits = ["Creak"] } }\n')
 

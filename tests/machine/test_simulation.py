@@ -26,12 +26,12 @@ OVERLAPS = st.integers(1, WIDEST)
 
 
 def simulated(machine: Machine, seed: int, length: int, entities: int = 1, overlap: int = 1) -> list[Observation]:
-    """A trace of *machine*."""
+    """Return a trace of *machine*."""
     return list(simulate(machine, seed=seed, length=length, entities=entities, overlap=overlap))
 
 
 def accepts(machine: Machine, trace: list[Observation]) -> bool:
-    """Whether the monitor finds no violation in *trace*, which begins with the life of its entities."""
+    """Check that the monitor finds no violation in *trace*, which starts with the creation of its entities."""
     monitor = Monitor(machine, fresh=True)
     monitor.feed(trace, range(1, len(trace) + 1))
     return not isinstance(monitor.judgement().verdict, Fails)
@@ -39,13 +39,13 @@ def accepts(machine: Machine, trace: list[Observation]) -> bool:
 
 @given(machines(), SEEDS, st.integers(1, 3), OVERLAPS)
 def test_every_trace_is_legal(machine: Machine, seed: int, entities: int, overlap: int) -> None:
-    """The monitor accepts everything simulated, also where calls overlap."""
+    """The monitor accepts every simulated trace, including overlapping calls."""
     assert accepts(machine, simulated(machine, seed, 30, entities, overlap))
 
 
 @given(machines(), SEEDS, OVERLAPS)
 def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, overlap: int) -> None:
-    """So does the second opinion, which tries every order."""
+    """The second opinion, which tries every order, accepts it too."""
     trace = simulated(machine, seed, 4, overlap=overlap)
 
     assert naive.first_unexplained(machine, trace, fresh=True) is None
@@ -54,7 +54,7 @@ def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, 
 @pytest.mark.parametrize("overlap", [1, 2, 3])
 @pytest.mark.parametrize("name", names())
 def test_every_trace_of_a_shipped_machine_is_legal(name: str, overlap: int) -> None:
-    """The same for the machines that are shipped."""
+    """The same for the shipped machines."""
     assert accepts(load(name), simulated(load(name), overlap, 150 // overlap, entities=5, overlap=overlap))
 
 
@@ -81,7 +81,7 @@ def test_each_step_is_a_step_of_the_machine(machine: Machine, seed: int) -> None
 
 
 def between(machine: Machine, here: set[str], asked: set[str]) -> set[str]:
-    """The states that signals and the one call in progress lead to from *here*."""
+    """Return the states reachable from *here* by signals and the one call in progress."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     found = set(here)
     for _ in machine.states:
@@ -109,7 +109,7 @@ def test_another_seed_gives_another_trace() -> None:
 def test_every_request_is_answered_lost_or_interrupted(
     machine: Machine, seed: int, entities: int, overlap: int
 ) -> None:
-    """Never more calls in progress than requested; without interruptions none is left at the end."""
+    """There are never more calls in progress than requested; without interruptions none is left at the end."""
     waiting: Counter[str] = Counter()
     interrupts = {event.name for event in machine.events.values() if event.interrupts}
     for each in simulated(machine, seed, 30, entities, overlap):
@@ -121,7 +121,7 @@ def test_every_request_is_answered_lost_or_interrupted(
 
 @pytest.mark.parametrize("length", [0, 1, 7, 100])
 def test_is_as_long_as_asked(length: int) -> None:
-    """At least as many observations as requested, and then only pending replies."""
+    """There are at least as many observations as requested, followed only by pending replies."""
     trace = simulated(door(), 1, length, entities=2, overlap=2)
 
     assert length <= len(trace) <= length + 4
@@ -137,7 +137,7 @@ def test_names_entities_after_the_machine() -> None:
 
 
 def test_uses_every_outcome_in_the_end() -> None:
-    """Refused, ignored, failed, interrupted: all of them occur, and hidden events are never shown."""
+    """Refused, ignored, failed and interrupted outcomes all occur, and hidden events are never shown."""
     seen = {(each.event, each.reply) for each in simulated(job(), 1, 3_000, entities=20, overlap=2)}
     expected = {
         ("make", "ok"), ("make", "EXISTS"), ("make", "BUSY"), ("start", "ok"), ("start", "UNKNOWN"),
@@ -163,7 +163,7 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("text", [SILENT, HIDDEN], ids=["silent", "hidden"])
 def test_ends_where_nothing_more_can_be_observed(text: str) -> None:
-    """In a state in which all cells are silent, or only hidden events happen."""
+    """It ends in a state in which all cells are silent, or only hidden events happen."""
     trace = simulated(machine_of(text), 1, 100, entities=3)
 
     assert {"request": 3, "reply": 3} == Counter(each.phase for each in trace)

@@ -1,4 +1,4 @@
-"""Copies that are taken for one another can be: to exchange them turns steps into steps, and claims come out the same."""
+"""Interchangeable copies: exchanging them turns steps into steps, and claims have the same verdicts."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import Conclusion
 
 LARGEST = 300
-"""Largest number of states of a random system in a test."""
+"""Maximum number of states of a random system in a test."""
 
 chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
 def small(system: System) -> System:
-    """*system*, if it is small."""
+    """Return *system* if it is small."""
     try:
         reachable_size(SystemTable(system), Limit(states=LARGEST))
     except LimitError:
@@ -51,7 +51,7 @@ def small(system: System) -> System:
 
 
 def exchanged(state: Locals, exchange: Exchange) -> Locals:
-    """*state* with the copies of *exchange* in each other's place."""
+    """Return *state* with the copies of *exchange* swapped."""
     found = list(state)
     for digit, other in exchange.digits.items():
         found[other] = state[digit]
@@ -59,7 +59,7 @@ def exchanged(state: Locals, exchange: Exchange) -> Locals:
 
 
 def differing(system: System, exchange: Exchange) -> str:
-    """A step of *system* that *exchange* turns into what is no step of it, if there is one: every state is tried."""
+    """Return a step of *system* that *exchange* does not turn into a step, if there is one: every state is tried."""
     table = SystemTable(system)
     for state in explore(table).depth:
         before = table.locals(state)
@@ -82,14 +82,14 @@ def differing(system: System, exchange: Exchange) -> str:
 @settings(max_examples=amount(120, night=3_000))
 @given(systems_of_three)
 def test_exchanges_turn_steps_into_steps(system: System) -> None:
-    """Those that were found by how steps are written, asked of the steps themselves."""
+    """Exchanges that were derived from the text of the steps are checked against the steps themselves."""
     found = Symmetry(SystemTable(small(system))).exchanges
 
     assert not [each for each in found if differing(system, each)]
 
 
 def test_an_exchange_that_is_none_is_noticed() -> None:
-    """An error of the first job ends a call that goes on to the second, so they differ."""
+    """An error of the first job ends a call before it reaches the second job, so the jobs differ."""
     clear = '[event.clear]\nkind = "call"\nabout = "C"\nsteps = ["every job.make"]\n'
     office, other = (system_of(OFFICE + more, {"door": door(), "job": job()}) for more in ("", clear))
     [exchange] = Symmetry(SystemTable(office)).exchanges
@@ -104,7 +104,7 @@ def test_an_exchange_that_is_none_is_noticed() -> None:
     [("nri-plugin-contract", [2]), ("plugin-sync", [2]), ("cri-service", [2]), ("node", [2]), ("late-updates", [])],
 )
 def test_of_shipped_systems(name: str, members: list[int]) -> None:
-    """Pods of a node, but not its containers: an error of one ends the stop of their pod before it comes to the next."""
+    """Pods of a node are interchangeable, but not its containers: an error of one ends the stop of their pod before the next."""
     table = SystemTable(load_system(name))
     groups = Symmetry(table).orbits([]).groups
 
@@ -142,7 +142,7 @@ NESTED = Orbits((((1,), (2,)), ((4,), (5,)), ((0, 1, 2), (3, 4, 5))))
 
 
 def orbit(state: Locals) -> set[Locals]:
-    """What exchanges of two pods and of their containers make of *state*, one after the other."""
+    """Return all states into which exchanges of two pods and of their containers turn *state*."""
     swaps = [{1: 2, 2: 1}, {4: 5, 5: 4}, {0: 3, 1: 4, 2: 5, 3: 0, 4: 1, 5: 2}]
     found, going = {state}, [state]
     while going:
@@ -177,7 +177,7 @@ def test_orbits_of_one_group(state: Locals) -> None:
 
 
 def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
-    """Take copies for one another wherever that can be done, or nowhere; search packed states everywhere, or nowhere."""
+    """Fold interchangeable copies wherever possible, or nowhere; pack states everywhere, or nowhere."""
     patch.setattr(packing, "FEW", 0 if folded else 10**9)
     patch.setattr(packing, "SMALL", 0)
     if not quick:
@@ -185,7 +185,7 @@ def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
 
 
 def concluded(system: System, stated: Property, *, folded: bool, quick: bool) -> tuple[Conclusion, SystemTable]:
-    """What is concluded of what is *stated*, and the table of its cone."""
+    """Return the conclusion on *stated*, and the table of its cone."""
     with pytest.MonkeyPatch.context() as patch:
         folding(patch, folded=folded, quick=quick)
         stepping = Cones(system=system).stepping(stated.claim)
@@ -193,14 +193,14 @@ def concluded(system: System, stated: Property, *, folded: bool, quick: bool) ->
 
 
 def runs(verdict: Conclusion) -> list[Run]:
-    """The runs that show it."""
+    """Return the runs that show a conclusion."""
     if isinstance(verdict, Proved):
         return list(verdict.witnesses)
     return [verdict.evidence] if isinstance(verdict, Refuted) and isinstance(verdict.evidence, Run) else []
 
 
 def is_run(table: SystemTable, run: Run) -> bool:
-    """Whether the steps of *run* are steps of *table*, one after the other."""
+    """Check that the steps of *run* are consecutive steps of *table*."""
     state = table.initial
     for step in run.steps:
         ways = [
@@ -219,7 +219,7 @@ def is_run(table: SystemTable, run: Run) -> bool:
 @settings(max_examples=amount(60, night=5_000))
 @given(systems_of_three, chances, st.booleans())
 def test_claims_come_out_the_same(system: System, chance: random.Random, quick: bool) -> None:  # noqa: FBT001
-    """The verdict and the lengths of runs, which are runs of the system."""
+    """Verdicts and lengths of runs agree, and the runs are runs of the system."""
     assume(Symmetry(SystemTable(small(system))).exchanges)
     if quick:
         pytest.importorskip("numba", reason="the extra 'fast' is not installed")
@@ -234,7 +234,7 @@ def test_claims_come_out_the_same(system: System, chance: random.Random, quick: 
 
 
 def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: as if no claim told copies apart, so that what befell one befalls another."""
+    """Twin: if no claim distinguishes copies, a run is lost."""
     found = claims("nri-plugin-contract")
     assert is_of(found, System)
     orbits = Symmetry.orbits
@@ -247,7 +247,7 @@ def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.Monkey
 @settings(max_examples=amount(30, night=3_000))
 @given(systems_of_three, st.booleans())
 def test_sizes_are_those_of_all_states(system: System, quick: bool) -> None:  # noqa: FBT001
-    """Counted by orbits, which are fewer."""
+    """States are counted by orbits, of which there are fewer."""
     assume(Symmetry(SystemTable(small(system))).exchanges)
     if quick:
         pytest.importorskip("numba", reason="the extra 'fast' is not installed")

@@ -40,14 +40,14 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import Conclusion
 
 LARGEST = 400
-"""Largest number of states of a random system in a test."""
+"""Maximum number of states of a random system in a test."""
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds: what Hypothesis draws by itself is mostly small, and hides mistakes."""
+"""Seeds: examples that Hypothesis draws by itself are mostly small, and hide errors."""
 
 
 def small(system: System) -> dict[Configuration, list[Step]]:
-    """The steps of *system*, if it is small."""
+    """Return the steps of *system* if it is small."""
     runs = Runs(SystemModel(system), most=LARGEST)
     try:
         return runs.steps
@@ -56,7 +56,7 @@ def small(system: System) -> dict[Configuration, list[Step]]:
 
 
 def located(table: SystemTable, state: int) -> Configuration:
-    """*state* in the form of the second opinion."""
+    """Return *state* in the form of the second opinion."""
     found = []
     for copy, local in zip(table.system.copies, table.locals(state), strict=True):
         part = table.table_of(copy.part)
@@ -70,7 +70,7 @@ def located(table: SystemTable, state: int) -> Configuration:
 
 @given(CHANCES)
 def test_a_system_does_what_its_steps_define(chance: random.Random) -> None:
-    """The same states and steps as a second opinion finds, with the same replies and outputs."""
+    """States, steps, replies and outputs are those of the second opinion."""
     system = random_system(chance)
     expected = small(system)
 
@@ -91,7 +91,7 @@ def test_a_system_does_what_its_steps_define(chance: random.Random) -> None:
 @pytest.mark.slow
 @given(CHANCES)
 def test_a_cone_leaves_out_nothing_that_matters(chance: random.Random) -> None:
-    """The states that its copies can reach are those that they can reach in the whole system."""
+    """Its copies can reach the same states as in the whole system."""
     system = random_system(chance)
     whole = small(system)
     wanted = {copy.digit for copy in system.copies if chance.random() < 0.4}
@@ -107,7 +107,7 @@ def test_a_cone_leaves_out_nothing_that_matters(chance: random.Random) -> None:
 @pytest.mark.slow
 @given(CHANCES)
 def test_a_cone_decides_as_the_whole_does(chance: random.Random) -> None:
-    """The same conclusion, and counterexamples of the same length, for random claims."""
+    """The conclusions and the lengths of counterexamples agree for random claims."""
     system = random_system(chance)
     whole = small(system)
     stated = _claim(system, chance)
@@ -171,7 +171,7 @@ def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool)
 
 
 def _claim(system: System, chance: random.Random) -> Property:
-    """A claim that ends in an event: steps of copies outside the cone are no instants of its runs."""
+    """Return a claim that ends in an event: steps of copies outside the cone are no instants of its runs."""
     event = chance.choice(list(system.events.values()))
     first, other = (_at(system, chance) for _ in range(2))
     last = f"{event.family} replies {chance.choice(('ok', 'error'))}" if event.kind == "call" else event.family
@@ -229,17 +229,17 @@ steps = ["reset every job", "door.slam"]
 
 
 def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
-    """The office, with *more*, or with something *instead*."""
+    """Build the office, with *more* text, or with some text replaced."""
     return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job()})
 
 
 def came(system: System, claim: str) -> Conclusion:
-    """The conclusion on *claim* about *system*."""
+    """Return the conclusion on *claim* about *system*."""
     return decide(stated_of(system, claim), Cones(system=system)).verdict
 
 
 def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """The shortest counterexample of *claim*: each event with its reply and outputs."""
+    """Return the shortest counterexample of *claim*: each event with its reply and outputs."""
     conclusion = came(system, claim)
     assert isinstance(conclusion, Refuted), conclusion
     evidence = conclusion.evidence
@@ -249,7 +249,7 @@ def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def test_undelivered_outputs_are_not_emitted() -> None:
-    """A job that starts behind a shut door is started all the same."""
+    """A job that starts behind a shut door is still started."""
     claim = 'for = "job"\nnever = "job is running and not emits started"\n'
     assert way(office(), claim) == [("make.1", "ok", ()), ("work.1", "ok", ())]
     assert way(office(), 'for = "job"\nnever = "emits started"\n')[-1] == ("work.1", "ok", ("started.1",))
@@ -280,14 +280,14 @@ steps = [STEP, "second.push"]
 
 
 def in_order(*, kind: str = "call", step: str = '"first.push"') -> System:
-    """A system of two doors, of which a push may reply ok or an error, whatever it does."""
+    """Return a system of two doors in which a push may reply ok or an error, whatever it does."""
     machine = machine_of(edited(DOOR, 'name = "opened",', 'name = "opened", reply = ["ok", "STUCK", "LATE"],'))
     return system_of(LISTED.replace("KIND", kind).replace("STEP", step), {"door": machine})
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, packed: bool) -> None:
-    """Ok goes on with the rest, each error ends the event, and the part has changed either way."""
+    """Ok continues with the remaining steps, each error ends the event, and the part has changed either way."""
     if packed:
         pytest.importorskip("numba")
         monkeypatch.setattr("fsm.checker.packing.SMALL", 0)
@@ -309,14 +309,14 @@ def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, pa
 
 
 def test_reset_copies_are_in_their_initial_state() -> None:
-    """All copies of a part that is reset."""
+    """This concerns all copies of a part that is reset."""
     assert isinstance(came(office(), 'always = "every job is absent"\nwhen = "crash"\n'), Proved)
     assert isinstance(came(office(), 'always = "door is shut"\nwhen = "crash"\n'), Proved)
     assert way(office(), 'always = "every job is absent"\nwhen = "open"\n')[-1][0] == "open"
 
 
 def test_a_way_is_enabled_only_if_all_its_steps_are() -> None:
-    """A door that is gone cannot be slammed, so there is no crash."""
+    """A removed door cannot be slammed, so there is no crash."""
     system = office(WORK + '[event.take]\nkind = "call"\nabout = "Take the door."\nsteps = ["door.remove"]\n')
     assert isinstance(came(system, 'never = "door is gone then crash"\n'), Proved)
     assert isinstance(came(system, 'reachable = "crash then door is gone"\n'), Proved)
@@ -328,7 +328,7 @@ def test_calls_are_repeated() -> None:
 
 
 def test_fair_events_happen() -> None:
-    """A job that is made is started if the start is strongly fair; otherwise it may wait for ever."""
+    """A new job is started if the start is strongly fair; otherwise it may wait for ever."""
     claim = 'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\n'
     quiet = (WORK[WORK.index("[event.try]") :], "")
     assert isinstance(came(office(instead=quiet), claim), Refuted)
@@ -341,13 +341,13 @@ def test_fair_events_happen() -> None:
     [("", "unknown event ''"), ("/started", "unknown event ''"), ("work/begun", "unknown way 'begun'")],
 )
 def test_fair_events_have_names(text: str, what: str) -> None:
-    """No name is not that of all the events that have none on the wire."""
+    """An empty name does not select the events without a name on the wire."""
     with pytest.raises(InputError, match=what):
         stated_of(office(), f'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\nfair = ["{text}"]\n')
 
 
 def test_what_holds_of_nothing_is_vacuous() -> None:
-    """Of the negations in a last condition only what they negate must be reached."""
+    """For negations in a last condition, only the negated condition must be reached."""
     assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)
     assert isinstance(came(office(), 'for = "job"\nnever = "work then (crash and not door is shut)"\n'), Proved)
 
@@ -363,7 +363,7 @@ steps = ["every job.make"]
 
 
 def test_emits_only_these_outputs() -> None:
-    """In this order, and no other output of these copies; outputs of others do not count."""
+    """These copies emit the outputs in this order and no others; outputs of other copies do not count."""
     claim = 'for = "job"\nalways = "emits only started"\nwhen = "work replies ok and door is open"\n'
     push = ('{ name = "failed"', '{ name = "creaks", steps = ["door.push/opened", "job.start/begins", "job.start.ends/checks", "job.start.ends"] },\n  { name = "failed"')  # fmt: skip
     assert isinstance(came(office(), claim), Proved)
@@ -395,12 +395,12 @@ steps = ["gate.remove"]
     ],
 )
 def test_what_does_not_affect_a_copy_goes_on_meanwhile(claim: str, found: type[Conclusion]) -> None:
-    """The door has nothing to do with the gate, and opens, and emits an output, also when that is gone."""
+    """The door is independent of the gate: it opens and emits an output even if the gate is gone."""
     assert isinstance(came(office(GATE), claim), found)
 
 
 def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
-    """Where an error of the first ends a call before the second; so it matters which copy is meant."""
+    """An error of the first copy ends a call before it reaches the second, so the copies differ."""
     system = office(CLEAR)
     claim = 'for = "job"\nnever = "clear and job is absent"\n'
     first, second = (decide(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
@@ -412,7 +412,7 @@ def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
 @settings(max_examples=amount(20, night=2_000), suppress_health_check=[HealthCheck.filter_too_much])
 @given(CHANCES)
 def test_copies_are_alike(chance: random.Random) -> None:
-    """Where no joint event involves several copies of a part, what holds of one copy holds of the others."""
+    """If no joint event involves several copies of a part, a claim about one copy holds for the others."""
     system = random_system(chance)
     small(system)
     for joint in system.events.values():
@@ -497,7 +497,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("code", "instead", "says"), WRONG)
 def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -> None:
-    """With their code and line."""
+    """Each error has its code and line."""
     assert instead[0] in OFFICE + WORK
 
     with pytest.raises(InputError) as caught:
@@ -509,12 +509,12 @@ def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -
 
 
 def test_every_rule_is_tried() -> None:
-    """Each rule has a case."""
+    """Each rule has a test case."""
     assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
 
 
 def test_values_of_a_wrong_type_are_reported() -> None:
-    """As in models."""
+    """Wrong types are reported in the same way as in models."""
     with pytest.raises(InputError, match="FSM010"):
         parse((OFFICE + 'colour = "red"\n').encode(), WrittenSystem, path="system.toml")
 
@@ -551,7 +551,7 @@ when = "door is open"
 
 
 def test_a_profile_changes_single_ways() -> None:
-    """Those of the same name are replaced, new ones added, others left out; all else stays."""
+    """Ways with the same name are replaced, new ones added, others left out; everything else stays."""
     system = office(LATE)
     late = {name: system.under(name).events["late"] for name in (None, *system.profiles)}
     ways = {name: [way.name for way in joint.ways] for name, joint in late.items()}
@@ -570,7 +570,7 @@ def test_a_profile_changes_single_ways() -> None:
 
 
 def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
-    """Unless the profile says where; without steps the condition stays, or is the one that the profile gives."""
+    """This is so unless the profile restricts it; without steps, the old condition stays, or the profile's condition applies."""
     system = office(LATE)
     when = {name: system.under(name).events["late"].when for name in (None, *system.profiles)}
 
@@ -579,7 +579,7 @@ def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
 
 
 def test_what_is_defined_stands_for_what_it_is() -> None:
-    """A condition by its name, and a set of states where a state may stand."""
+    """A condition can be referred to by its name, and a set of states can be used instead of a state."""
     joint = office(LATE).events["late"]
     busy = frozenset({"starting", "checking", "running"})
     every_job = At(part="job", copies=(1, 2), states=busy)
@@ -592,7 +592,7 @@ def test_what_is_defined_stands_for_what_it_is() -> None:
 
 @pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])
 def test_one_machine_does_what_the_parts_do(name: str) -> None:
-    """Each reachable state and each of its steps is in the machine, with a name of its own."""
+    """Each reachable joint state and each of its steps is in the machine, with a name of its own."""
     system = load_system(name)
     flat, whole = flatten(system), explore(SystemTable(system))
 
@@ -614,7 +614,7 @@ def test_one_machine_does_what_the_parts_do(name: str) -> None:
 
 
 def test_one_machine_shows_where_the_parts_are() -> None:
-    """In the form in which an implementation reports it."""
+    """The states are shown in the form in which an implementation reports them."""
     system = load_system("cri-service")
 
     assert system.shows({"service": "idle"}) == flatten(system).initial
@@ -647,7 +647,7 @@ def test_too_large_a_system_is_no_machine() -> None:
     ],
 )
 def test_a_plugin_receives_wrong_events(name: str, outputs: list[str]) -> None:
-    """The outputs delivered to a plugin in a shortest run that breaks its contract; the mended node has none."""
+    """A shortest run that breaks the plugin's contract delivers these outputs; the fixed node has no such run."""
     specification = claims("node")
     system = load_system("node")
     (stated,) = (each for each in specification.properties if each.name == name)

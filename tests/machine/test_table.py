@@ -1,4 +1,4 @@
-"""Every cell of a table is what the model defines: the same as in a second opinion that shares no code with it."""
+"""Every cell of a table agrees with an independent reading of the model."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def agree(machine: Machine) -> None:
-    """Every cell of the table of *machine*, and every end, is what the second opinion makes of it."""
+    """Assert that every cell and every end in the table of *machine* agrees with the second opinion."""
     table = tabulate(machine)
     for row in table.rows:
         for number, state in enumerate(table.states):
@@ -32,7 +32,7 @@ def agree(machine: Machine) -> None:
 
 
 def way_of(table: Table, way: Way) -> naive.Way:
-    """*way* in the form of the second opinion."""
+    """Return *way* in the form of the second opinion."""
     return naive.Way(table.states[way.to], frozenset(way.reply), way.emits, begins=way.begins, outcome=way.name)
 
 
@@ -50,7 +50,7 @@ def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
 
 @pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
 def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
-    """What a profile allows in addition is in the table too."""
+    """Outcomes that a profile allows in addition are in the table too."""
     agree(machine.under(profile))
 
 

@@ -1,4 +1,4 @@
-"""The one breadth-first search, held to Floyd and Warshall's distances."""
+"""The one breadth-first search, compared with Floyd and Warshall's distances."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ GRAPHS = st.lists(st.lists(st.integers(0, NODES - 1), max_size=3), min_size=NODE
 
 
 class Arrow(NamedTuple):
-    """An edge that knows where it comes from, by which a path is checked."""
+    """An edge that knows its source, so that paths can be checked."""
 
     source: int
     to: int
 
 
 def arrows(graph: list[list[int]]) -> Callable[[int], list[Arrow]]:
-    """The edges from each node."""
+    """Return the edges from each node."""
     return lambda node: [Arrow(node, to) for to in graph[node]]
 
 
 def distances(graph: list[list[int]], starts: list[int]) -> dict[int, int]:
-    """The length of a shortest path from any of *starts* to each node that there is one to."""
+    """Return the length of a shortest path from any of *starts* to each reachable node."""
     far = {(one, two): 0 if one == two else NODES for one in range(NODES) for two in range(NODES)}
     for source, targets in enumerate(graph):
         for to in targets:
@@ -45,7 +45,7 @@ def distances(graph: list[list[int]], starts: list[int]) -> dict[int, int]:
 
 @given(graph=GRAPHS, starts=st.lists(st.integers(0, NODES - 1), unique=True))
 def test_meets_everything_by_a_shortest_path(graph: list[list[int]], starts: list[int]) -> None:
-    """And every edge from there once, the nearest first."""
+    """Every edge is visited once, the nearest first."""
     search = BreadthFirst(starts, arrows(graph))
     met = list(search)
 
@@ -61,7 +61,7 @@ def test_meets_everything_by_a_shortest_path(graph: list[list[int]], starts: lis
 
 @given(graph=GRAPHS, starts=st.lists(st.integers(0, NODES - 1)))
 def test_closes_a_set(graph: list[list[int]], starts: list[int]) -> None:
-    """The nodes that a search meets, in the same order."""
+    """The nodes are those of the search, in the same order."""
     search = BreadthFirst(starts, arrows(graph))
     list(search)
 
@@ -69,7 +69,7 @@ def test_closes_a_set(graph: list[list[int]], starts: list[int]) -> None:
 
 
 def test_the_way_to_what_is_found() -> None:
-    """Is known as soon as its edge is looked at, which leads nowhere yet."""
+    """The path is known as soon as the edge is visited, before the search continues from its target."""
     search = BreadthFirst([0], arrows([[1, 2], [3], [3], []]))
     found = next(each for each in search if each.to == 3)
 
@@ -78,7 +78,7 @@ def test_the_way_to_what_is_found() -> None:
 
 
 def test_stops_at_its_limit() -> None:
-    """As soon as there is one node more; not before."""
+    """The search stops when there is one node too many, and not before."""
     search = BreadthFirst([0], lambda node: [Arrow(node, node + 1)], limit=10)
     with pytest.raises(LimitError, match="more than 10 states"):
         list(search)

@@ -1,4 +1,4 @@
-"""A profile is of a release branch; with a patch version it is as that version is."""
+"""A profile describes a release branch; with a patch version it describes that version."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ STOPS = [
     ("containerd-2.0.0", [OK]),
     ("containerd-2.4.0-beta.0", [OK]),
 ]
-"""What a stop of a container that is gone may reply; it was mended in 1.6.35 and 1.7.21."""
+"""Possible replies to stopping a removed container; fixed in 1.6.35 and 1.7.21."""
 
 CREATIONS = [
     ("containerd-2.2", "ok"),
@@ -44,13 +44,13 @@ CREATIONS = [
     ("containerd-2.3.3", "UNKNOWN"),
     ("containerd-main", "UNKNOWN"),
 ]
-"""The first reply to a creation in a pod that was stopped; since 2.2.6 and 2.3.3 it is refused."""
+"""The first reply to a creation in a stopped pod; refused since 2.2.6 and 2.3.3."""
 
 
 @pytest.mark.parametrize(("profile", "replies"), STOPS)
 @pytest.mark.parametrize("model", ["container-status", "cri-container", "pod-sandbox", "cri-pod"])
 def test_what_was_mended_is_left_out(model: str, profile: str, replies: list[tuple[str]]) -> None:
-    """From the version on in which it was; the name of the branch alone has the deviations of all its versions."""
+    """Deviations are left out from the version that fixed them; the name of the branch has the deviations of all versions."""
     ways = load(model).under(profile).step("absent", "stop") or ()
 
     assert replies == [way.reply for way in ways]
@@ -59,7 +59,7 @@ def test_what_was_mended_is_left_out(model: str, profile: str, replies: list[tup
 @pytest.mark.parametrize(("profile", "reply"), CREATIONS)
 @pytest.mark.parametrize("model", ["pod-sandbox", "cri-pod"])
 def test_what_came_later_is_left_out(model: str, profile: str, reply: str) -> None:
-    """Until the version in which it came; the name of the branch alone stands for its first."""
+    """Changes are left out until the version that introduced them; the name of the branch stands for its first version."""
     ways = load(model).under(profile).step("stopped", "create-container") or ()
 
     assert ways[0].reply[0] == reply
@@ -73,12 +73,12 @@ MENDED = [
     ("event-backoff", "overwritten", "1.6.20 2.2.0 2.4.0", ""),
     ("nri-api", "second-stop", "2.0.11 2.3.0 2.4.0", ""),
 ]
-"""What the profiles ``upstream`` have, with versions that have it and versions in which it is mended."""
+"""Deviations of the profiles ``upstream``, with versions that have them and versions in which they are fixed."""
 
 
 @pytest.mark.parametrize(("model", "cell", "old", "new"), MENDED)
 def test_every_branch_has_its_own_repair(model: str, cell: str, old: str, new: str) -> None:
-    """The first version of each branch that has it is the first without the deviation."""
+    """The deviation is absent from the version of each branch that fixed it."""
     (override,) = [each for each in load(model).profiles["upstream"].overrides if each.name == cell]
 
     assert [has(each, override) for each in old.split()] == [True] * len(old.split())
@@ -90,14 +90,14 @@ def test_every_branch_has_its_own_repair(model: str, cell: str, old: str, new: s
     [("1.7.25", "UNIMPLEMENTED"), ("1.7.26", "ok"), ("2.0.2", "UNIMPLEMENTED"), ("2.0.3", "ok"), ("2.1.0", "ok")],
 )
 def test_blocks_are_there_since(version: str, reply: str) -> None:
-    """The method came to each branch with a repair of its own."""
+    """The method was added to each branch in a version of its own."""
     (way,) = load("nri-api").under(f"containerd-{version}").step("started", "block") or ()
 
     assert way.reply == (reply,)
 
 
 def test_a_profile_does_not_conflict_with_itself() -> None:
-    """The later of two cells that it replaces is meant, alone and beside another profile."""
+    """If it replaces a cell twice, the later one counts, alone and beside another profile."""
     alone, combined = (
         load("nri-api").under(f"containerd-1.7{each}").step("none", "block") for each in ("", "+upstream")
     )
@@ -107,7 +107,7 @@ def test_a_profile_does_not_conflict_with_itself() -> None:
 
 
 def test_a_deviation_is_named_after_the_version() -> None:
-    """So that what is advised is the profile that was asked for."""
+    """So the advised profile is the one that was requested."""
     named = {
         way.deviation.profile
         for way in load("cri-pod").under("containerd-1.6.20").step("absent", "stop") or ()
@@ -118,7 +118,7 @@ def test_a_deviation_is_named_after_the_version() -> None:
 
 
 def test_the_newest_profile_is_taken() -> None:
-    """Of several that are of a version; two that begin with one version leave it open."""
+    """Of several profiles of a version, the newest counts; two that begin with the same version are ambiguous."""
     profiles = {
         name: Profile(name=name, about="", overrides=(), since=since)
         for name, since in {"door-1": "1.0.0", "door-1.2": "1.2.0", "door-new": "1.3.0", "door-other": "1.3.0"}.items()
@@ -136,7 +136,7 @@ def test_the_newest_profile_is_taken() -> None:
 
 
 def test_a_bound_is_that_of_the_branch() -> None:
-    """And the latest bound where the branch has none of its own."""
+    """If the branch has no bound of its own, the latest bound counts."""
     mended = Profile(name="old", about="", overrides=(), since="1.6.0", until="1.7.34, 2.0.9, 2.1.0")
 
     assert [has(each, mended) for each in ("1.5.9", "1.6.38", "1.7.33", "1.7.34", "2.0.8", "2.0.9", "2.2.0")] == [
@@ -160,7 +160,7 @@ def test_a_bound_is_that_of_the_branch() -> None:
     ],
 )
 def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
-    """As is half a version; the message says what there is."""
+    """So is an incomplete version; the message lists the known ones."""
     with pytest.raises(InputError) as caught:
         judge("tests/recordings/containerd-1.6.20.log", profile=profile)
     (problem,) = caught.value.problems
@@ -170,7 +170,7 @@ def test_an_unknown_version_is_a_mistake(profile: str, hint: str) -> None:
 
 
 def test_a_system_has_versions_too() -> None:
-    """Its parts are as that version has them; one that none of its profiles is of is refused."""
+    """Its parts have the behaviour of that version; a version without a profile is refused."""
     system = load_system("nri-plugin-contract")
     under = system.under("containerd-1.7.24")
 
@@ -181,7 +181,7 @@ def test_a_system_has_versions_too() -> None:
 
 
 def test_profiles_of_a_system_combine() -> None:
-    """What each changes is changed, and the machines have both; unless two of them change one event, each otherwise."""
+    """The changes of both apply, unless both change the same event differently."""
     contract, locks = load_system("nri-plugin-contract"), load_system("nri-locks")
     old, new = (contract.profiles[f"containerd-{each}"] for each in ("1.7", "2.1"))
     new = replace(new, events={name: each for name, each in new.events.items() if name not in old.events})
@@ -198,7 +198,7 @@ def test_profiles_of_a_system_combine() -> None:
 
 @pytest.mark.parametrize(("profile", "known"), [("containerd-1.7.20", True), ("containerd-1.7.24", False)])
 def test_what_was_mended_is_no_known_failure(profile: str, *, known: bool) -> None:
-    """It is known to fail until the version that mended it, and in the branch as a whole."""
+    """The property is known to fail before the version that fixed it, and in the branch as a whole."""
     (found,) = check(load("container-status"), "stop-of-the-gone-succeeds", profile=profile).checked
     (branch,) = check(load("container-status"), "stop-of-the-gone-succeeds", profile="containerd-1.7").checked
 
@@ -210,7 +210,7 @@ def test_what_was_mended_is_no_known_failure(profile: str, *, known: bool) -> No
 @pytest.mark.parametrize("version", ["1.6.20", "1.7.24", "2.1.9"])
 @pytest.mark.parametrize("kind", ["random", "restart-kill9"])
 def test_a_recording_holds_under_its_own_version(version: str, kind: str) -> None:
-    """Nothing that it shows was mended in it."""
+    """No deviation in the recording was already fixed in its version."""
     for form in ("log", "calls.jsonl"):
         found = judge(f"tests/recordings/{version}-{kind}.{form}.gz", profile=f"containerd-{version}")
 
@@ -230,7 +230,7 @@ an error occurred when try to find container \\"{id}\\": not found"
     [("1.6.20~ds1", {"containerd-1.6.20"}), ("v1.7.24", set()), ("1.5.0", {"containerd-1.6", "containerd-1.7"})],
 )
 def test_a_log_names_the_deviations_of_its_version(tmp_path: Path, version: str, known: set[str]) -> None:
-    """And no others; of a version that no profile is of, those of all."""
+    """It names no others; for a version without a profile, it names those of all versions."""
     log = tmp_path / "containerd.log"
     log.write_text(LOG.format(version=version, id="c" * 64), encoding="utf-8")
     verdict = judge(log).judgements[0].verdict
@@ -240,7 +240,7 @@ def test_a_log_names_the_deviations_of_its_version(tmp_path: Path, version: str,
 
 
 def test_no_profile_is_advised_against_the_version() -> None:
-    """What was mended by the version that was given is no known deviation of it."""
+    """A deviation that the given version has fixed is not reported as known."""
     name = "tests/recordings/containerd-1.6.20.log"
     given, asked = (judge(name, profile=each).judgements[0].verdict for each in ("containerd-1.6.36", "containerd-2.1"))
 

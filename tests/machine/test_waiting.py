@@ -1,4 +1,4 @@
-"""Who waits for whom where a run of a system ends: by hand, and by what each state of the others would allow."""
+"""Who waits for whom at the end of a run of a system: by hand, and by the steps that other states would allow."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DEADLOCKS = [
 
 @pytest.mark.parametrize(("name", "states", "expected"), DEADLOCKS, ids=[each[0] for each in DEADLOCKS])
 def test_a_deadlock(name: str, states: dict[str, str], expected: list[tuple[str, str, tuple[str, ...]]]) -> None:
-    """Each waits for the other, and nobody else for anybody."""
+    """Each waits for the other, and nobody else waits."""
     assert list(waiting(load_system(name), states)) == [WaitsFor(*each) for each in expected]
 
 
 @pytest.mark.parametrize(("name", "states"), [each[:2] for each in DEADLOCKS], ids=[each[0] for each in DEADLOCKS])
 def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None:
-    """As soon as one of both is not there."""
+    """If one of them is absent, neither waits."""
     system = load_system(name)
 
     for copy, state in states.items():
@@ -40,7 +40,7 @@ def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None
 
 
 def test_only_what_has_to_happen_counts() -> None:
-    """A plugin that waits for its own update is dropped in time; but for that nothing would go on."""
+    """A plugin that waits for its own update is dropped after a timeout; without that, nothing would continue."""
     system, states = load_system("plugin-updates"), {"asked": "sent", "update": "sent", "plugin": "joined"}
 
     assert list(waiting(system, states)) == []
@@ -52,7 +52,7 @@ def test_only_what_has_to_happen_counts() -> None:
 
 @pytest.mark.parametrize("name", ["nri-locks", "plugin-sync"])
 def test_what_waits_has_begun_and_cannot_go_on(name: str) -> None:
-    """In every state: nothing moves it, and it waits for others."""
+    """In every state, a waiting part has begun, cannot move by itself, and waits for others."""
     system = load_system(name)
     table = SystemTable(system)
     machines = [table.table_of(copy.part) for copy in system.copies]
