@@ -1,4 +1,4 @@
-"""``fsm check`` as people meet it: exit codes, what is said, what a program reads."""
+"""``fsm check`` for its users: exit codes, texts, and data for programs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ STATED = [
 
 
 def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
-    """It is said what fairness is, and which line to add: with that the property holds, and nothing is said of it."""
+    """The report explains fairness and shows the line to add; with that line the property holds, and nothing more is printed."""
     alone = fsm("check", door(tmp_path, 'leads-to = "ajar"\nfrom = "shut"'), "--profile", "none")
     (fair,) = re.findall(r"fair = \[.*\]", alone.stdout)
     (tmp_path / "fair").mkdir()
@@ -48,7 +48,7 @@ def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])
 def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_path: Path) -> None:
-    """For everything that may come of a property."""
+    """One case for every possible result of a property."""
     ran = fsm("check", door(tmp_path, claim), "--profile", "none")
 
     assert ran.returncode == code, ran.stdout + ran.stderr
@@ -56,7 +56,7 @@ def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_pa
 
 
 def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
-    """With the replies, and the states before and after."""
+    """Each step has its reply, and the states before and after it."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--profile", "none")
 
     assert "starts shut\n" in ran.stdout
@@ -65,7 +65,7 @@ def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
 
 
 def test_another_size_fails(tmp_path: Path) -> None:
-    """Though every property holds: the machine means something else than was stated."""
+    """Every property holds, but the machine has another size than stated, so it may mean something else."""
     ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
 
     assert ran.returncode == 1
@@ -73,7 +73,7 @@ def test_another_size_fails(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_no_pass(tmp_path: Path) -> None:
-    """It is told, and the exit code says so."""
+    """The limit is reported, and the exit code says that the answer is unknown."""
     ran = fsm("check", door(tmp_path, CLAIM), "--limit", "2", "-p", "none")
 
     assert ran.returncode == 3
@@ -81,7 +81,7 @@ def test_a_limit_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """Every key is there, and the run has its steps."""
+    """Every key is present, and the run has its steps."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--format", "json")
     document: Any = json.loads(ran.stdout)
 
@@ -120,7 +120,7 @@ cannot = ["*"]
 
 
 def started(folder: Path, *claims: str) -> str:
-    """The property file of :data:`JOB`, with the *claims* by number."""
+    """Return the property file of :data:`JOB`, with the *claims* by number."""
     for name in ("models", "properties"):
         (folder / name).mkdir()
     (folder / "models" / "job.toml").write_text(JOB, encoding="utf-8")
@@ -133,7 +133,7 @@ def started(folder: Path, *claims: str) -> str:
 
 
 def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
-    """At each property that holds only with so many calls; with the configurations, in words and as data."""
+    """Each property that holds only for a limited number of calls says so, with its configurations, in text and data."""
     path = started(
         tmp_path,
         'never = "lose and starting"',
@@ -165,7 +165,7 @@ def test_nothing_is_said_of_overlap_where_no_call_takes_time(tmp_path: Path) -> 
 
 
 def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
-    """The call and the state, with the run that ends so; it is neither proved nor broken."""
+    """The call and the state are named, with the run that ends in this way; the property is neither proved nor refuted."""
     path = started(tmp_path, 'never = "lost and start replies ok"')
     ran = fsm("check", path)
     (machine,) = json.loads(fsm("check", path, "--format", "json").stdout)["machines"]
@@ -196,7 +196,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], said: str) -> None:
-    """A sentence with the way out, exit code 2, and nothing on standard output."""
+    """A message with a remedy, exit code 2, and nothing on standard output."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -205,7 +205,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """With its line."""
+    """The error has its line."""
     path = door(tmp_path, 'never = "opne"')
     ran = fsm("check", path)
 
@@ -214,9 +214,9 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_whatever_is_shipped_is_as_stated() -> None:
-    """Every property, under every profile, of machines and of a system: known failures fail as they should.
+    """Every property under every profile of two machines and a system: known failures fail as documented.
 
-    Of all that is shipped it is asked in ``test_properties``.
+    ``test_properties`` does the same for everything that is shipped.
     """
     asked = ["cri-container", "cri-pod", "nri-plugin", "plugin-container", "plugin-sync", "pod-sandbox"]
     ran = fsm("check", "--format", "json", *asked)
@@ -230,7 +230,7 @@ def test_whatever_is_shipped_is_as_stated() -> None:
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """And none in a pipe."""
+    """A pipe gets no progress bar."""
     path = door(tmp_path, CLAIM)
     terminal = Terminal("check", path)
 

@@ -1,4 +1,4 @@
-"""The command as people meet it: exit codes, pipes, terminals, signals; in processes where these matter."""
+"""The command for its users: exit codes, pipes, terminals, signals; in separate processes where these matter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROFILES = [(name, profile) for name in names() for profile in load(name).profil
 
 
 def without_privileges() -> list[str]:
-    """What to put before a command so that the permissions of files hold for it; root may read anything."""
+    """Return a command prefix that drops privileges, so that file permissions apply; root may read anything."""
     if os.geteuid() != 0:
         return []
     return [program("setpriv"), "--bounding-set", "-dac_override,-dac_read_search", "--"]
@@ -39,7 +39,7 @@ def without_privileges() -> list[str]:
 
 @pytest.fixture(scope="session")
 def large(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A legal trace of more than 4 MiB."""
+    """Return a legal trace of more than 4 MiB."""
     path = tmp_path_factory.mktemp("large") / "large.jsonl"
     path.write_text(
         fsm("simulate", "container-status", "--length", "60000", "--entities", "30").stdout, encoding="utf-8"
@@ -87,7 +87,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> None:
-    """Each command in a process of its own: it exits alike, and writes the same to the same ends."""
+    """Each command behaves in a process as it does when called: same exit code, same output on both streams."""
     arguments = [each.format(failing=FAILING) for each in line.split()]
     claim = '[property.gone-for-good]\nsays = "It is."\nMUST  = "nobody"\nnever = "gone then open"\n'
     for folder, text in (("models", DOOR), ("properties", f'machine = "door"\n{claim}')):
@@ -102,7 +102,7 @@ def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> N
 
 
 def test_every_command_was_run_in_a_process() -> None:
-    """So that one that is added is, too."""
+    """So that a new command is tried in a process, too."""
     (lines,) = [mark.args[1] for mark in test_what_most_tests_call_is_what_people_run.pytestmark if mark.args]  # type: ignore[attr-defined]
 
     assert {*commands()} <= {line.partition(" ")[0] for line in lines}
@@ -144,7 +144,7 @@ def test_every_command_was_run_in_a_process() -> None:
     ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else str(value),
 )
 def test_exit_code(arguments: list[str], code: int) -> None:
-    """0 it holds, 1 it fails, 3 it cannot be told; and nothing on standard error."""
+    """0 holds, 1 fails, 3 unknown; nothing on standard error."""
     ran = fsm(*arguments)
 
     assert (code, "") == (ran.returncode, ran.stderr)
@@ -153,7 +153,7 @@ def test_exit_code(arguments: list[str], code: int) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
-    """What is written says as much as what is returned."""
+    """The format does not change the exit code."""
     ran = fsm("judge", "--format", form, FAILING)
 
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -162,7 +162,7 @@ def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
 
 @pytest.mark.parametrize(("form", "level"), [("text", ""), ("text", "observed"), ("json", ""), ("json", "observed")])
 def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path: Path) -> None:
-    """A habit that is broken is a surprise, and a failure under ``--fail-on observed``."""
+    """A broken habit is a surprise, and a failure with ``--fail-on observed``."""
     trace = tmp_path / "odd.jsonl"
     trace.write_text('{"entity": "c1", "event": "create", "reply": "ok"}\n' * 2, encoding="utf-8")
     options = ["--fail-on", level] if level else []
@@ -214,7 +214,7 @@ def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path
     ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else "",
 )
 def test_wrong_input(arguments: list[str], said: str, tmp_path: Path) -> None:
-    """What is wrong, and the way out, on standard error; no report and no traceback."""
+    """The error and its remedy are on standard error; there is no report and no traceback."""
     ran = fsm(*arguments, cwd=tmp_path)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -223,7 +223,7 @@ def test_wrong_input(arguments: list[str], said: str, tmp_path: Path) -> None:
 
 
 def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
-    """Nobody wants to meet them one by one."""
+    """All unusable files are reported in one run."""
     ran = fsm("judge", "a.log", HOLDING, "b.log", cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -232,7 +232,7 @@ def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path: Path) -> None:
-    """They are judged, the wrong one is told, and the exit code is that of a wrong input."""
+    """The others are judged, the unusable file is reported, and the exit code is 2."""
     ran = fsm("judge", "--format", form, "gone.log", FAILING, str(tmp_path), HOLDING, cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -241,7 +241,7 @@ def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path:
 
 
 def test_a_log_of_the_runtime_alone() -> None:
-    """No container was judged, and none is said to hold."""
+    """No container was judged, so nothing is said to hold."""
     ran = fsm("judge", "-", stdin=b'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.24\n')
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -250,7 +250,7 @@ def test_a_log_of_the_runtime_alone() -> None:
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
-    """Permission is named as what is missing."""
+    """The message says that permission is missing."""
     secret = tmp_path / "secret.log"
     secret.write_text("", encoding="utf-8")
     secret.chmod(0)
@@ -271,7 +271,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_to_judge(form: str, data: bytes) -> None:
-    """An empty file, a binary one, a damaged one: it cannot be told, which is not a pass."""
+    """For an empty, binary or damaged file the verdict is unknown, which is not a pass."""
     ran = fsm("judge", "--format", form, "-", stdin=data)
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -279,7 +279,7 @@ def test_nothing_to_judge(form: str, data: bytes) -> None:
 
 
 def test_an_empty_recording_is_told_in_a_line() -> None:
-    """The twin has a line, which is nothing known."""
+    """The twin has one line, which is not recognized."""
     ran, twin = fsm("judge", "-", stdin=b""), fsm("judge", "-", stdin=b"\n")
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -291,7 +291,7 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
 
 @pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
 def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
-    """Whether it looks like one of containerd's or not; a log that is, is not."""
+    """For an unknown log the message mentions the trace format, even if the log resembles containerd's; for containerd's it does not."""
     address = documented("reference/trace-format")
 
     assert address in fsm("judge", "-", stdin=line + b"\n").stdout
@@ -299,7 +299,7 @@ def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
 
 
 def test_a_trace_without_a_machine() -> None:
-    """It may be a trace of anything; the way out is named."""
+    """The trace does not say which machine it is of; the message says how to name one."""
     ran = fsm("judge", "-", stdin=b'{"entity": "c1", "event": "stop"}\n')
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -307,7 +307,7 @@ def test_a_trace_without_a_machine() -> None:
 
 
 def test_a_model_with_mistakes(tmp_path: Path) -> None:
-    """All of them, each with its line and code, as a compiler has it."""
+    """All errors are reported, each with line and code, in the style of a compiler."""
     model = tmp_path / "door.toml"
     shipped = (home() / "models" / "cri-pod.toml").read_text(encoding="utf-8")
     model.write_text(
@@ -326,14 +326,14 @@ def test_a_model_with_mistakes(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", ["simulate cri-pod --length 200000", 'judge --format json "$1"', "schema", "list"])
 def test_into_head(command: str) -> None:
-    """A reader that has read enough is nothing to complain about."""
+    """A reader that stops reading is not an error."""
     ran = shell(f"fsm {command} | head -1", FAILING)
 
     assert ("", 1) == (ran.stderr, len(ran.stdout.splitlines()))
 
 
 def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
-    """141 as of every filter, and not 1: nothing has failed."""
+    """The exit code is 141, as for other filters, and not 1: nothing has failed."""
     ran = shell("fsm simulate cri-pod --length 200000 | head -1 > /dev/null; echo ${PIPESTATUS[0]}")
 
     assert ("141\n", "") == (ran.stdout, ran.stderr)
@@ -352,7 +352,7 @@ def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
     ],
 )
 def test_output_closed(command: str, code: int) -> None:
-    """The exit code is all that was wanted."""
+    """Only the exit code was wanted."""
     ran = shell(f"fsm {command} >&-", FAILING)
 
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)
@@ -362,7 +362,7 @@ def test_output_closed(command: str, code: int) -> None:
 @pytest.mark.parametrize(("command", "code"), [('judge "$1"', 1), ("judge no-such.log", 2), ("no-such", 2)])
 @pytest.mark.parametrize("errors", ["2>&-", "2>/dev/full"])
 def test_errors_that_cannot_be_written(command: str, code: int, errors: str) -> None:
-    """The exit code stays."""
+    """The exit code does not change."""
     assert code == shell(f"fsm {command} {errors}", FAILING).returncode
 
 
@@ -371,7 +371,7 @@ def test_errors_that_cannot_be_written(command: str, code: int, errors: str) -> 
     ("command", "code"), [("judge -", "FSM201"), ("import -", "FSM501"), ("diff cri-pod -", "FSM401")]
 )
 def test_input_closed(command: str, code: str) -> None:
-    """Nothing is not an empty file."""
+    """A closed input is not an empty file."""
     ran = shell(f"fsm {command} <&-")
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -381,14 +381,14 @@ def test_input_closed(command: str, code: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ['judge "$1"', 'judge --format junit "$1"', "list", "simulate cri-pod"])
 def test_a_full_disk(command: str) -> None:
-    """A verdict that could not be written is no verdict."""
+    """A verdict that could not be written does not count."""
     ran = shell(f"fsm {command} > /dev/full", FAILING)
 
     assert (74, "could not write: no space left on device\n") == (ran.returncode, ran.stderr)
 
 
 def test_standard_input_plain_and_compressed() -> None:
-    """Both are judged as the file is."""
+    """Both are judged like the file."""
     data = Path(FAILING).read_bytes()
 
     plain, packed = fsm("judge", "-", stdin=data), fsm("judge", "-", stdin=gzip.compress(data))
@@ -409,7 +409,7 @@ def test_the_same_file_twice(twice: list[str]) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
-    """The report is UTF-8 all the same."""
+    """The report is still UTF-8."""
     name = os.fsencode(tmp_path) + b"/caf\xe9 \x1b[31m.log"
     shutil.copy(FAILING.encode(), name)
 
@@ -422,14 +422,14 @@ def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_a_terminal_that_cannot_show_everything(form: str) -> None:
-    """Formats of machines are UTF-8 always; text does what it can."""
+    """Machine formats are always UTF-8; text replaces what the terminal cannot show."""
     ran = process("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
 
     assert (1, "") == (ran.returncode, ran.stderr)
 
 
 def test_nothing_is_written_where_it_is_called(tmp_path: Path) -> None:
-    """A working directory may be read-only; the command needs none."""
+    """The working directory may be read-only."""
     tmp_path.chmod(0o555)
     ran = subprocess.run(
         [*without_privileges(), FSM, "judge", HOLDING], cwd=tmp_path, capture_output=True, check=False, text=True
@@ -444,7 +444,7 @@ ESCAPE = "\x1b["
 
 
 def test_colour_on_a_terminal_only() -> None:
-    """In a pipe the same words, without the escapes."""
+    """A pipe gets the same text without escape sequences."""
     terminal = Terminal("judge", FAILING, env={"COLUMNS": "100"})
 
     assert 1 == terminal.end()
@@ -455,7 +455,7 @@ def test_colour_on_a_terminal_only() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_when_asked(env: dict[str, str]) -> None:
-    """By no-color.org's convention, and where the terminal has none."""
+    """According to no-color.org, and if the terminal has no colours."""
     terminal = Terminal("judge", FAILING, env=env)
 
     assert 1 == terminal.end()
@@ -466,7 +466,7 @@ def test_no_colour_when_asked(env: dict[str, str]) -> None:
     "arguments", [["judge", FAILING, HOLDING], ["list"], ["show", "cri-pod"]], ids=lambda arguments: arguments[0]
 )
 def test_a_narrow_terminal(arguments: list[str]) -> None:
-    """Forty columns are enough; what cannot be broken stands alone."""
+    """Forty columns are enough; a word that is too long has a line of its own."""
     lines = fsm(*arguments, env={"COLUMNS": "40"}, cwd=RECORDINGS).stdout.splitlines()
 
     assert [] == [
@@ -477,7 +477,7 @@ def test_a_narrow_terminal(arguments: list[str]) -> None:
 
 
 def test_a_code_is_a_link_on_a_terminal() -> None:
-    """To its page; and the command that says the same without a network is named once."""
+    """It links to the page of the code; the offline command with the same text is named once."""
     link = f"\x1b]8;;{about_code('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
     terminal = Terminal("show", "doors")
 
@@ -490,7 +490,7 @@ def test_a_code_is_a_link_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
-    """The words alone, as in a pipe."""
+    """Only the text is printed, as in a pipe."""
     terminal = Terminal("show", "doors", env=env)
 
     assert 2 == terminal.end()
@@ -499,7 +499,7 @@ def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
 
 @pytest.mark.slow
 def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:
-    """A bar that reaches its end, and is followed by the report."""
+    """The bar reaches its end and is followed by the report."""
     terminal = Terminal("judge", large)
 
     assert 0 == terminal.end()
@@ -509,7 +509,6 @@ def test_progress_on_a_terminal_for_a_large_file(large: str) -> None:
 
 
 def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
-    """It would be noise."""
     terminal = Terminal("judge", HOLDING)
 
     assert 0 == terminal.end()
@@ -521,7 +520,7 @@ def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
 
 
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """The command, going, with pipes to all three ends."""
+    """Start the command with pipes to all three streams."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
@@ -529,7 +528,7 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
 
 
 def test_interrupting_judge(tmp_path: Path) -> None:
-    """One line, 130, nothing left behind, no half report."""
+    """It prints one line, exits with 130, leaves nothing behind, and prints no partial report."""
     process = started("judge", "-", cwd=tmp_path)
     assert process.stdin is not None
     process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds: once it is taken, it is being judged
@@ -543,7 +542,7 @@ def test_interrupting_judge(tmp_path: Path) -> None:
 
 
 def test_a_property_is_of_those_that_have_it() -> None:
-    """The others are judged without it; that none has it is a mistake."""
+    """Models without the property are judged without it; a property that no model has is an error."""
     files = [str(RECORDINGS / name) for name in ("nri-events-2.1.9.jsonl", "cri-calls-2.1.9.jsonl")]
     ran = fsm("judge", "-P", "stop-is-idempotent", *files)
 
@@ -554,12 +553,12 @@ def test_a_property_is_of_those_that_have_it() -> None:
 
 
 def test_a_file_that_is_missing_is_an_error_in_json() -> None:
-    """Not a verdict that is unknown."""
+    """It is not an unknown verdict."""
     assert json.loads(fsm("judge", "--format", "json", "missing.log").stdout)["verdict"] == "error"
 
 
 def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
-    """Its copy of the recording is deleted."""
+    """The temporary copy of the recording is deleted."""
     calls = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
     running = subprocess.Popen(
         [FSM, "mutate", "--recording", calls, "--limit", "0"],
@@ -580,7 +579,7 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) -> None:
-    """As in the first moments of every command."""
+    """This happens in the first moments of every command."""
     (tmp_path / "click.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n", encoding="utf-8")
     pipe = subprocess.PIPE
     running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
@@ -594,7 +593,7 @@ def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) ->
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
-    """As with nohup."""
+    """For example under nohup."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
@@ -616,7 +615,7 @@ def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("module", "command"), [("click", "list"), ("junitparser", 'judge --format junit "$2"')])
 @pytest.mark.parametrize("closed", ["2>&-", "2>/dev/full", ">&-"])
 def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, command: str, tmp_path: Path) -> None:
-    """Its exit code is no verdict, early and late, whatever is closed or full."""
+    """The exit code is that of an interrupt at any time, with any stream closed or full."""
     code = "import os, signal\nos.kill(os.getpid(), signal.SIGTERM)\n"
     (tmp_path / f"{module}.py").write_text(code, encoding="utf-8")
 
@@ -628,7 +627,7 @@ def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, c
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "code"), [(1, 130), (None, 0)])
 def test_an_interrupt_that_is_lost_gives_no_verdict(length: int | None, code: int, tmp_path: Path) -> None:
-    """What is tested may catch it, and go on as if nothing had happened."""
+    """The tested code may catch the interrupt and continue."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "hard.py").write_text(
         f"""\
@@ -657,7 +656,7 @@ class Hearing(carpenter.Door):
 
 @pytest.mark.slow
 def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
-    """One line, no traceback, a code of its own."""
+    """It prints one line without a traceback, and has its own exit code."""
     code = "raise LookupError('lost\\n::error:: its \\x1b[31mway')\n"
     (tmp_path / "junitparser.py").write_text(code, encoding="utf-8")
     command = ("judge", "--format", "junit", HOLDING)
@@ -673,7 +672,7 @@ def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
-    """One that nothing can be done without, not even the reading of options."""
+    """This concerns a library that is always needed, even to read options."""
     (tmp_path / "click.py").write_text("raise ImportError('too old')\n", encoding="utf-8")
 
     ran = process("list", env={"PYTHONPATH": str(tmp_path)})
@@ -694,7 +693,7 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
 def test_what_is_tested_cannot_end_the_command_with_a_verdict(
     raised: str, code: int, said: str, tmp_path: Path
 ) -> None:
-    """Whatever it raises; that this process is refused memory is no answer of it."""
+    """Whatever it raises; if this process is refused memory, that is not an answer of the tested code."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
     raising = f"class Door(carpenter.Door):\n    def do(self, event):\n        raise {raised}\n"
@@ -708,7 +707,7 @@ def test_what_is_tested_cannot_end_the_command_with_a_verdict(
 
 
 def test_interrupting_simulate(tmp_path: Path) -> None:
-    """In mid-stream: what was written are whole lines and perhaps a part of one."""
+    """The output consists of complete lines, except possibly the last one."""
     process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())
@@ -722,7 +721,7 @@ def test_interrupting_simulate(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
-    """The terminal has its cursor back."""
+    """The cursor of the terminal is visible again."""
     waiting = tmp_path / "waiting.log"
     os.mkfifo(waiting)
     terminal = Terminal("judge", large, str(waiting))
@@ -767,7 +766,7 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_help_mentions(arguments: list[str], mentioned: str) -> None:
-    """Every option, and what people look for."""
+    """The help has every option, and words that people search for."""
     ran = fsm(*arguments, env={"COLUMNS": "100"})
 
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -776,7 +775,7 @@ def test_help_mentions(arguments: list[str], mentioned: str) -> None:
 
 
 def test_without_a_command() -> None:
-    """Help, and the exit code of an input that is wrong."""
+    """It prints the help, with the exit code of wrong input."""
     ran = fsm()
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -787,7 +786,7 @@ def test_without_a_command() -> None:
 @pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --calls 2"])
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:
-    """Every shipped machine, one call at a time and several."""
+    """This is tested for every shipped machine, with one call at a time and with several."""
     made = fsm("simulate", name, "--seed", "7", *options.split())
     ran = fsm("judge", "-", stdin=made.stdout.encode())
 
@@ -798,7 +797,7 @@ def test_what_is_simulated_holds(name: str, options: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
-    """What a version does otherwise is known, under its profile."""
+    """Deviations of a version are tolerated under its profile."""
     made = fsm("simulate", name, "--length", "200", "--entities", "3", "--profile", profile)
     ran = fsm("judge", "--profile", profile, "-", stdin=made.stdout.encode())
 
@@ -806,7 +805,7 @@ def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str)
 
 
 def test_what_is_simulated_is_judged_through_a_pipe() -> None:
-    """As the help shows it."""
+    """The command is the one in the help."""
     ran = shell("fsm simulate cri-pod --seed 7 --length 2000 --entities 3 | fsm judge -")
 
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -814,7 +813,7 @@ def test_what_is_simulated_is_judged_through_a_pipe() -> None:
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
-    """And another seed another one, of the length that was asked for."""
+    """Another seed gives another trace; both have the requested length."""
     one, again, other = (fsm("simulate", "cri-pod", "--seed", seed, "--length", "2500").stdout for seed in "113")
 
     assert one == again != other
@@ -823,7 +822,7 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 
 def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
-    """It is valid itself, and so is each model by it."""
+    """The schema itself is valid, and every shipped model matches it."""
     schema = json.loads(fsm("schema").stdout)
 
     Draft202012Validator.check_schema(schema)
@@ -838,7 +837,7 @@ def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
 
 
 def test_list_names_every_model_and_profile() -> None:
-    """As text for people, as JSON for scripts."""
+    """As text for people, and as JSON for scripts."""
     told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
 
     assert list(roles().items()) == [(each["name"], each["role"]) for each in data]
@@ -848,7 +847,7 @@ def test_list_names_every_model_and_profile() -> None:
 
 
 def test_list_separates_what_models_are_for() -> None:
-    """Contracts first, parts last, each below a heading of its own."""
+    """Contracts are first and parts last, each below its heading."""
     found: dict[str, list[str]] = {}
     for line in fsm("list", env={"COLUMNS": "100"}).stdout.splitlines():
         if line and not line.startswith(" "):
@@ -869,14 +868,14 @@ def test_list_separates_what_models_are_for() -> None:
 
 
 def test_the_module_is_the_command() -> None:
-    """``python -m fsm`` where the script is not on the path."""
+    """``python -m fsm`` works if the script is not on the path."""
     ran = subprocess.run([sys.executable, "-m", "fsm", "--version"], capture_output=True, check=True, text=True)
 
     assert fsm("--version").stdout == ran.stdout
 
 
 def test_show_lists_the_outcomes_that_can_be_arranged() -> None:
-    """By stage, in the states where there is a choice; as JSON too, and of a profile."""
+    """They are listed by stage, for states with a choice, also as JSON and for a profile."""
     ran = fsm("show", "cri-container", "--outcomes", "--event", "remove")
     found = json.loads(fsm("show", "cri-container", "--outcomes", "--state", "exited", "--format", "json").stdout)
     under = fsm("show", "container-status", "--outcomes", "--profile", "containerd-1.6", "--state", "absent")

@@ -1,4 +1,4 @@
-"""What shells offer for a word: as each of them asks, and in bash itself."""
+"""Completion: the candidates that each shell requests, and completion in a real bash."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ OFFERED = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Where people are."""
+    """Return the folder in which the user works."""
     folder = tmp_path_factory.mktemp("completion")
     (folder / "door.toml").write_text(DOOR, encoding="utf-8")
     (folder / "broken.toml").write_text("[machine]", encoding="utf-8")
@@ -66,7 +66,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def asked(where: str, line: str, folder: Path) -> list[str]:
-    """The lines that the command prints for the shell *where*."""
+    """Return the lines that the command prints for the shell *where*."""
     words = line.split(" ")
     current = words[-1] if where == "fish" else str(len(words) - 1)
     env = {"_FSM_COMPLETE": f"{where}_complete", "COMP_WORDS": line, "COMP_CWORD": current}
@@ -79,7 +79,7 @@ def asked(where: str, line: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("line", "offered"), OFFERED)
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_names_are_offered(where: str, line: str, offered: list[str], folder: Path) -> None:
-    """Commands, options, and the names that the rest of the line makes possible; nothing where that is unknown."""
+    """Commands, options, and names that fit the rest of the line are offered; nothing if that is unknown."""
     lines = asked(where, line, folder)
 
     found = {"bash": [each.removeprefix("plain,") for each in lines], "zsh": lines[1::3], "fish": _fish(lines)}[where]
@@ -87,7 +87,7 @@ def test_names_are_offered(where: str, line: str, offered: list[str], folder: Pa
 
 
 def _fish(lines: list[str]) -> list[str]:
-    """Fish takes a kind, a word and a help text; in three lines, or in one as older releases of click write it."""
+    """Parse candidates for fish (kind, word, help text) on three lines, or on one as older releases of click write them."""
     if lines and lines[0] == "plain":
         return lines[1::3]
     return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
@@ -97,18 +97,18 @@ def _fish(lines: list[str]) -> list[str]:
     "line", ["fsm show doo", "fsm judge rec", "fsm check doo", "fsm judge --with rec", "fsm import rec", "fsm diff doo"]
 )
 def test_files_are_left_to_the_shell(line: str, folder: Path) -> None:
-    """Where a file is possible, and no model begins so."""
+    """This applies if a file is possible and no model begins with the word."""
     assert [f"file,{line.rpartition(' ')[2]}"] == asked("bash", line, folder)
 
 
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell(where: str) -> None:
-    """Is printed without that shell."""
+    """It is printed even if that shell is not installed."""
     assert f"_FSM_COMPLETE={where}_complete" in fsm(env={"_FSM_COMPLETE": f"{where}_source"}).stdout
 
 
 class Bash:
-    """A bash on a terminal, with the completion that the guide says how to load."""
+    """A bash on a terminal with completion loaded as the guide describes."""
 
     def __init__(self, folder: Path) -> None:
         self._ours, theirs = pty.openpty()
@@ -130,7 +130,7 @@ class Bash:
         self.type(f"stty cols 300; {load}; echo rea''dy\n", until="ready")
 
     def type(self, keys: str, *, until: str, patience: float = 30) -> str:
-        """What is shown from now on, until it holds *until* or patience has run out."""
+        """Type a text and return the output until *until* holds or the time is over."""
         os.write(self._ours, keys.encode())
         shown, end = "", time.monotonic() + patience
         os.set_blocking(self._ours, False)
@@ -142,14 +142,13 @@ class Bash:
         return shown
 
     def close(self) -> None:
-        """End it."""
         os.close(self._ours)
         self._process.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")
 def bash(folder: Path) -> Iterator[Bash]:
-    """One for all lines."""
+    """One bash for all lines."""
     bash = Bash(folder)
     yield bash
     bash.close()
@@ -169,7 +168,7 @@ def bash(folder: Path) -> Iterator[Bash]:
     ],
 )
 def test_in_bash_itself(bash: Bash, line: str, completed: str) -> None:
-    """A tab behind the line."""
+    """Press Tab after the line."""
     shown = bash.type(f"{line}\t", until=completed)
     bash.type("\x15", until="")  # which deletes the line
 

@@ -1,4 +1,4 @@
-"""``fsm cover``: what people type, and what they get."""
+"""``fsm cover`` for its users."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ CALLS = [str(RECORDINGS / f"cri-calls-{version}.jsonl") for version in ("1.6.20"
 LOG = str(RECORDINGS / "containerd-2.1.9.log")
 MACHINES = ("cri-container", "cri-pod", "container-status", "pod-sandbox")
 HOSTILE: Final = "a <b>&amp; \"'|`*[x](http://example.org).jsonl"
-"""A name that a file can have."""
+"""A file name with markup."""
 
 
 def covered(*arguments: str) -> dict[str, Any]:
-    """What the command writes as JSON."""
+    """Return the JSON output of the command."""
     ran = fsm("cover", "--format", "json", *arguments)
     assert (ran.returncode, ran.stderr) == (0, "")
     document: dict[str, Any] = json.loads(ran.stdout)
@@ -36,7 +36,7 @@ def covered(*arguments: str) -> dict[str, Any]:
 
 
 def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tuple[str, str, str]]:
-    """The cells that stand so, of *machine* or of all."""
+    """Return the cells with this status, of *machine* or of all."""
     return {
         (each["machine"], row["event"], row["state"])
         for each in document["machines"]
@@ -46,7 +46,7 @@ def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tup
 
 
 def test_the_union_is_covered() -> None:
-    """Several recordings cover what each of them does, as often, and no more."""
+    """The counts of several recordings are the sums of their counts."""
     document = covered(*CALLS, LOG)
 
     met = {
@@ -73,7 +73,7 @@ def test_a_recording_twice_is_one() -> None:
 
 
 def played(machine: Machine, texts: dict[str, str]) -> str:
-    """A trace of *machine* playing the steps of each of *texts*, one entity each."""
+    """Return a trace of *machine* that performs the steps of each of *texts* on an entity of its own."""
     lines = [json.dumps({"trace": 1, "machine": machine.name})]
     for entity, text in texts.items():
         sut = Simulated(machine)
@@ -90,7 +90,7 @@ def played(machine: Machine, texts: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> None:
-    """The steps for every missing cell, taken on a machine and recorded, cover all that a client can; the recording holds."""
+    """Performing and recording the proposed steps covers all cells that a client can cover, and the recording holds."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(played(load(name), {"e": "status"}))
     before = covered(str(trace))
@@ -107,7 +107,7 @@ def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("cell", ["stats in exited", "stop in absent", "exec-sync in running"])
 def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> None:
-    """Twin: with all steps but those of one cell, that cell alone is not covered."""
+    """Twin: without the steps for one cell, only that cell is not covered."""
     machine, trace = load("container-status"), tmp_path / "trace.jsonl"
     trace.write_text(played(machine, {"e": "status"}))
     (before,) = covered(str(trace))["machines"]
@@ -121,7 +121,7 @@ def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> No
 
 
 def test_two_sets_are_compared() -> None:
-    """What only one of two sets covers, and what both do, is told of each cell."""
+    """Each cell says whether one set covers it, the other, or both."""
     document = covered(CALLS[2], "--against-suite", CALLS[0], "--against-suite", CALLS[1])
     alone = {name: cells(covered(name), "covered") for name in CALLS}
 
@@ -138,7 +138,7 @@ def test_two_sets_are_compared() -> None:
 
 
 def test_a_set_of_other_machines() -> None:
-    """Machines that only the second set has are there, with nothing covered by the first."""
+    """Machines that occur only in the second set are listed, with nothing covered by the first."""
     document = covered(CALLS[0], "--against-suite", LOG)
 
     assert [each["machine"] for each in document["machines"]] == list(MACHINES)
@@ -147,14 +147,14 @@ def test_a_set_of_other_machines() -> None:
 
 
 def test_what_recordings_of_calls_do_not_show() -> None:
-    """An exit is no call: where only calls are recorded nobody is asked for one; a log may have it, or have missed it."""
+    """An exit is not a call, so it is not proposed if only calls are recorded; a log may contain it or miss it."""
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS), "beyond calls")
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS, "-m", "cri-container", LOG), "not shown")
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "sh"])
 def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
-    """In every format the lines for a missing cell are there, with what stands before them once, and a shell reads them."""
+    """Every format has the lines for a missing cell, with the preamble once, and a shell parses them."""
     target = tmp_path / "out"
     ran = fsm("cover", "--format", form, "-o", str(target), *CALLS)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -170,7 +170,7 @@ def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
 
 
 class _Reader(HTMLParser):
-    """What an HTML document asks for, and its text; elements that are open at the end, or closed out of order."""
+    """Resources that an HTML document requests, its text, and elements left open or closed out of order."""
 
     OPTIONAL: Final = {"td", "th", "tr", "meta", "img"}
 
@@ -197,7 +197,7 @@ class _Reader(HTMLParser):
 
 
 def read(document: str) -> _Reader:
-    """*document*, read to its end."""
+    """Read *document* to its end."""
     reader = _Reader()
     reader.feed(document)
     reader.close()
@@ -205,7 +205,7 @@ def read(document: str) -> _Reader:
 
 
 def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
-    """One file: no script, no link, no request; what a name has of markup is text."""
+    """It is one file without scripts, links or requests; markup in a name is shown as text."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -218,12 +218,12 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("markup", ["<script>1</script>", '<img src="http://example.org">', "<b></b>"])
 def test_a_page_that_asks_is_found(markup: str) -> None:
-    """Twin: the reader finds what the test above would."""
+    """Twin: the reader finds a page with requests."""
     assert read(f"<p>{markup}</p>").asks
 
 
 def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
-    """A name is no link, no code, and ends no column."""
+    """A name cannot create a link or code, or end a column."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -237,7 +237,7 @@ def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:
-    """A file that is none, that is no recording, or a profile that is none, is an error that names it; nothing is written."""
+    """A missing file, a file that is no recording, and an unknown profile are errors that name it; nothing is written."""
     (tmp_path / "notes.txt").write_text("nothing of interest\n")
     missing, notes, output = (str(tmp_path / name) for name in ("missing.log", "notes.txt", "out.html"))
 
@@ -256,7 +256,7 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
-    """A compressed recording that breaks off counts as far as it goes, and its verdict says so."""
+    """A truncated compressed recording counts as far as it can be read, and its verdict says so."""
     cut = tmp_path / "cut.jsonl.gz"
     packed = gzip.compress(Path(CALLS[1]).read_bytes())
     cut.write_bytes(packed[: len(packed) // 2])
@@ -268,7 +268,7 @@ def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_profile_changes_the_cells() -> None:
-    """The paths are those of the models as the profile has them."""
+    """The paths are those of the models under the profile."""
     plain, old = (covered(LOG, *options) for options in ((), ("--profile", "containerd-1.6")))
 
     assert [each["cells"] for each in plain["machines"]] == [each["cells"] for each in old["machines"]]
@@ -276,7 +276,7 @@ def test_a_profile_changes_the_cells() -> None:
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    """Of large recordings, on standard error; the text is in colour there."""
+    """It is shown for large recordings on standard error, where the text is in colour."""
     large = tmp_path / "large.jsonl"
     large.write_bytes(Path(CALLS[0]).read_bytes() + b"x" * (4 << 20))
     terminal = Terminal("cover", str(large))
@@ -287,7 +287,7 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_machines_of_other_calls() -> None:
-    """What a plugin is told is no call of the CRI: the steps are given as the model names them, without shell lines."""
+    """Events of a plugin are not CRI calls: the steps have the names of the model, without shell lines."""
     document = covered(str(RECORDINGS / "nri-events-2.1.9.jsonl"))
     said = fsm("cover", str(RECORDINGS / "nri-events-2.1.9.jsonl")).stdout
 
@@ -301,7 +301,7 @@ def test_machines_of_other_calls() -> None:
 
 @pytest.mark.parametrize(("at_least", "code"), [("5", 0), ("50", 1)])
 def test_recordings_that_meet_too_little_fail(at_least: str, code: int) -> None:
-    """What they meet together; it is the same share as that of ``fsm cover``."""
+    """Their coverage is counted together; the share equals that of ``fsm cover``."""
     ran = fsm("judge", "-m", "cri-pod", *CALLS, "--profile", "containerd-1.6", "--at-least", at_least)
 
     assert (code, "verdict: holds" in ran.stdout) == (ran.returncode, True), ran.stderr

@@ -11,7 +11,7 @@ from fsm.language.codes import FAMILIES, RULES
 
 @pytest.mark.parametrize("code", RULES)
 def test_every_code_is_explained(code: str) -> None:
-    """What it finds, why, and the example before and after; without colour in a pipe."""
+    """The page has the finding, the reason, and an example before and after; no colour in a pipe."""
     ran = fsm("explain", code, env={"COLUMNS": "300"})
     rule = RULES[code]
 
@@ -24,14 +24,14 @@ def test_every_code_is_explained(code: str) -> None:
 
 
 def test_several_at_once_in_any_case() -> None:
-    """A blank line between them."""
+    """A blank line separates them."""
     one, other = fsm("explain", "FSM004").stdout, fsm("explain", "FSM104").stdout
 
     assert f"{one}\n{other}" == fsm("explain", "fsm004", "Fsm104").stdout
 
 
 def test_without_a_code_all_are_listed() -> None:
-    """By what they are about; every family has some."""
+    """They are grouped by subject; no group is empty."""
     lines = fsm("explain", env={"COLUMNS": "300"}).stdout.splitlines()
 
     assert list(RULES) == [line.split()[0] for line in lines if line.startswith("  FSM")]
@@ -49,7 +49,7 @@ def test_without_a_code_all_are_listed() -> None:
     ],
 )
 def test_an_unknown_code_has_a_hint(given: str, hint: str) -> None:
-    """And exit code 2."""
+    """The exit code is 2."""
     ran = fsm("explain", given)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -60,17 +60,15 @@ def test_an_unknown_code_has_a_hint(given: str, hint: str) -> None:
 
 @pytest.mark.parametrize("name", commands())
 def test_help_of_a_command_is_its_help(name: str) -> None:
-    """The same as with --help."""
     assert (0, fsm(name, "--help").stdout) == (fsm("help", name).returncode, fsm("help", name).stdout)
 
 
 def test_help_alone_is_the_help_of_all() -> None:
-    """As without a command, but asked for."""
     assert (0, fsm("--help").stdout) == (fsm("help").returncode, fsm("help").stdout)
 
 
 def test_help_of_an_unknown_command_has_a_hint() -> None:
-    """And exit code 2."""
+    """The exit code is 2."""
     ran = fsm("help", "jugde")
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -78,5 +76,4 @@ def test_help_of_an_unknown_command_has_a_hint() -> None:
 
 
 def test_the_version_has_a_short_option() -> None:
-    """The same text."""
     assert (0, fsm("--version").stdout) == (fsm("-V").returncode, fsm("-V").stdout)

@@ -1,4 +1,4 @@
-"""A disk that is full after a part of the output: the command says so, exits with 74, and leaves nothing half-written."""
+"""A disk that fills up during the output: the command reports it, exits with 74, and leaves no partial file."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import pytest
 from commands import FAILING, FSM, PLAIN
 
 ROOM = 4_096
-"""Bytes that a file can have: the system then writes a part, and refuses the rest, as a full disk does."""
+"""Size limit of a file in bytes: the system writes a part and refuses the rest, like a full disk."""
 
 
 def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "") -> tuple[int, str, int]:
-    """The exit code of the command, its messages, and the bytes of its output, which is a file."""
+    """Run the command with a file as output; return the exit code, the messages, and the bytes written."""
     with (folder / "stdout").open("wb") as out:
         ran = subprocess.run(
             ["prlimit", f"--fsize={room}:{room}", FSM, *arguments],  # noqa: S607
@@ -38,7 +38,7 @@ def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "
      "simulate cri-pod --length 500", "schema", f"judge {FAILING} --format json"],
 )  # fmt: skip
 def test_output_that_was_cut_is_no_success(command: str, unbuffered: str, tmp_path: Path) -> None:
-    """Python drops the rest of a raw write, as it has one without a buffer."""
+    """Without a buffer, Python silently drops the rest of a partial write."""
     code, said, size = limited(tmp_path, *command.split(), unbuffered=unbuffered)
 
     assert (74, ROOM) == (code, size), said
@@ -46,7 +46,7 @@ def test_output_that_was_cut_is_no_success(command: str, unbuffered: str, tmp_pa
 
 
 def test_what_is_unbuffered_is_written_whole(tmp_path: Path) -> None:
-    """The twin: where there is room."""
+    """Twin: with enough space."""
     code, said, size = limited(tmp_path, "show", "cri-pod", room=1 << 20, unbuffered="1")
 
     assert (0, "") == (code, said)
@@ -61,7 +61,7 @@ def test_what_is_unbuffered_is_written_whole(tmp_path: Path) -> None:
      f"convert {FAILING} -o made.parquet", "explore cri-pod -o made.html"],
 )  # fmt: skip
 def test_files_are_there_whole_or_not_at_all(command: str, tmp_path: Path) -> None:
-    """And the folders that were made for them."""
+    """The same for the folders that were created for them."""
     code, said, _ = limited(tmp_path, *command.split(), room=ROOM // 8)
 
     assert 74 == code, said
@@ -70,7 +70,7 @@ def test_files_are_there_whole_or_not_at_all(command: str, tmp_path: Path) -> No
 
 
 def test_folders_that_were_there_stay(tmp_path: Path) -> None:
-    """With what was in them, and with nothing new."""
+    """Their content is unchanged."""
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "old.txt").write_text("old", encoding="utf-8")
     code, said, _ = limited(tmp_path, "draw", "cri-pod", "-f", "mermaid", "-f", "dot", "-o", "made/", room=ROOM)

@@ -1,4 +1,4 @@
-"""Mistakes in files that are imported, and ``fsm import``."""
+"""Errors in imported files, and ``fsm import``."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ WRONG: list[tuple[str | bytes, str, int, str]] = [
 
 
 def problems_of(data: str | bytes, form: ToolFormat | None = None) -> list[tuple[str, int, str]]:
-    """The mistakes in *data*: code, line, and message."""
+    """Return the errors in *data*: code, line and message."""
     with pytest.raises(InputError) as caught:
         imported(data.encode() if isinstance(data, str) else data, path="lamp", form=form)
     return [(each.code, each.line, each.what) for each in caught.value.problems]
@@ -190,14 +190,14 @@ def problems_of(data: str | bytes, form: ToolFormat | None = None) -> list[tuple
     ("data", "code", "line", "message"), WRONG, ids=[f"{case[1]} {case[3]}"[:50] for case in WRONG]
 )
 def test_each_mistake_is_reported(data: str | bytes, code: str, line: int, message: str) -> None:
-    """With its code, its line, and what was found there."""
+    """It has its code, its line, and what was found there."""
     found = problems_of(data)
 
     assert [(code, line)] == [(each[0], each[1]) for each in found if message in each[2]][:1], found
 
 
 def test_every_rule_is_tried() -> None:
-    """From FSM517 on they are of ``fsm init``, which has tests of its own."""
+    """Codes from FSM517 on belong to ``fsm init``, which has its own tests."""
     assert {code for code in RULES if "FSM5" < code < "FSM517"} == {case[1] for case in WRONG} | {"FSM501"}
 
 
@@ -207,7 +207,7 @@ def test_without_mistakes_nothing_is_reported(text: str) -> None:
 
 
 def test_all_mistakes_are_reported_at_once() -> None:
-    """In the order of their lines."""
+    """They are sorted by line."""
     text = edited(edited(LAMP, "initial: off", "initial: of"), "[press, off, on]", "[press, off, no]").replace(
         "source: on, ", ""
     )
@@ -216,7 +216,7 @@ def test_all_mistakes_are_reported_at_once() -> None:
 
 
 def test_names_are_proposed_and_not_too_many() -> None:
-    """The message of each of thousands of mistakes lists a few names only."""
+    """Each of thousands of messages lists only a few names."""
     many = {"states": [f"s{n}" for n in range(25)], "transitions": [["go", "s0", "s111"]]}
     with pytest.raises(InputError) as caught:
         imported(json.dumps(many).encode(), path="lamp.json")
@@ -287,7 +287,7 @@ NEAR = st.recursive(
 
 @given(st.dictionaries(WORDS, NEAR), st.sampled_from([None, *FORMS]))
 def test_what_is_nearly_a_machine_is_one_or_not(document: dict[str, Any], form: ToolFormat | None) -> None:
-    """A model, or problems; nothing else."""
+    """The result is a model or a list of problems, nothing else."""
     problems: tuple[Problem, ...] = ()
     try:
         found = imported(json.dumps({"states": ["off"], **document}).encode(), path="lamp", form=form)
@@ -314,13 +314,13 @@ def test_damaged_state_charts_are_refused_or_read(at: int, length: int, instead:
 
 
 def fsm(*arguments: str, given: str = "") -> subprocess.CompletedProcess[str]:
-    """``fsm`` with *arguments*."""
+    """Run ``fsm`` with *arguments*."""
     return commands.fsm(*arguments, stdin=given.encode())
 
 
 @pytest.mark.parametrize("text", [LAMP, DEFINITION, CHART])
 def test_what_is_imported_is_shown(text: str, tmp_path: Path) -> None:
-    """And the file equals standard output."""
+    """The output file equals standard output."""
     path, model = tmp_path / "lamp.txt", tmp_path / "lamp.toml"
     path.write_text(text, encoding="utf-8")
     printed, written = fsm("import", str(path)), fsm("import", str(path), "-o", str(model))
@@ -331,7 +331,7 @@ def test_what_is_imported_is_shown(text: str, tmp_path: Path) -> None:
 
 
 def test_standard_input_and_outcomes() -> None:
-    """The output of 'fsm export', through a pipe."""
+    """The output of 'fsm export' is read from a pipe."""
     ran = fsm("import", "-", "--outcomes", "--from", "transitions", given=transitions(door()))
 
     assert ran.returncode == 0
@@ -339,7 +339,7 @@ def test_standard_input_and_outcomes() -> None:
 
 
 def test_a_whole_round_trip(tmp_path: Path) -> None:
-    """Model to SCXML to model, by the command: the states, and the outcomes of each event."""
+    """From model to SCXML and back with the command, the states and the outcomes of each event stay the same."""
     model, chart = tmp_path / "door.toml", tmp_path / "door.scxml"
     model.write_text(DOOR, encoding="utf-8")
     assert fsm("export", str(model), "--to", "scxml", "-o", str(chart)).returncode == 0
@@ -380,7 +380,7 @@ def test_mistakes_have_a_way_out(arguments: list[str], message: str) -> None:
     ],
 )
 def test_a_control_character_is_refused(given: str, line: int, found: str) -> None:
-    """Before a terminal or a page obeys it; letters of any alphabet are none."""
+    """It cannot reach a terminal or a page; letters of all alphabets are accepted."""
     ran = fsm("import", "-", given=given)
 
     assert (2 if found else 0) == ran.returncode, ran.stderr

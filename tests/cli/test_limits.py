@@ -1,4 +1,4 @@
-"""What a command may take: seconds of computing and memory, whatever it is given; measured in processes of their own."""
+"""Limits of a command: seconds of computing and memory for any input, measured in separate processes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
-"""Bounds of a process under test, in bytes and seconds: wide ones, which what is unbounded exceeds on any machine."""
+"""Limits of a process under test, in bytes and seconds: wide, but unbounded work exceeds them on any machine."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 
 
 class Ended(NamedTuple):
-    """How a process ended, and what it took."""
+    """How a process ended, and the resources that it used."""
 
     code: int
     out: str
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
 
 
 def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = None) -> Ended:
-    """The command, killed where it takes more than :data:`MEMORY` or :data:`COMPUTING`."""
+    """Run the command; kill it if it exceeds :data:`MEMORY` or :data:`COMPUTING`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -58,7 +58,7 @@ def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = Non
 
 
 def large(folder: Path, size: int, properties: int) -> str:
-    """A property file of so many claims about a machine with so many states and events, none of which fails."""
+    """Write a property file with that many claims about a machine with that many states and events; none of them fails."""
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(size))
     events = "".join(
         f'[event.e{each}]\nkind = "call"\nabout = ""\nmoves."*" = "s{each * 7 % size}"\n' for each in range(size)
@@ -78,7 +78,7 @@ def large(folder: Path, size: int, properties: int) -> str:
 
 
 def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """All its searches together, and what it does besides: each property alone is within the limit of a search."""
+    """The limit is for all searches and other work together; each property alone is within the limit."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
     assert 3 == ended.code
@@ -89,14 +89,13 @@ def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("command", [("mutate", "container-status"), ("check",)], ids=" ".join)
 def test_every_command_ends_in_time(command: tuple[str, ...]) -> None:
-    """Whatever it is doing."""
     ended = bounded("--seconds", "0.05", *command)
 
     assert (3, "", [OUT_OF_TIME]) == (ended.code, ended.out, ended.err.splitlines()[-1:])
 
 
 def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
-    """One who interrupts a command has not asked for it."""
+    """A user who interrupts a command gets no such line."""
     for why in ("", "out of time"):
         with pytest.raises(KeyboardInterrupt), progress("checking", 1_500) as bar:  # noqa: PT012  (it must pass through)
             bar.update(1)
@@ -106,14 +105,14 @@ def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[s
 
 
 def test_in_time_nothing_is_said() -> None:
-    """Seconds are of computing, not of waiting, and are counted for one command."""
+    """Computing time counts, not waiting time, and each command is counted separately."""
     ended = bounded("--seconds", "50", "judge", HOLDING)
 
     assert (0, "") == (ended.code, ended.err)
 
 
 def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """Where it is refused memory; no traceback, no verdict."""
+    """If memory is refused, there is no traceback and no verdict."""
     ended = bounded("--memory", "110", "check", large(tmp_path, 700, 1))
 
     assert (3, "") == (ended.code, ended.out)
@@ -125,7 +124,7 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
 def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
     over: str, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The page is written, and says of which claims nothing is known."""
+    """The page is written, and names the claims about which nothing is known."""
     monkeypatch.setattr(Interruption, "softly", lambda _self: nullcontext(lambda: over))
     page = tmp_path / "page.html"
 
@@ -140,7 +139,7 @@ def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
 
 
 def test_a_billion_blank_lines_are_counted() -> None:
-    """A sixteenth of them here; the lines after them have their numbers."""
+    """The test uses a sixteenth of them; the lines after them have the right numbers."""
     last = b'{"entity": "a", "event": "nonsense"}\n'
     blank = [b"\n" * (1 << 20), b" \r\n" * (1 << 18)] * 32
 
@@ -186,7 +185,7 @@ MODELS: Final[dict[str, Callable[[Path], object]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
 def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """Or decided, or given up: within bounds, with a word about it."""
+    """The file is refused, decided, or given up, within the limits and with a message."""
     path = tmp_path / "model.toml"
     made(path)
 
@@ -200,7 +199,7 @@ def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_
 
 @pytest.mark.parametrize(("source", "code"), [(Path("/bin/true"), 2), (Path(__file__), 3)], ids=["binary", "text"])
 def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> None:
-    """As an archive is, or an image; the twin is text, of which nothing is known."""
+    """Archives and images are refused; the twin is text with no known line."""
     path = tmp_path / "node.log"
     path.write_bytes(source.read_bytes())
 
@@ -212,7 +211,7 @@ def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])
 def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """Or found to hold nothing known."""
+    """It is refused, or nothing in it is recognized."""
     path = tmp_path / "recording.log"
     made(path)
 
@@ -231,7 +230,7 @@ def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], 
     ids=lambda each: "-".join(each)[:24],
 )  # fmt: skip
 def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> None:
-    """An argument too."""
+    """Huge arguments are refused too."""
     ended = bounded("--seconds", "20", *arguments)
 
     assert 2 == ended.code
@@ -240,14 +239,14 @@ def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.slow
 def test_zeros_without_end_are_judged_until_time_is_over() -> None:
-    """They are one line; the part of it that is kept is bounded."""
+    """They form one line, of which a bounded part is kept."""
     ended = bounded("--seconds", "1", "judge", "/dev/zero")
 
     assert (3, "", OUT_OF_TIME) == (ended.code, ended.out, ended.err.splitlines()[-1])
 
 
 def test_a_full_disk_is_no_verdict() -> None:
-    """Nor is a file that cannot hold the output."""
+    """The same for a file that cannot hold the output."""
     ended = bounded("export", "cri-pod", "--to", "dot", "-o", "/dev/full")
 
     assert (74, "") == (ended.code, ended.out)
@@ -255,7 +254,7 @@ def test_a_full_disk_is_no_verdict() -> None:
 
 
 def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
-    """That nobody writes to."""
+    """Nobody writes to the pipe."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
@@ -270,7 +269,7 @@ def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_names_and_entities_may_be_many_or_long() -> None:
-    """Every entity is known for as long as it lives; what a message quotes of a long id is cut."""
+    """Every entity is tracked for as long as it lives; messages shorten long ids."""
     many = [f'{{"entity": "e{each}", "event": "run", "reply": "ok"}}\n'.encode() for each in range(100_000)]
     long = b'{"entity": "%s", "event": "run", "reply": "NOT_FOUND"}\n' % (b"x" * 1_000_000)
 

@@ -1,4 +1,4 @@
-"""Without the libraries of an extra, what needs them is refused with the extra's name."""
+"""Commands that need a library of an extra name that extra if the library is missing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; main()"
-"""Python that runs the command where a library is not installed."""
+"""Python program that runs the command as if a library were not installed."""
 
 
 @pytest.mark.slow
@@ -24,7 +24,7 @@ WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; 
     ],
 )
 def test_a_library_is_missing(library: str, extra: str, arguments: list[str]) -> None:
-    """Exit code 2, what is missing, and how to install it."""
+    """The exit code is 2, and the message says what is missing and how to install it."""
     command = [sys.executable, "-c", WITHOUT.format(library), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 

@@ -1,4 +1,4 @@
-"""``fsm mutate`` as people meet it: exit codes, what is said, what a program reads."""
+"""``fsm mutate`` for its users: exit codes, texts, and data for programs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ reachable = ["turn and head", "turn and tail"]
 
 
 def coin(at: Path, properties: str = TURNS) -> str:
-    """The path of a property file about a coin."""
+    """Write a property file about a coin and return its path."""
     for folder, text in (("models", COIN), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "coin.toml").write_text(text, encoding="utf-8")
@@ -52,7 +52,7 @@ def coin(at: Path, properties: str = TURNS) -> str:
 
 
 def test_holds_if_no_mutant_survives(tmp_path: Path) -> None:
-    """And says how many each property kills."""
+    """The output has the number of mutants that each property kills."""
     ran = fsm("mutate", coin(tmp_path))
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -79,7 +79,7 @@ refines = "coin"
 
 
 def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) -> None:
-    """It is reported, and the answer is no better than it."""
+    """It is reported, and the answer is no better than the property."""
     claims = coin(tmp_path, TURNS + STAYS)
     ran, data = fsm("mutate", claims), json.loads(fsm("mutate", claims, "--format", "json").stdout)
     (machine,) = data["machines"]
@@ -93,7 +93,7 @@ def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) 
 
 
 def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> None:
-    """The twin has nothing beside it, and kills."""
+    """In the twin it is the only property, and it kills."""
     (tmp_path / "both").mkdir()
     both = fsm("mutate", coin(tmp_path / "both", TURNS + REFINES), cwd=tmp_path / "both").stdout
     alone = fsm("mutate", coin(tmp_path, 'machine = "coin"' + REFINES), cwd=tmp_path).stdout
@@ -104,7 +104,7 @@ def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> Non
 
 
 def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
-    """With the name of the mutant, the file and line of its cell, and a score; those of one cell stand together."""
+    """The mutant is named with file and line of its cell, and there is a score; mutants of a cell are listed together."""
     ran = fsm("mutate", door(tmp_path, CLAIM))
     line = next(number for number, each in enumerate(DOOR.splitlines(), 1) if each.startswith('ignores = ["open"]'))
 
@@ -117,7 +117,7 @@ def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
 
 
 def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
-    """The twin is a terminal that has room for it in one line."""
+    """In the twin the terminal is wide enough for one line."""
     claims = door(tmp_path, CLAIM)
     narrow, wide = (fsm("mutate", claims, env={"COLUMNS": width}).stdout.splitlines() for width in ("60", "120"))
 
@@ -126,7 +126,7 @@ def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
 
 
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
-    """Every mutant with what became of it, or those that are equivalent to the machine."""
+    """Every mutant is listed with its result, or only those equivalent to the machine."""
     path = door(tmp_path, CLAIM)
     everything, alike = (fsm("mutate", path, "--list", each).stdout for each in ("all", "equivalent"))
 
@@ -141,7 +141,7 @@ def test_tells_what_is_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("cri-pod", "containerd-main"), ("nri-locks", "mended")])
 def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> None:
-    """Is said of that one, of machines and of systems alike; and profiles that conflict are refused."""
+    """The message names that profile, for machines and systems alike; conflicting profiles are refused."""
     wrong, conflicting = (fsm("mutate", name, "-p", "containerd-1.7.24", "-p", each) for each in ("old-9.9.9", other))
 
     assert (wrong.returncode, wrong.stdout) == (conflicting.returncode, conflicting.stdout) == (2, "")
@@ -151,7 +151,7 @@ def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> No
 
 
 def test_a_mutant_of_a_version(tmp_path: Path) -> None:
-    """Is one of the machine without what was mended by then."""
+    """The machine has no deviations that the version has fixed."""
     path = coin(tmp_path)
     profiles = """
 [event.turn.clauses.other-side]
@@ -181,7 +181,7 @@ about = "Of two tails."
 
 
 def test_by_one_property_only(tmp_path: Path) -> None:
-    """The others are as if they were not stated; what they kill survives."""
+    """The other properties are ignored; mutants that they would kill survive."""
     path = coin(tmp_path)
     ran = fsm("mutate", path, "--property", "turned", "--format", "json")
     document: Any = json.loads(ran.stdout)
@@ -191,7 +191,7 @@ def test_by_one_property_only(tmp_path: Path) -> None:
 
 
 def test_under_a_profile(tmp_path: Path) -> None:
-    """A deviation is a cell that somebody could get wrong too."""
+    """Deviations are mutated like other cells."""
     path = door(tmp_path, CLAIM)
     ran = fsm("mutate", path, "--profile", "old", "--list", "all")
 
@@ -200,7 +200,7 @@ def test_under_a_profile(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """Every mutant with its place and its killers; the numbers add up."""
+    """Every mutant has its place and its killers; the numbers add up."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--format", "json")
     document: Any = json.loads(ran.stdout)
     (machine,) = document["machines"]
@@ -217,7 +217,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_edits_of_a_recording() -> None:
-    """How many of the illegal ones are noticed, by kind and by cell, and the false alarms."""
+    """The output has the number of illegal edits that were noticed, by kind and by cell, and the false alarms."""
     ran = fsm("mutate", "--recording", CALLS, "--profile", "containerd-2.1", "--limit", "40", "--seed", "3")
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -229,7 +229,7 @@ def test_edits_of_a_recording() -> None:
 
 
 def test_edits_of_a_recording_for_a_program() -> None:
-    """Every illegal edit with its line, its cell and the answer."""
+    """Every illegal edit has its line, its cell and the answer."""
     ran = fsm("mutate", "--recording", CALLS, "--limit", "40", "--format", "json")
     document: Any = json.loads(ran.stdout)
     (recording,) = document["recordings"]
@@ -240,7 +240,7 @@ def test_edits_of_a_recording_for_a_program() -> None:
 
 
 def test_a_recording_that_is_accused_fails() -> None:
-    """As 1.6 is without its profile."""
+    """This happens to a recording of 1.6 without its profile."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
 
     assert fsm("mutate", "--recording", name, "--limit", "1").returncode == 1
@@ -264,7 +264,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], said: str) -> None:
-    """A sentence with the way out, exit code 2, and nothing on standard output."""
+    """A message with a remedy, exit code 2, and nothing on standard output."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -274,7 +274,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """With its line."""
+    """The error has its line."""
     path = coin(tmp_path, edited(TURNS, 'when = "turn"', 'when = "trun"'))
     ran = fsm("mutate", path)
 
@@ -283,7 +283,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_lines_fit(tmp_path: Path) -> None:
-    """However narrow the terminal is; what is longer than a line has no blanks in it."""
+    """At any width of the terminal; a longer line contains no spaces."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--list", "all", env={"COLUMNS": "40"})
 
     assert all(
@@ -293,7 +293,7 @@ def test_lines_fit(tmp_path: Path) -> None:
 
 
 def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
-    """And none in a pipe."""
+    """A pipe gets no progress bar."""
     path = coin(tmp_path)
     terminal = Terminal("mutate", path)
 
@@ -313,7 +313,7 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
     ],
 )
 def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str) -> None:
-    """With the way out, and before anything is done."""
+    """The message has a remedy, and nothing else happens."""
     ran = fsm("mutate", *arguments)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -321,7 +321,7 @@ def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str)
 
 
 def test_false_alarms_without_a_profile() -> None:
-    """They may be what is known of the version; under a profile they are not. Where nothing is planted there is no table."""
+    """They may be known deviations of the version; under a profile they are not. Without planted edits there is no table."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
     ran = fsm("mutate", "-r", name, "--limit", "1", "--seed", "6")
 
@@ -332,7 +332,7 @@ def test_false_alarms_without_a_profile() -> None:
 
 
 def test_the_table_is_as_wide_as_the_terminal() -> None:
-    """Cells have long names."""
+    """Names of cells are long."""
     ran = fsm("mutate", "-r", CALLS, "--limit", "12", "-p", "containerd-2.1", env={"COLUMNS": "60"})
 
     assert "cell" in ran.stdout

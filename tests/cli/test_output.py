@@ -1,4 +1,4 @@
-"""Files that commands write: whole or not at all, with the rights and links that a user expects, and nothing beside."""
+"""Output files: complete or absent, with the permissions and links that a user expects, and nothing left beside them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from fsm.cli.output import write
 
 @pytest.fixture(params=[True, False], ids=["nameless", "named"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder in a file system that can hold files without a name, and in one that cannot."""
+    """Return a folder on a file system with unnamed files, and on one without."""
     if not request.param:
         real = os.open
 
@@ -65,7 +65,7 @@ def test_a_file_that_is_there_keeps_its_rights(folder: Path, rights: int) -> Non
 
 @pytest.mark.parametrize("there", [True, False])
 def test_a_symbolic_link_is_followed_and_stays(folder: Path, *, there: bool) -> None:
-    """Also one that leads to nothing yet, and to another folder."""
+    """The link may be dangling, or lead to another folder."""
     (folder / "elsewhere").mkdir()
     target = folder / "elsewhere" / "b.svg"
     if there:
@@ -110,7 +110,7 @@ def test_a_write_that_fails_leaves_the_old_file_alone(folder: Path, monkeypatch:
 
 
 def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a root folder of one's own."""
+    """For example in a chroot."""
     exists = Path.exists
     monkeypatch.setattr(Path, "exists", lambda path: not str(path).startswith("/proc/") and exists(path))
     write(tmp_path / "a.svg", "new")
@@ -119,7 +119,7 @@ def test_without_proc_a_file_is_written_by_its_name(tmp_path: Path, monkeypatch:
 
 
 def killed(*arguments: str) -> tuple[list[str], list[str]]:
-    """The system calls of a write, and those at which a kill leaves something beside the file."""
+    """Return the system calls of a write, and those at which a kill leaves something beside the file."""
     program("strace")
     command = [sys.executable, leftovers.__file__, *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -130,7 +130,7 @@ def killed(*arguments: str) -> tuple[list[str], list[str]]:
 
 @pytest.mark.parametrize("file", ["new", "old"])
 def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
-    """At whichever system call, but for the one that gives the complete file its name."""
+    """At every system call except the one that gives the complete file its name."""
     calls, left = killed(file)
 
     assert len(calls) > 10
@@ -138,5 +138,5 @@ def test_a_kill_leaves_nothing_beside_the_file(file: str) -> None:
 
 
 def test_a_file_that_has_a_name_is_left_by_a_kill() -> None:
-    """Shows that the test above can fail; where a file system has no others, there is no better way."""
+    """So the test above can fail; on a file system without unnamed files there is no better way."""
     assert len(killed("old", "named")[1]) > 3

@@ -1,4 +1,4 @@
-"""How far a search has come is shown on a terminal, now and then."""
+"""The progress of a search is shown on a terminal at intervals."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsm.machine.traversal import Explored
 
 
 class Terminal(io.StringIO):
-    """A terminal, as far as a progress bar asks."""
+    """A terminal, as far as a progress bar can tell."""
 
     def isatty(self) -> bool:
         return True
@@ -23,7 +23,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(("often", "lines"), [(0.5, 1), (PAUSE / 8, 0)], ids=["now and then", "at once"])
 def test_states_rate_and_memory_are_shown(often: float, lines: int) -> None:
-    """The rate is of the search under way; what comes too soon after another is not shown."""
+    """The rate is that of the current search; updates in quick succession are not shown."""
     seconds = iter(often * each for each in range(9))
     file = Terminal()
 
@@ -38,7 +38,7 @@ def test_states_rate_and_memory_are_shown(often: float, lines: int) -> None:
 
 
 def test_the_answer_is_whether_it_is_over() -> None:
-    """Also where nothing is shown."""
+    """Also if nothing is shown."""
     with click.progressbar(length=2, label="checking", file=io.StringIO()) as bar:
         looking = SearchProgress(bar, lambda: "out of time", clock=lambda: 0.0)
 
@@ -51,7 +51,7 @@ def test_the_answer_is_whether_it_is_over() -> None:
 def test_work_that_takes_long_is_reported_every_few_seconds(
     monkeypatch: pytest.MonkeyPatch, shown: str, *, terminal: bool
 ) -> None:
-    """A line in a pipe, the time on a terminal, also while no piece of work ends; nothing where there is no work."""
+    """A pipe gets a line, a terminal the time, even while no piece of work ends; without work nothing is shown."""
     monkeypatch.setattr(options, "REPORTING", 0.02)
     for size in (7, 0):
         file = Terminal() if terminal else io.StringIO()

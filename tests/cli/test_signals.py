@@ -28,7 +28,7 @@ def hook(event, arguments, own=os.getpid()):
 
 sys.addaudithook(hook)
 """
-"""Sends signals when a module is imported, or lists the modules; imported by Python before anything of fsm."""
+"""Module, imported by Python before fsm, that sends signals when a module is imported, or lists the modules."""
 
 
 def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -41,14 +41,14 @@ def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.Comple
 def signalled(
     folder: Path, module: str | None, numbers: Iterable[int], *arguments: str, code: str = ""
 ) -> tuple[int, bytes, list[bytes]]:
-    """Exit code and output of a command that gets signals when it imports *module*."""
+    """Return exit code and output of a command that receives signals when it imports *module*."""
     code += HOOK.format(module=module, numbers=[int(each) for each in numbers])
     ran = run_with_hook(folder, code, *arguments)
     return ran.returncode, ran.stdout, ran.stderr.split()
 
 
 def imported(folder: Path) -> list[str]:
-    """The modules that ``fsm list`` imports after the interpreter has started, in this order."""
+    """Return the modules that ``fsm list`` imports after the interpreter has started, in order."""
     _, _, err = signalled(folder, None, [], "list")
     names = [each.decode() for each in err]
     return [*dict.fromkeys(names[names.index("signal") :])]
@@ -70,19 +70,19 @@ INT, TERM, HUP = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
     ],
 )
 def test_a_signal_during_an_import(module: str, numbers: tuple[int, ...], tmp_path: Path) -> None:
-    """One line and the exit code of an interruption, also if several signals come at once."""
+    """One line and the exit code of an interruption, even for several signals."""
     assert ENDED == signalled(tmp_path, module, numbers, "list")
 
 
 @pytest.mark.parametrize("module", ["signal", "enum"])
 def test_ctrl_c_before_signals_are_handled(module: str, tmp_path: Path) -> None:
-    """No traceback while the module of signals is itself imported."""
+    """There is no traceback while the ``signal`` module itself is imported."""
     assert ENDED == signalled(tmp_path, module, [INT], "list")
 
 
 @pytest.mark.slow
 def test_a_signal_during_any_import(tmp_path: Path) -> None:
-    """A third of the modules that the command imports, each with another pair of signals."""
+    """A third of the modules that the command imports are tried, each with another pair of signals."""
     pairs = [(INT,), (INT, TERM), (HUP, INT), (TERM, TERM)]
     modules = imported(tmp_path)
     modules = modules[modules.index("fsm.interruption") :: 3]
@@ -108,12 +108,12 @@ sys.late = Late()
 if {early}:
     atexit.register(os.kill, os.getpid(), {number})
 """
-"""Sends a signal when Python frees the modules, after it has reset the handlers; and earlier, when it runs what is registered."""
+"""Sends a signal when Python frees the modules, after it has reset the handlers; and earlier, in an exit handler."""
 
 
 @pytest.mark.parametrize(("number", "early"), [(INT, True), (TERM, False)])
 def test_a_signal_after_the_verdict(number: int, early: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """The verdict that was printed has its exit code."""
+    """The exit code is that of the printed verdict."""
     ran = run_with_hook(tmp_path, LATE.format(number=int(number), early=early), "list")
 
     assert (0, b"") == (ran.returncode, ran.stderr)

@@ -1,4 +1,4 @@
-"""Tests of what a client can make a machine meet: the steps are taken on a machine, and there are none that are shorter."""
+"""Client paths: their steps, taken on a machine, reach the cells, and no shorter path exists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Cell = tuple[str, str]
 
 
 def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
-    """The cells that each of *steps* meets on a machine that plays the implementation, unless a hidden event came before it."""
+    """Return the cells reached by each of *steps* on a simulated implementation, unless a hidden event came before."""
     table = judge.plan.table
     execution = Execution(judge, Simulated(table.machine))
     met: list[set[Cell]] = []
@@ -41,7 +41,7 @@ def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_steps_meet_the_cell(name: str) -> None:
-    """Each path, taken on the machine, meets its cell with its last step, and not before."""
+    """Each path reaches its cell with its last step, and not before."""
     machine = load(name)
     judge = oracle(machine)
     for cell, path in client_paths(machine).items():
@@ -52,7 +52,7 @@ def test_the_steps_meet_the_cell(name: str) -> None:
 
 
 def test_without_the_last_but_one_step_it_is_another_cell() -> None:
-    """Twin: with a step less, the last step meets another cell."""
+    """Twin: without one step, the last step reaches another cell."""
     machine = load("cri-container")
     path = client_paths(machine)["start", "exited"]
 
@@ -62,7 +62,7 @@ def test_without_the_last_but_one_step_it_is_another_cell() -> None:
 
 
 def _nearest(machine: Machine) -> dict[Cell, int]:
-    """How many calls it takes to meet each cell if every call goes its first way; by the model's cells alone."""
+    """Return the number of calls needed to reach each cell if every call takes its first way, from the model's cells only."""
     calls = [
         event
         for event in machine.events.values()
@@ -97,7 +97,7 @@ def _nearest(machine: Machine) -> dict[Cell, int]:
 
 @pytest.mark.parametrize("name", MACHINES[:4])
 def test_no_path_is_shorter(name: str) -> None:
-    """What calls alone meet, and in how many steps, is what a plain search of the model finds."""
+    """The reachable cells and the numbers of steps are those of a plain search of the model."""
     machine = load(name)
 
     assert _nearest(machine) == {
@@ -120,12 +120,12 @@ def test_no_path_is_shorter(name: str) -> None:
     ],
 )
 def test_what_a_cell_needs(name: str, cell: Cell, needs: list[Need]) -> None:
-    """What a client cannot do by calls alone is named."""
+    """Whatever a client cannot do by calls alone is named."""
     assert list(client_paths(load(name))[cell].needs) == needs
 
 
 def test_a_state_that_nothing_leads_to() -> None:
-    """A cell of such a state has no path, and that is said."""
+    """A cell in such a state has no path, and the reason is given."""
     machine = load("cri-pod")
     states = {**machine.states, "nowhere": replace(machine.states["stopped"], name="nowhere")}
     events = {

@@ -1,4 +1,4 @@
-"""SUTs used by several threads at once: locked ones pass, and what another one does is told in its shortest form."""
+"""SUTs used by several threads: locked ones pass, and races are reported in their shortest form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """Counts to three; what it reads it writes back later."""
+    """Counts to three, and writes back later what it has read."""
 
     def __init__(self, lock: AbstractContextManager[object] | None = None, *, yields: bool = True) -> None:
         self.lock = lock or threading.Lock()
@@ -61,7 +61,7 @@ class Tally:
 
 
 class Locked(Simulated):
-    """A machine that plays itself, one event at a time."""
+    """A simulated machine that handles one event at a time."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -73,9 +73,9 @@ class Locked(Simulated):
 
 
 class Adjacent(Locked):
-    """A container that checks on one line whether a call may move it, and moves on the next, with nothing in between.
+    """A container that checks on one line whether a call may act, and acts on the next line.
 
-    It does so without a lock in the call *unlocked*, or with a lock that only starts take.
+    The call *unlocked* takes no lock, or a lock that only starts take.
     """
 
     def __init__(self, unlocked: str = "") -> None:
@@ -107,7 +107,7 @@ class Adjacent(Locked):
 
 
 class Staged(Simulated):
-    """The same, but others may come in between the stages of a call that takes time."""
+    """The same, but other calls may act between the stages of a call that takes time."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -124,7 +124,7 @@ class Staged(Simulated):
 
 
 def race(machine: Machine, sut: object) -> Race:
-    """What is found in *sut*, which is not legal."""
+    """Return the race found in *sut*."""
     found = concurrently(machine, lambda: sut).race  # type: ignore[arg-type,return-value]
     assert found is not None
     return found
@@ -149,7 +149,7 @@ def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Stage
 
 @pytest.mark.slow
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
-    """A call that is displaced or interrupted on its way is too."""
+    """A call may be displaced or interrupted while it is in progress."""
     assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]).race is None
 
 
@@ -159,7 +159,7 @@ def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None
 @pytest.mark.parametrize("yields", [True, False])
 @pytest.mark.parametrize("chance", range(5))
 def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bool) -> None:
-    """Whatever the seed, and even if the code has no place where it lets others go first."""
+    """With any seed, and even if the code never yields to other threads."""
     found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"]).race
 
     assert found is not None
@@ -172,7 +172,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 @pytest.mark.parametrize("unlocked", ["create", "start alone"])
 @pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
-    """Whatever the seed; also if only one of two calls is at fault, which both may do at once."""
+    """With any seed; also if only one of two concurrent calls has the defect."""
     found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance).race
 
     assert found is not None
@@ -187,10 +187,10 @@ def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
-    """Two stops at once both tell the plugins, and both are answered ok."""
+    """Two concurrent stops both notify the plugins, and both reply ok."""
 
     class Forgetful(Locked):
-        """Looks whether there is something to tell, and tells it, with the lock released in between."""
+        """Checks whether there is something to report, and reports it, with the lock released in between."""
 
         def do(self, event: str) -> str:
             if event != "stop-container":
@@ -215,7 +215,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
 
 
 def test_a_lock_that_is_taken_too_late_is_caught() -> None:
-    """Both starts are told that they began; one of them should have been refused."""
+    """Both starts reply that they began; one of them should have been refused."""
 
     class Late(Staged):
         def do(self, event: str) -> str:
@@ -237,7 +237,7 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
 
 
 def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
-    """Two additions at once, or an addition and a reset: no more is left of it than it needs."""
+    """The race is two concurrent additions, or an addition and a reset, and nothing more."""
     found = race(counter(), Tally(nullcontext()))
 
     assert [len(each) for each in found.programme.threads] == [1, 1]
@@ -323,7 +323,7 @@ def test_a_reset_that_raises_is_told() -> None:
 
 
 class Noting(Locked):
-    """Notes what it is asked."""
+    """Records the requested events."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -342,7 +342,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """No exit, since a container may have no process; no restart, since that is the end of those who call."""
+    """No exit, because a container may have no process; no restart, because it ends all callers."""
     machine = load("container-status")
     sut = Noting(machine)
 

@@ -1,4 +1,4 @@
-"""Tests of what a recording shows for certain: a cell that the steps meet counts, or nobody can tell it from another one."""
+"""Evident paths: the recording shows for certain that their steps reach the cell."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ CALLS = frozenset({"restart"})
 
 
 def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS) -> str:
-    """The events of the steps by which a recording shows the cell."""
+    """Return the events of the steps by which a recording shows the cell."""
     machine = load(name)
     steps = client_paths(machine)[event, state].steps
     return " ".join(step.event for step in EvidentPaths(machine, seen=seen).of((event, state), steps))
@@ -33,11 +33,11 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """A call on what may have exited unseen is certain only if it shows the state; one on an unknown id after its removal."""
+    """A call is certain only if it shows the state, because the container may have exited; on an unknown id, after its removal."""
     assert shown(name, *cell) == steps
 
 
 def test_what_shows_every_exit_shows_more() -> None:
-    """Twin: where no exit is hidden, a call on what was started was on what runs."""
+    """Twin: if no exit is hidden, a call after a start acts on a running container."""
     assert shown("container-status", "stop", "running") == ""
     assert shown("container-status", "stop", "running", seen=None) == "create start stop"

@@ -1,4 +1,4 @@
-"""A tour in which few steps are taken that cost much meets the same cells, and finds the same mistakes."""
+"""A tour with few costly steps covers the same cells and finds the same defects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COSTLY = {"restart"}
 
 
 class Slow(Simulated):
-    """A pod whose restarts cost much; it counts the runs of them."""
+    """A pod whose restarts are costly; it counts its runs."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -38,7 +38,7 @@ class Slow(Simulated):
 
 
 class Plain(Slow):
-    """The same, which does not say so."""
+    """The same pod, which does not declare the cost."""
 
     costly = None  # type: ignore[assignment]
 
@@ -73,7 +73,7 @@ def test_costly_steps_are_seldom_in_random_tests_too() -> None:
 
 @pytest.mark.parametrize("event", ["restart", "stop"])
 def test_a_mistake_is_found(event: str) -> None:
-    """What *event* does in one state is wrong; found whether or not the event is costly."""
+    """*event* is wrong in one state; this is found whether or not the event is costly."""
     row = POD.events[event]
     state = next(
         each for each, cell in row.cells.items() if isinstance(cell, Moves) and cell.outcomes[0].to != POD.initial
@@ -90,7 +90,7 @@ def test_a_mistake_is_found(event: str) -> None:
 
 
 class Astray(Slow):
-    """A run of it that fails comes to what the plan leaves out."""
+    """A pod whose failing run leads to a state outside the plan."""
 
     def never(self, event: str, outcome: str) -> bool:
         return (event, outcome) in {("restart", "unknown"), ("run", "left-over")}
@@ -104,7 +104,7 @@ class Astray(Slow):
 
 
 def test_what_leads_out_of_the_plan_ends_no_tour() -> None:
-    """It goes on from the beginning."""
+    """The tour continues from the initial state."""
     tested, _ = toured(Astray)
 
     assert isinstance(tested.verdict, Holds)

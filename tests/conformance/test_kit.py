@@ -1,4 +1,4 @@
-"""The conformance kit: what it covers, what it notices, and that the test it shows is the shortest."""
+"""The conformance kit: what it covers, what it notices, and that the failing test it shows is the shortest."""
 
 # ruff: noqa: D101  (SUTs of three lines, and methods that the protocol has told of)
 
@@ -48,12 +48,12 @@ PROFILES = [(name, profile) for name in names() for profile in (None, *load(name
 
 
 def outcome(machine: Machine, sut: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
-    """What tests of *sut*, or of the machine playing it, find."""
+    """Test *sut*, or the machine simulating itself."""
     return conform(machine, sut or (lambda: Simulated(machine)), examples=examples)
 
 
 def shown(found: Tested) -> list[str]:
-    """The tests that fail."""
+    """Return the tests that fail."""
     return ["; ".join(map(str, each.steps)) for each in found.failures]
 
 
@@ -64,7 +64,7 @@ def shown(found: Tested) -> list[str]:
     ("name", "profile"), [pytest.param(*each, marks=[pytest.mark.slow] * bool(each[1])) for each in PROFILES]
 )
 def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
-    """By a machine that plays itself, which passes."""
+    """A machine that simulates itself passes."""
     machine = load(name)
     playing = machine.under(profile)
 
@@ -76,7 +76,7 @@ def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: 
 
 @given(machines())
 def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
-    """What can be reached is found anew here, with one call in progress at a time."""
+    """The reachable cells are computed independently, with one call in progress at a time."""
     found = outcome(machine)
 
     assert not found.failures
@@ -85,7 +85,7 @@ def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
 
 
 def naively_reached(machine: Machine) -> set[tuple[int, int]]:
-    """The cells that one client can meet who makes a call while another one is in progress."""
+    """Return the cells reachable by one client who makes a call while another one is in progress."""
     table = tabulate(machine)
     met: set[tuple[int, int]] = set()
     points = {(table.initial, -1)}
@@ -116,7 +116,7 @@ def naively_reached(machine: Machine) -> set[tuple[int, int]]:
 
 
 def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) -> set[int]:
-    """The states in which a call may end that has begun, nothing else happening."""
+    """Return the states in which a call that has begun may end if nothing else happens."""
     table = tabulate(machine)
     seen = {state}
     todo = [state]
@@ -136,7 +136,7 @@ def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) ->
 
 
 class Plain:
-    """A machine's playing without anything that a SUT need not have."""
+    """A simulated machine without any optional method of a SUT."""
 
     def __init__(self, machine: Machine, chance: random.Random | None = None) -> None:
         self._inner = Simulated(machine)
@@ -166,7 +166,7 @@ def _ways(cell: object) -> tuple[Outcome, ...]:
 
 
 def test_what_a_plain_sut_cannot_be_asked_is_told() -> None:
-    """Without begin and end no call is met in progress; outcomes come as they come."""
+    """Without ``begin`` and ``end`` no call is in progress; outcomes occur as they do."""
     machine = job()
     overlapping = outcome(machine)
 
@@ -197,7 +197,7 @@ def test_what_a_sut_does_not_have_is_missed() -> None:
 
 
 def test_what_a_sut_does_not_have_in_one_state_is_tested_in_the_others() -> None:
-    """The report says where it was left out, and why."""
+    """The report says where the event was left out, and why."""
 
     class Stiff(Simulated):
         def do(self, event: str) -> str:
@@ -265,7 +265,7 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("locked", [{"OUTSIDE"}, {"OUTSIDE", "HALL"}])
 def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[str]) -> None:
-    """What no supported step leads to is missed: nothing where the nearer way is locked, the room where both are."""
+    """A pair is missed only if no supported step leads to it: nothing if the shorter way is locked, the room if both are."""
 
     class Locked(Simulated):
         def do(self, event: str) -> str:
@@ -286,14 +286,14 @@ def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[s
 # -- what is noticed -------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
-"""Mutants that allow no more than the machine does, if the one who plays them is well behaved where it is silent."""
+"""Mutants that allow no more than the machine, if the SUT stays within the machine where the mutant is silent."""
 
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
 def test_whoever_differs_is_noticed(name: str) -> None:
-    """Every mutant that does something else, with a test no longer than the shortest trace that tells them apart.
+    """Every mutant that behaves differently fails a test no longer than the shortest distinguishing trace.
 
-    Both machines say of every state what is observable of it.
+    Both machines show everything observable of every state.
     """
     machine = load(name)
     chance = random.Random(3)
@@ -319,7 +319,7 @@ def test_a_mutant_that_can_do_less_is_no_violation() -> None:
 
 
 class Worn(Simulated):
-    """A door that jams when it has been pushed open three times, whatever its machine says."""
+    """A door that jams after it has been pushed open three times, whatever its machine says."""
 
     def reset(self) -> None:
         super().reset()
@@ -333,7 +333,7 @@ class Worn(Simulated):
 
 
 def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
-    """No state of the machine tells how often; three pushes with what must come between are left."""
+    """No state of the machine counts the pushes; the shrunk test has three pushes with the necessary steps between them."""
     machine = door()
 
     first = outcome(machine, lambda: Worn(machine))
@@ -351,7 +351,7 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_what_was_promised_is_kept() -> None:
-    """A SUT that says that it sees to an outcome, and goes another legal way, has not passed on what happened."""
+    """A SUT that promises an outcome and takes another legal one has not passed on what happened."""
 
     class Deaf(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
@@ -365,7 +365,7 @@ def test_what_was_promised_is_kept() -> None:
 
 
 def test_every_method_of_a_sut_has_its_time() -> None:
-    """But for the end, and for its name."""
+    """Except ``close``, and the name."""
     protocols = [each for each in vars(sut).values() if isinstance(each, type) and getattr(each, "_is_protocol", False)]
     methods = {name for each in protocols for name in vars(each) if not name.startswith("_")}
 
@@ -414,7 +414,7 @@ def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
 
 
 class Lax(Simulated):
-    """Arranges nothing; a push opens."""
+    """Arranges nothing; a push opens the door."""
 
     def arrange(self, event: str, outcome: str) -> bool:
         super().arrange(event, "opened" if event == "push" else outcome)
@@ -422,7 +422,7 @@ class Lax(Simulated):
 
 
 class Bare(Simulated):
-    """The same, and cannot be asked to arrange anything."""
+    """The same without the method ``arrange``."""
 
     arrange = None  # type: ignore[assignment]
 
@@ -432,7 +432,7 @@ class Bare(Simulated):
 
 
 class Partial(Bare):
-    """Sticks where it is closed, at every second push."""
+    """Sticks at every second push while it is closed."""
 
     pushes = 0
 
@@ -445,7 +445,7 @@ class Partial(Bare):
 
 
 def test_outcomes_that_never_came_are_told() -> None:
-    """With the states where they did not, unless that is everywhere; those that cannot be arranged are told as such."""
+    """The report has the states in which they did not occur, unless these are all; outcomes that cannot be arranged are marked."""
     machine = door()
 
     bare, some, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Partial, Lax, Simulated))
@@ -460,7 +460,7 @@ def test_outcomes_that_never_came_are_told() -> None:
 
 
 def test_a_step_says_which_outcome_came() -> None:
-    """Where it was to be another; as a step that would be repeated with it."""
+    """If another outcome was planned, the step shows the actual one in the form that repeats it."""
     machine = door()
 
     class Wrong(Bare):
@@ -478,7 +478,7 @@ def test_a_step_says_which_outcome_came() -> None:
 
 
 def test_where_it_is_is_found_out_by_what_follows() -> None:
-    """Two states show the same; the step after it tells."""
+    """Two states show the same; the next step distinguishes them."""
     machine = machine_of(DOOR.replace('kind   = "hidden"', 'kind   = "signal"'))
     event = machine.events["slam"]
     wrong = replace(event, cells={**event.cells, "open": machine.events["warp"].cells["shut"]})
@@ -535,7 +535,7 @@ class Gone(Simulated):
 
 
 def place(method: Callable[..., object], after: int) -> str:
-    """Where the line is that comes so many lines *after* that of the *method*'s name."""
+    """Return the place of the line that is that many lines *after* the name of *method*."""
     code = method.__code__
     file = Path(code.co_filename)
     near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
@@ -563,7 +563,7 @@ def test_a_sut_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
 
 
 class Deep(Simulated):
-    """Raises in the standard library, which it calls; and another time from other lines."""
+    """Raises inside the standard library, or on other lines."""
 
     times = 0
 
@@ -591,7 +591,7 @@ def test_an_exception_is_told_with_the_line_of_the_users_code_and_is_one_failure
 
 
 def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
-    """The twin has one; neither is of a frame that only calls."""
+    """The twin has such a line; neither is in a frame that only calls."""
     with pytest.raises(json.JSONDecodeError) as error:
         json.loads("{")
     found = error.value
@@ -606,7 +606,7 @@ def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
 
 
 class Mute(Simulated):
-    """Forgets what it replies to one event."""
+    """Returns no reply to one event."""
 
     event = "push"
 
@@ -616,7 +616,7 @@ class Mute(Simulated):
 
 
 def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
-    """The twin forgets that of a call that takes time, which may still be in progress."""
+    """The report says what to do. In the twin the call takes time and may still be in progress."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
     assert "hint       do('push') returned None; return its reply, such as 'ok'" in describe(found)
@@ -645,7 +645,7 @@ class Moody(Simulated):
 
 
 def test_a_failure_that_does_not_come_again_is_a_finding_with_how_often_it_did() -> None:
-    """Hypothesis calls it flaky, and gives it up; the twin fails whenever it is asked, and is shrunk."""
+    """Hypothesis calls it flaky and gives up; the twin fails every time, and is shrunk."""
     machine = door()
     Moody.done = 0
 
@@ -681,7 +681,7 @@ class Twice(Simulated):
 
 
 def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
-    """It is asked again when it has been shrunk."""
+    """The test is repeated once more after shrinking."""
     machine = door()
     Twice.left = 2
 
@@ -691,7 +691,7 @@ def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
 
 
 def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
-    """A shorter test that fails in another state shows another failure."""
+    """A shorter test that fails in another state is a different failure."""
     machine = door()
 
     class Stubborn(Simulated):
@@ -708,7 +708,7 @@ def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
 
 
 def test_a_test_that_stops_says_so() -> None:
-    """As many failures as are looked for leave the rest untested, which is no missing coverage."""
+    """After the maximum number of failures the rest is untested, which does not count as missing coverage."""
     machine = load("cri-pod")
     stopped = conform(machine, lambda: Erring(machine), examples=0, most=2)
     whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
@@ -720,7 +720,7 @@ def test_a_test_that_stops_says_so() -> None:
 
 @pytest.mark.parametrize(("cell", "broken"), [('silent  = ["*"]', 0), ('refuses = { "*" = "error" }', 1)])
 def test_where_the_specification_is_silent_no_reply_is_a_reply(cell: str, broken: int) -> None:
-    """Nothing is said of it, so nothing can be wrong."""
+    """Nothing is specified, so nothing can be wrong."""
     machine = machine_of(
         DOOR
         + f"""
@@ -757,7 +757,7 @@ def test_a_test_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("step", ["crash@1 push=opened,kept", "end push"])
 def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
-    """The SUT does not crash, or nothing is in progress."""
+    """The SUT does not crash, or no call is in progress."""
     machine = door()
     found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
 
@@ -795,7 +795,7 @@ def test_what_is_no_step_is_refused(text: str) -> None:
 
 @given(machines())
 def test_paths_are_paths(machine: Machine) -> None:
-    """Each begins where the one before it ends, and none is longer than a neighbour's and one more."""
+    """Each begins where the previous one ends, and none is more than one step longer than a neighbour's."""
     plan = Plan(table=tabulate(machine))
     lengths: dict[Point, int] = {}
     for edge in plan.edges:

@@ -1,4 +1,4 @@
-"""Each property as a test of an implementation: machines that play one have it, and their mutants have not."""
+"""Properties as tests of an implementation: simulated machines have them, and mutants do not."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELD = [
     if stated.expected(None) is None and not untestable(stated) and not isinstance(stated.claim, Requires)
 ]
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
-"""Tests in random order of each: at night of all, else of every fifth; for each its aims are tried."""
+"""Number of random tests of each property: at night for all, otherwise for every fifth; targeted tests always run."""
 
 
 @pytest.mark.slow
@@ -35,7 +35,7 @@ EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HEL
     ids=lambda each: getattr(each, "name", each),
 )
 def test_a_machine_that_plays_itself_has_its_properties(name: str, stated: Property, examples: int) -> None:
-    """Whatever the checker has proved, tests find nothing against."""
+    """Tests find no violation of a property that the checker has proved."""
     machine = specification(name).machine
 
     result = run_property_test(machine, stated, lambda: Simulated(machine), examples=examples)
@@ -60,7 +60,7 @@ CAUGHT = [
 def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     name: str, stated: Property, mutant: Mutant
 ) -> None:
-    """By its aims alone, with a test that ends where it is broken, and says by what."""
+    """The targeted tests suffice; the test ends where the property is broken, and says by which steps."""
     machine = specification(name).machine
     result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=0)
 

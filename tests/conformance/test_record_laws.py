@@ -1,4 +1,4 @@
-"""What a SUT remembers beside its state: laws that need no test of their own, and what breaks each."""
+"""The record that a SUT keeps beside its state: laws that hold in every lifecycle, and defects that break each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class DeadError(Exception):
 
 
 class Purse:
-    """It writes down what is in it, whole, and takes it in hand only then."""
+    """Writes its content to disk completely before it changes it in memory."""
 
     def __init__(self) -> None:
         self._home = TemporaryDirectory()
@@ -65,7 +65,7 @@ class Purse:
         return died
 
     def effect(self) -> None:
-        """Die here, if this is the one."""
+        """Die here if this is the chosen effect."""
         if self.effects == 0:
             raise DeadError
         self.effects -= 1
@@ -130,7 +130,7 @@ def test_a_good_one_passes() -> None:
 
 
 class Remembers(Purse):
-    """What is torn still tells what was in it."""
+    """After it is torn, it still shows its old content."""
 
     def load(self) -> None:
         before = self.coins
@@ -139,28 +139,28 @@ class Remembers(Purse):
 
 
 def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
-    """What it has of the coins is what there was before, though it shows what it would after."""
+    """Its record is that from before the payment, although it shows the state after it."""
     found = conform(machine_of(PURSE), Remembers, examples=0)
 
     assert found.failures == ()
 
 
 class Lends(Purse):
-    """What it is asked for is its own, not a copy."""
+    """Returns its own data instead of a copy."""
 
     def record(self) -> Any:  # noqa: ANN401
         return self.coins
 
 
 class LendsPart(Purse):
-    """The copy is shallow."""
+    """Returns a shallow copy."""
 
     def record(self) -> Any:  # noqa: ANN401
         return dict(self.coins) if self.coins else None
 
 
 class Hasty(Purse):
-    """A coin that was dropped is counted."""
+    """Counts a dropped coin."""
 
     def pay(self, *, dropped: bool) -> str:
         super().pay(dropped=False)
@@ -168,14 +168,14 @@ class Hasty(Purse):
 
 
 class Forgets(Purse):
-    """Not all of it is written down."""
+    """Does not write everything down."""
 
     def text(self, coins: dict[str, Any]) -> str:
         return json.dumps({"coins": coins["coins"]})
 
 
 class Overwrites(Purse):
-    """It knits over one that is there, and says that it did not."""
+    """Overwrites an existing purse, and replies that it did not."""
 
     def happens(self, event: str) -> str:
         if event == "knit" and self.coins is not None:
@@ -184,7 +184,7 @@ class Overwrites(Purse):
 
 
 class WritesInPlace(Purse):
-    """It begins to write, and has not ended."""
+    """Begins to write, and may not finish."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         self.effect()
@@ -195,7 +195,7 @@ class WritesInPlace(Purse):
 
 
 class WritesTwice(Purse):
-    """Whoever dies in between has half of it."""
+    """If it dies in between, half of the data is written."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         super().keep({**coins, "said": "thank"})
@@ -223,7 +223,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("kind", "says", "test"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
 def test_what_is_wrong_is_noticed(kind: type[Purse], says: str, test: str) -> None:
-    """With the shortest test, which fails again."""
+    """The shortest test is shown, and fails again."""
     machine = machine_of(PURSE)
 
     found = conform(machine, kind, examples=0)

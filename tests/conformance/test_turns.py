@@ -1,4 +1,4 @@
-"""Threads that take turns: by lines, repeatably, and never waiting for one that cannot go on."""
+"""Threads that take turns: by lines, reproducibly, and never waiting for a blocked thread."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG = 30.0
-"""Seconds in which what must happen has happened."""
+"""Maximum number of seconds for things that must happen."""
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:
-    """Do all of *work* at once, by turns; whether all of it ends."""
+    """Do all of *work* concurrently, by turns; return whether all of it ends."""
     shared, start = Turns(len(work), random.Random(chance)), threading.Barrier(len(work))
 
     def run(number: int, does: Callable[[], object]) -> None:
@@ -37,7 +37,7 @@ def by_turns(chance: int, *work: Callable[[], object]) -> bool:
 
 
 def order(chance: int) -> str:
-    """The order in which two threads do three things each."""
+    """Return the order in which two threads do three things each."""
     done = []
 
     def work(name: str) -> None:
@@ -72,7 +72,7 @@ def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(5))
 def test_who_is_blocked_lets_others_run(chance: int) -> None:
-    """Here by a lock that the other one has at the end of its turn, and by what nobody sees."""
+    """It is blocked by a lock that the other thread holds at the end of its turn, or for an unknown reason."""
     lock, done = threading.Lock(), threading.Event()
     count: list[int] = []
 

@@ -1,4 +1,4 @@
-"""The examples of services are what systemd and Kubernetes take, and what they run is what it says."""
+"""The example services are valid for systemd and Kubernetes, and run the documented commands."""
 
 from __future__ import annotations
 
@@ -32,13 +32,12 @@ def _daemon_set() -> dict[str, Any]:
 
 
 def _verified(unit: Path) -> str:
-    """What systemd says against *unit*."""
+    """Return the complaints of systemd about *unit*."""
     done = subprocess.run([program("systemd-analyze"), "verify", unit], capture_output=True, text=True, check=False)
     return done.stdout + done.stderr
 
 
 def test_systemd_takes_the_unit() -> None:
-    """Without a word."""
     assert _verified(UNIT) == ""
 
 
@@ -56,7 +55,7 @@ def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_takes_the_daemon_set(version: str) -> None:
-    """By the API's own schema, which knows each field; ports, volumes and labels fit each other."""
+    """It matches the API's own schema, which knows each field; ports, volumes and labels match."""
     found = _daemon_set()
     kubernetes_validate.validate(found, version, strict=True)
     pod, labels = found["spec"]["template"], found["spec"]["selector"]["matchLabels"]
@@ -80,7 +79,7 @@ CHANGES: dict[str, Callable[[dict[str, Any]], object]] = {
 
 @pytest.mark.parametrize("field", CHANGES)
 def test_kubernetes_refuses_another(field: str) -> None:
-    """What a DaemonSet does not have, a misspelt field, one that is missing."""
+    """Unknown, misspelt and missing fields are refused."""
     found = copy.deepcopy(_daemon_set())
     CHANGES[field](found)
 
@@ -89,7 +88,7 @@ def test_kubernetes_refuses_another(field: str) -> None:
 
 
 def _commands() -> dict[str, list[str]]:
-    """What the services run."""
+    """Return the commands that the services run."""
     unit = re.findall(r"^ExecStart=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     return {
         "systemd": shlex.split(unit[0]),
@@ -101,7 +100,7 @@ def _commands() -> dict[str, list[str]]:
 @pytest.mark.parametrize("service", ["systemd", "kubernetes"])
 @pytest.mark.parametrize(("year", "code"), [("2026", 3), ("2999", 1)])
 def test_what_the_services_run(service: str, year: str, code: int, tmp_path: Path) -> None:
-    """What the journal has of the time before is no violation; what comes later is one."""
+    """Entries of the journal from before the start are no violations; later ones are."""
     journal = tmp_path / "journal"
     lines = Path(FAILING).read_text(encoding="utf-8").replace('time="2026-', f'time="{year}-').splitlines()
     journal.write_text("".join(json.dumps({"MESSAGE": line}) + "\n" for line in lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What the answers of ``nri_plugin.py``, which has one CPU to give, are held to: it takes back what it gave."""
+"""Judge of the answers of ``nri_plugin.py``, which has one CPU to assign: it must take back what it assigned."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
-"""NRI plugins that do not keep to the protocol, or do not end: ``nri_hostile.py WAY``.
+"""NRI plugins that break the protocol, or do not end: ``nri_hostile.py WAY``.
 
-``garbage``, ``nonsense``, ``huge``, ``twice`` and ``deaf`` are how an event is answered; ``wants`` asks for an update
-when it is synchronised, and ``asks`` without an end after an event; ``registers-twice``; ``forks`` leaves a child; ``babbles`` on its standard output and error; ``stays`` whatever it is sent.
+``garbage``, ``nonsense``, ``huge``, ``twice`` and ``deaf`` are answers to an event; ``wants`` asks for an update when it is synchronised, and ``asks`` endlessly after an event; ``registers-twice``; ``forks`` leaves a child; ``babbles`` on its standard output and error; ``stays`` whatever signal it gets.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ TOLD = asyncio.Event()
 
 
 async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
-    """As a plugin answers a request, but for an event."""
+    """Answer requests like a plugin, except events."""
     asked = Request.FromString(data).method
     payload = NOBODYS.SerializeToString() if asked == "Synchronize" and WAY == "wants" else b""
     reply = encoded(stream, MessageKind.RESPONSE, Response(status=Status(), payload=payload).SerializeToString())

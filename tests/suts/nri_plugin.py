@@ -1,10 +1,11 @@
-"""An NRI plugin that gives its one CPU to a container, and takes it back: ``nri_plugin.py [BUG]``.
+"""An NRI plugin that assigns its one CPU to a container, and takes it back: ``nri_plugin.py [BUG]``.
 
-It is started by a runtime, or connects to the socket in ``NRI_SOCKET``, and again when that has gone.  ``slow`` answers a
-stop too late; ``crashes`` when a container is created in a pod in which one was removed; ``leaves`` after a pod's removal;
-``refuses`` updates; ``asks-for-the-gone`` counts what was removed when the next container is created; ``asks-late`` asks
-for it unasked; ``forgets`` what it was synchronised with, and crashes at its end; ``leaks`` the CPU of what is removed; ``shares`` it;
-``minds`` ends of what it does not know, and removals without a stop.
+It is started by a runtime, or connects to the socket in ``NRI_SOCKET``, and again when that connection is lost. Bugs:
+``slow`` answers a stop too late; ``crashes`` when a container is created in a pod in which one was removed;
+``leaves`` after a pod's removal; ``refuses`` updates; ``asks-for-the-gone`` counts removed containers when the next
+one is created; ``asks-late`` asks for such an update unasked; ``forgets`` containers from the synchronisation, and
+crashes when they end; ``leaks`` the CPU of removed containers; ``shares`` it; ``minds`` ends of unknown containers,
+and removals without a stop.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ BUG = sys.argv[1] if len(sys.argv) > 1 else ""
 
 
 class Pinning:
-    """Which container has which CPU."""
+    """Assignment of CPUs to containers."""
 
     def __init__(self) -> None:
         self.cpus: dict[str, int] = {}
@@ -105,7 +106,7 @@ class Pinning:
         await self.plugin.update_containers([self.update(identity)])
 
     async def shut_down(self) -> None:
-        """Nothing is kept."""
+        """Nothing is stored."""
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""A purse that keeps its coins in a file, by docs/reference/exec-protocol.md: ``purse.py [BUG]``.
+"""A purse that keeps its coins in a file, and speaks docs/reference/exec-protocol.md: ``purse.py [BUG]``.
 
-It takes one coin to its death: a bad one.  ``overwrites`` counts a coin that was dropped; ``writes-in-place`` begins
-to write its file, and may not end; ``immortal`` never dies; ``mortal`` dies at whatever it is asked to.
+It panics at one coin: a bad one. ``overwrites`` counts a coin that was dropped; ``writes-in-place`` begins to write
+its file, and may not finish; ``immortal`` never dies; ``mortal`` dies at every request to.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 
 
 class Purse:
-    """Whole in memory and in the file; ``effects`` are left until it dies."""
+    """A purse in memory and in the file; it dies after ``effects`` more effects."""
 
     def __init__(self) -> None:
         self.coins: list[int] | None = None
@@ -103,7 +103,7 @@ class Purse:
 
 
 def main() -> None:
-    """Answer until nobody asks."""
+    """Answer until the end of input."""
     purse = Purse()
     print(json.dumps({"fsm": 1, "can": ["arrange", "crash", "record"], "dies": {"reply": "PANIC"}}), flush=True)  # noqa: T201
     for line in sys.stdin:

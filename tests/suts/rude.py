@@ -1,6 +1,6 @@
 """A child that behaves until it is asked to do ``it``: ``rude.py MANNERS [FILE]``.
 
-FILE is for what it leaves behind: process ids, or that it has run before.
+FILE stores what it leaves behind: process ids, or that it has run before.
 """
 
 from __future__ import annotations
@@ -19,91 +19,91 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LONG: Final = 1_000_000.0
-"""Seconds: for ever."""
+"""Seconds that never pass in a test."""
 
 FILE: Final = Path(sys.argv[2] if len(sys.argv) > 2 else os.devnull)
 
 
 def say(text: str) -> None:
-    """Write *text* as it is."""
+    """Write *text* unchanged."""
     sys.stdout.buffer.write(text.encode(errors="surrogateescape"))
     sys.stdout.flush()
 
 
 def fine(number: int, **more: object) -> None:
-    """A right answer."""
+    """Return a correct answer."""
     say(json.dumps({"id": number, "reply": "ok", "shows": "SHUT", **more}) + "\n")
 
 
 def crash(_number: int) -> None:
-    """End with something to say."""
+    """Exit with a message."""
     sys.stderr.write("".join(f"line {each}\n" for each in range(9)) + "the door\x1b[2J fell\nno end of line")
     sys.exit(3)
 
 
 def panic(_number: int) -> None:
-    """End as a Go program does: what happened comes first, and then many lines of where."""
+    """Exit like a Go program: the reason comes first, then many lines of stack."""
     sys.stderr.write("panic: assignment to entry in nil map\n\n" + "".join(f"frame {each}\n" for each in range(40)))
     sys.exit(2)
 
 
 def fault(_number: int) -> None:
-    """End by a signal, and leave no core."""
+    """Die by a signal, without a core dump."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.kill(os.getpid(), signal.SIGSEGV)
 
 
 def deaf(_number: int) -> None:
-    """Neither answer nor be asked to end."""
+    """Do not answer, and ignore requests to end."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     FILE.write_text(str(os.getpid()))
     time.sleep(LONG)
 
 
 def flood(_number: int) -> None:
-    """One line without an end."""
+    """Write one endless line."""
     while True:
         say("x" * 65_536)
 
 
 def lines(_number: int) -> None:
-    """Lines without an end."""
+    """Write lines endlessly."""
     while True:
         say('{"id":0}\n' * 1000)
 
 
 def twice(number: int) -> None:
-    """One answer too many."""
+    """Answer twice."""
     fine(number)
     fine(number)
 
 
 def partial(number: int) -> None:
-    """A right answer but for the end of its line."""
+    """Write a correct answer without the end of its line."""
     say(json.dumps({"id": number}))
     time.sleep(LONG)
 
 
 def cut(_number: int) -> None:
-    """An answer that breaks off."""
+    """Write a truncated answer."""
     say('{"id":')
     sys.exit(0)
 
 
 def complain(number: int) -> None:
-    """More on the standard error than a pipe holds, and a right answer."""
+    """Write more to standard error than a pipe holds, and a correct answer."""
     sys.stderr.write("it creaks\n" * 100_000)
     fine(number)
 
 
 def mute(_number: int) -> None:
-    """Go on without a standard output."""
+    """Continue without standard output."""
     os.close(1)
     time.sleep(LONG)
 
 
 def heirs(number: int) -> None:
-    """Have one in the same group, one in a session of its own, and one whose parent has gone; and hear no more."""
+    """Leave a child in the same group, one in its own session, and one whose parent has ended; then stop answering."""
     code = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print(flush=True); time.sleep(1e6)"
     children = [
         subprocess.Popen([sys.executable, "-S", "-c", code], stdout=subprocess.PIPE, start_new_session=alone)
@@ -120,7 +120,7 @@ def heirs(number: int) -> None:
 
 
 def murder(number: int) -> None:
-    """Have a child in a session of its own, and kill the parent."""
+    """Start a child in a session of its own, and kill the parent."""
     child = subprocess.Popen(["/bin/sleep", "1000000"], start_new_session=True)
     FILE.write_text(f"{os.getpid()} {child.pid}")
     os.kill(os.getppid(), signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""A machine that plays an implementation, by the protocol of docs/reference/exec-protocol.md: ``simulated.py MODEL``."""
+"""A simulated implementation of a machine, with the protocol of docs/reference/exec-protocol.md: ``simulated.py MODEL``."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
-    """What *sut* answers to what it is *asked*, the id aside."""
+    """Return the answer of *sut* to a request, without the id."""
     reply: str | None = None
     try:
         match asked:
@@ -37,7 +37,7 @@ def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(model: str) -> None:
-    """Answer until nobody asks."""
+    """Answer until the end of input."""
     sut = Simulated(load(model))
     print(json.dumps({"fsm": 1, "can": ["arrange", "outputs", "overlap"]}), flush=True)  # noqa: T201
     for line in sys.stdin:

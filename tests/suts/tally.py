@@ -1,4 +1,4 @@
-"""A counter to three that answers requests in parallel, by docs/reference/exec-protocol.md: ``tally.py [unlocked] [serial]``."""
+"""A counter to three that answers requests in parallel, with docs/reference/exec-protocol.md: ``tally.py [unlocked] [serial]``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import nullcontext
 
 
 def main(*how: str) -> None:
-    """Answer each request on a thread of its own; ``unlocked`` it writes back what it has read before others wrote."""
+    """Answer each request on a thread of its own; ``unlocked`` writes back values that may be out of date."""
     lock = nullcontext() if "unlocked" in how else threading.Lock()
     writing = threading.Lock()
     count = 0
