@@ -1,4 +1,4 @@
-"""Differences between lifecycles are named, and what drawings may leave out is no difference."""
+"""Differences between lifecycles are named; parts that drawings may leave out are no difference."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ ONE = (Where.FIRST, Where.SECOND)
 
 
 def differences(found: Comparison) -> list[str]:
-    """The differences: which side has it, and what."""
+    """Return the differences: which side has it, and what it is."""
     states = [f"{each.where.value}: {each.name}" for each in found.states if each.where in ONE]
     return states + [f"{each.where.value}: {_move(each)}" for each in found.moves if each.where in ONE]
 
@@ -74,7 +74,7 @@ def test_there_are_enough_changes() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
 def test_every_single_change_is_named(model: str, change: Change) -> None:
-    """Changing or removing a label, a name, a line or an arrowhead makes a difference, or a mistake."""
+    """Changing or removing a label, a name, a line or an arrowhead causes a difference or an error."""
     (found,) = parse(change.text, "changed.txt")
 
     if found.problems:
@@ -93,7 +93,7 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 
 
 def called(model: str, what: str) -> set[str]:
-    """All names in the model of the thing that was changed, in lower case."""
+    """Return all names in the model of the changed element, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
     meant = drawn_names.LabelMeanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
@@ -104,7 +104,7 @@ def called(model: str, what: str) -> set[str]:
 
 
 def test_what_may_be_left_out_is_listed() -> None:
-    """As no difference; without the list in the model, everything missing is one."""
+    """They are listed separately; without the list in the model, everything missing is a difference."""
     machine, drawing = load("container-status"), drawing_of(CONTAINER)
     undrawn = {move.event for move in compare(machine, drawing).moves if move.where is Where.UNDRAWN}
 
@@ -116,7 +116,7 @@ def test_what_may_be_left_out_is_listed() -> None:
 
 
 def doors(*more: str, push: str = "PushDoor", closed: str = "CLOSED", without: str = "") -> Drawing:
-    """A drawing of the door, with *more* statements, and names that may be replaced."""
+    """Return a drawing of the door, with *more* statements, and names that may be replaced."""
     statements = [
         f"{closed} --> OPEN: {push}",
         f"OPEN --> {closed}: slam",
@@ -158,7 +158,7 @@ NAMED: list[tuple[Drawing, list[str]]] = [
 
 @pytest.mark.parametrize(("drawing", "expected"), NAMED)
 def test_names_match_through_the_model_only(drawing: Drawing, expected: list[str]) -> None:
-    """By name, name on the wire, what is shown or an outcome, exactly; a drawing may be a sketch."""
+    """Names, names on the wire, shown words and outcomes match exactly; a drawing may be a sketch."""
     assert expected == differences(compare(door(), drawing))
 
 
@@ -169,7 +169,7 @@ def test_complete_compares_all_of_a_sketch() -> None:
 
 
 def test_gives_the_reason() -> None:
-    """As data: unknown, without a label, or with another target."""
+    """The data has the reason: unknown, without a label, or with another target."""
     drawing = doors("[*] --> OPEN", "OPEN --> CLOSED", "OPEN --> X: slam", "OPEN --> CLOSED: huh", push="push/stuck")
 
     assert [Why.OUTCOME, Why.INITIAL, Why.UNLABELLED, Why.STATE, Why.EVENT, None] == [
@@ -202,7 +202,7 @@ ALIASED = (
 
 
 def test_aliases_are_names() -> None:
-    """Of states, events and outcomes; a state with its own alias is not drawn as one with others that show the same."""
+    """States, events and outcomes can have aliases; a state with its own alias is not merged with others that show the same."""
     machine = machine_of(ALIASED)
 
     drawing = doors("Zu --> gone: Weg", "Zu --> Zu: Push (jams)", closed="Zu")
@@ -215,7 +215,7 @@ def test_aliases_are_names() -> None:
 
 
 def test_labels_along_a_line_are_one_name() -> None:
-    """And none of them is a name by itself."""
+    """None of the labels is a name by itself."""
     machine = machine_of(ALIASED)
     way = "+----+\n| Zu +--+ Lift\n|    |  |\n|    |  |\n|    |  | Pull\n|    <--+\n+----+\n"
     drawing = drawing_of(way)
@@ -229,7 +229,7 @@ def test_labels_along_a_line_are_one_name() -> None:
 
 @pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
 def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
-    """At the label, which may be far from the arrowhead; or at the arrowhead if the arrow is wrong."""
+    """At the label, which may be far from the arrowhead, or at the arrowhead if the arrow is wrong."""
     text = drawn(outline(door())).replace(old, new)
     lines = text.split("\n")
 
@@ -241,7 +241,7 @@ def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
 
 
 def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
-    """Through the states between, or as one move; and states that show the same as one."""
+    """As moves through the intermediate states, or as one move; states that show the same may be drawn as one."""
     through = "waiting --> starting: start\nstarting --> checking: start\nchecking --> running: start"
     shown = "WAITING --> RUNNING: StartJob"
     rest = "[*] --> absent\nabsent --> {}: make\n{} --> {}: exit\n"
@@ -255,7 +255,7 @@ def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
 
 
 def test_interrupting_events_may_have_no_source() -> None:
-    """Other events without a source come from the initial state."""
+    """Other events without a source start in the initial state."""
     base = "[*] --> absent\n[*] --> WAITING: make\nWAITING --> RUNNING: start\nRUNNING --> ENDED: exit\n"
 
     crash = base + "[*] --> WAITING: crash\n[*] --> ENDED: crash\n"
@@ -272,14 +272,14 @@ def test_interrupting_events_may_have_no_source() -> None:
 
 
 def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
-    """The differences between *machine* and the drawing *text*."""
+    """Return the differences between *machine* and the drawing *text*."""
     return differences(compare(machine, drawing_of(text), complete=complete))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
-    """Without a difference, with all profiles."""
+    """With all profiles, there is no difference."""
     machine = load(name)
 
     assert [] == read(machine, drawn(outline(machine)))
@@ -291,12 +291,12 @@ def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
 @settings(max_examples=300 * TIMES, deadline=None)
 @given(machine=machines())
 def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
-    """Whichever lines have to cross."""
+    """Even if lines cross."""
     assert [] == read(machine, drawn(outline(machine)))
 
 
 def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
-    """*shown* with one line removed, reversed or relabelled; ``None`` if there is no line."""
+    """Return *shown* with one line removed, reversed or relabelled, or ``None`` if there is no line."""
     lines, trunks = list(shown.lines), list(shown.trunks)
     if not lines and not trunks:
         return None
@@ -326,7 +326,7 @@ def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
 @settings(max_examples=150 * TIMES, deadline=None)
 @given(machine=machines(), chance=st.randoms(use_true_random=False))
 def test_random_drawings_with_one_change_differ(machine: Machine, chance: random.Random) -> None:
-    """Whatever is removed, added or changed is named with its event."""
+    """Whatever is removed, added or changed is reported with its event."""
     spoilt = _spoilt(outline(machine), chance)
     if spoilt is None:
         return
@@ -337,7 +337,7 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_pictures_are_read_back(name: str) -> None:
-    """All they draw is in the machine, in Mermaid, PlantUML and DOT; drawn in full, nothing is missing."""
+    """Everything that Mermaid, PlantUML and DOT pictures draw is in the machine; a full picture lacks nothing."""
     machine = replace(load(name), omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 
@@ -351,7 +351,7 @@ def test_pictures_are_read_back(name: str) -> None:
 @settings(max_examples=amount(50, night=2_000), deadline=None)
 @given(machine=machines())
 def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], str], machine: Machine) -> None:
-    """Whatever they leave out, bundle, or name alike."""
+    """Whatever they leave out, bundle, or give equal names."""
     machine = replace(machine, omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 
@@ -363,7 +363,7 @@ def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], st
 
 
 def test_versions_differ_in_their_cells() -> None:
-    """One reply of one call, wherever nothing is in the store."""
+    """One reply of one call differs in every state without an entry in the store."""
     machine = load("container-status")
 
     found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"))
@@ -386,7 +386,7 @@ TWINS = [
 
 @pytest.mark.parametrize(("old", "new", "expected"), TWINS)
 def test_two_machines(old: str, new: str, expected: set[str]) -> None:
-    """Targets, replies, outputs, silence, names."""
+    """Targets, replies, outputs, silence and names are compared."""
     text = edited(DOOR, old, new) if DOOR.count(old) == 1 else DOOR.replace(old, new)
     other = machine_of(text)
 
@@ -397,7 +397,7 @@ def test_two_machines(old: str, new: str, expected: set[str]) -> None:
 
 
 def test_machines_are_matched_by_any_name_of_theirs() -> None:
-    """Events by the name on the wire, states by aliases."""
+    """Events match by the name on the wire, states by aliases."""
     renamed = DOOR.replace("[event.push]", "[event.shove]").replace('event    = "push"', 'event    = "shove"')
     renamed = renamed.replace('event = "push"', 'event = "shove"')
     assert [] == differences(compare(door(), machine_of(renamed)))
@@ -441,7 +441,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """The one that matches, or the only one with a state of the machine."""
+    """The matching one is chosen, or the only one with a state of the machine."""
     found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second
@@ -449,7 +449,7 @@ def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None
 
 @pytest.mark.parametrize(("text", "code"), [(OTHER + OTHER, "FSM410"), (OTHER + BROKEN, "FSM408")])
 def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
-    """If two could be meant, or one cannot be read."""
+    """Two candidates, or an unreadable drawing, are an error."""
     with pytest.raises(InputError) as caught:
         choose(door(), parse(text, "doors.md"))
 

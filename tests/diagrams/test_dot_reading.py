@@ -1,4 +1,4 @@
-"""What is read of DOT graphs is what Graphviz reads, and a graph that cannot be read costs no more than one that can."""
+"""DOT graphs are read as Graphviz reads them, and an unreadable graph costs no more than a readable one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = ["a", '"b c"', "d", '"e"', "f", '"g" + "h"', "i_1", "2", "-3.5", "é", '
 
 
 def written(random: Random, depth: int = 0) -> str:
-    """One statement with semicolon or without; groups, defaults, ports and repeated declarations occur in it."""
+    """Return one statement with or without a semicolon; groups, defaults, ports and repeated declarations occur."""
 
     def word() -> str:
         return random.choice(WORDS)
@@ -53,12 +53,12 @@ def written(random: Random, depth: int = 0) -> str:
 
 
 def lines(label: str) -> tuple[str, ...]:
-    """Of a label as Graphviz has it."""
+    """Return the lines of a label as Graphviz splits it."""
     return tuple(label.replace("<i>", "").replace("</i>", "").split("\\n"))
 
 
 def by_graphviz(graph: dict[str, list[dict[str, str]]]) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
-    """The arrows of a graph in Graphviz's JSON."""
+    """Return the arrows of a graph in Graphviz's JSON."""
     texts = {
         each["_gvid"]: None
         if each.get("shape") == "point"
@@ -73,14 +73,14 @@ def by_graphviz(graph: dict[str, list[dict[str, str]]]) -> Counter[tuple[str | N
 
 
 def read(drawing: Drawing) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
-    """The arrows of a drawing."""
+    """Return the arrows of a drawing."""
     return Counter(
         (arrow.source, arrow.target, arrow.steps[0].names if arrow.steps else ("",)) for arrow in drawing.arrows
     )
 
 
 def test_arrows_are_those_of_graphviz() -> None:
-    """Of random graphs: every arrow with its states and its label."""
+    """Every arrow of a random graph has its states and its label."""
     random = Random(12)
     texts = [f"digraph {{\n{''.join(written(random) for _ in range(5))}}}\n" for _ in range(200)]
     run = subprocess.run(
@@ -97,7 +97,7 @@ def test_arrows_are_those_of_graphviz() -> None:
 
 @pytest.mark.parametrize("name", ["name", "src", "dst", "obj_dict", "points", "graph_type", "strict_", "parent_graph"])
 def test_attributes_may_have_any_name(name: str) -> None:
-    """Of nodes, of edges, and of all nodes."""
+    """Attributes of nodes, of edges, and of all nodes."""
     (found,) = parse(f"digraph {{ node [{name}=x]; a [{name}=b]; a -> c [{name}=d, label=go] }}", "x.dot")
 
     assert not found.problems
@@ -110,7 +110,7 @@ def test_attributes_may_have_any_name(name: str) -> None:
 )
 @pytest.mark.parametrize("rest", ["a -> b", "a -> ", "a -> b }"])
 def test_groups_are_read_to_a_depth(deep: int, what: str | None, rest: str) -> None:
-    """And refused below it, at once, with or without another mistake."""
+    """Deeper groups are refused immediately, with or without another error."""
     (found, *_) = parse(f"digraph {{{'subgraph x {' * deep}{rest}{'}' * deep}}}", "x.dot")
 
     assert bool(found.problems) == bool(what or rest == "a -> ")
@@ -118,7 +118,7 @@ def test_groups_are_read_to_a_depth(deep: int, what: str | None, rest: str) -> N
 
 
 def test_a_graph_of_too_many_arrows_is_refused() -> None:
-    """They are more than its text is long."""
+    """It has more arrows than its text has characters."""
     names = " ".join(f"n{number}" for number in range(200))
     (found,) = parse(f"digraph {{\n{{ {names} }} -> {{ {names} }} }}", "x.dot")
 
@@ -126,7 +126,7 @@ def test_a_graph_of_too_many_arrows_is_refused() -> None:
 
 
 def test_a_mistake_in_one_graph_leaves_the_next() -> None:
-    """Also if it is nested, or if braces stand in its names and comments."""
+    """Even if the graph is nested, or if its names and comments contain braces."""
     texts = ['digraph { a -> { b [label="}"] -> } /* } */ # }\n }', "digraph { c -> d }"]
     first, second = parse("\n".join(texts), "x.dot")
 

@@ -1,4 +1,4 @@
-"""Models as pictures: what is drawn, in every format, and the command."""
+"""Models as pictures: the drawn elements, every format, and the command."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="session", autouse=True)
 def _dot() -> None:
-    """Pictures are made by the real program."""
+    """Pictures are made by the real ``dot``."""
     program("dot")
 
 
 def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
-    """The events on each edge."""
+    """Return the events on each edge."""
     return {(edge.source, edge.target): [label.event for label in edge.labels] for edge in drawing.edges}
 
 
@@ -53,7 +53,7 @@ def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
 
 
 def test_moves_are_drawn_and_the_rest_is_named() -> None:
-    """Two states are joined by one edge, with all labels that lead from one to the other."""
+    """Two states are joined by one edge, with the labels of all moves from one to the other."""
     drawing = picture(machine_of(DOOR))
 
     assert arrows(drawing) == {
@@ -68,7 +68,7 @@ def test_moves_are_drawn_and_the_rest_is_named() -> None:
 
 
 def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
-    """From any state, and from no single one."""
+    """It is drawn from "any state", and from no single one."""
     drawn = arrows(picture(machine_of(DOOR)))
 
     assert drawn[ANY, "gone"] == ["remove"]
@@ -86,7 +86,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("part", "source", "target", "event"), SHOWN, ids=[each[0] for each in SHOWN])
 def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event: str) -> None:  # noqa: ANN401
-    """Each part separately."""
+    """Each part has its own option."""
     machine = machine_of(DOOR)
 
     assert event not in arrows(picture(machine)).get((source, target), [])
@@ -103,7 +103,7 @@ def test_interruptions_are_drawn_on_request() -> None:
 
 
 def test_an_error_is_drawn_where_nothing_else_leads() -> None:
-    """And beside another outcome only on request."""
+    """An error beside another outcome is drawn only on request."""
     machine = machine_of(edited(JOB, 'name = "too-early", to = "waiting"', 'name = "too-early", to = "starting"'))
     both = ("waiting", "starting")
 
@@ -113,7 +113,7 @@ def test_an_error_is_drawn_where_nothing_else_leads() -> None:
 
 
 def test_short_cuts_are_drawn_on_request() -> None:
-    """An outcome of a call that takes no time is not drawn where the call also leads there by way of other states."""
+    """An immediate outcome is left out if the call also leads there through other states."""
     at_once = '{ name = "begins", begins = "starting" },\n  { name = "at-once", to = "running" },'
     machine = machine_of(edited(JOB, '{ name = "begins", begins = "starting" },', at_once))
 
@@ -122,7 +122,7 @@ def test_short_cuts_are_drawn_on_request() -> None:
 
 
 def test_states_that_differ_in_nothing_drawn_are_one() -> None:
-    """The three unknown states, which only a restart leads to, until that is drawn."""
+    """The three unknown states are merged, because only a restart leads to them, unless restarts are drawn."""
     machine = load("container-status")
     together = ("unknown-created", "unknown-running", "unknown-exited")
 
@@ -135,7 +135,7 @@ def test_states_that_differ_in_nothing_drawn_are_one() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
-    """Such as a restart that is drawn only to states that nothing else leads to."""
+    """For example a restart, drawn only to states that nothing else leads to."""
     drawn = picture(load(name))
     events = {label.event for edge in drawn.edges for label in edge.labels}
     undrawn, _, partly = " ".join(footer(drawn)).partition("not drawn: ")[2].partition(" drawn only to states ")
@@ -146,7 +146,7 @@ def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
 
 @given(machines())
 def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
-    """By definition: their incoming and outgoing edges, except between each other, are equal."""
+    """Their incoming and outgoing edges, except between each other, are equal."""
     whole = arrows(picture(machine, show=["interrupts"]))
     for node in picture(machine, show=["interrupts"]).nodes:
         assert {machine.states[state].shows for state in node.states} in ({node.shows}, {node.name})
@@ -157,7 +157,7 @@ def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
 
 
 def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str, str]]:
-    """Every move to or from *state*, except those between it and the states it is *among*, without replies."""
+    """Return every move to or from *state* without replies, except those between it and the states it is *among*."""
     found = set()
     for event in machine.events.values():
         for cells in (event.cells, event.ends):
@@ -169,7 +169,7 @@ def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str,
 
 
 def test_deviations_are_always_drawn() -> None:
-    """Even if they stay in the state."""
+    """Even if they do not change the state."""
     machine = machine_of(DOOR)
     drawing = picture(machine.under("old"))
 
@@ -190,7 +190,7 @@ def test_only_what_an_event_touches_is_drawn() -> None:
 
 @given(machines())
 def test_every_move_is_on_an_edge(machine: Machine) -> None:
-    """With every option all moves of a random machine are drawn, without options all that change the state."""
+    """With every option all moves of a random machine are drawn; without options, all that change the state."""
     for drawing, every in ((picture(machine, show=PARTS), True), (picture(machine, show=["interrupts"]), False)):
         drawn = arrows(drawing)
         names = {state: node.name for node in drawing.nodes for state in node.states}
@@ -213,7 +213,7 @@ def test_every_move_is_on_an_edge(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_dot_takes_it(name: str) -> None:
-    """Graphviz reads it back, with as many nodes as there are states, and without warnings."""
+    """Graphviz reads it back, with one node for each state, and without warnings."""
     drawing = picture(load(name))
     ran = subprocess.run(["dot", "-Tjson"], input=dot(drawing).encode(), capture_output=True, check=True)  # noqa: S607
     document: Any = json.loads(ran.stdout)
@@ -226,7 +226,7 @@ def test_dot_takes_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_svg_is_small_and_suits_the_dark(name: str) -> None:
-    """It fits a README, has a transparent background, and its words are its states'."""
+    """It fits a README, has a transparent background, and contains the words of its states."""
     drawing = picture(load(name))
     made = svg(drawing)
     root = ET.fromstring(made)  # noqa: S314
@@ -244,7 +244,7 @@ def test_svg_is_small_and_suits_the_dark(name: str) -> None:
 
 
 def test_png_is_sharp_and_opaque() -> None:
-    """It has twice the resolution of the SVG, on white, which suits a page in any colour."""
+    """It has twice the resolution of the SVG, on white, so that it suits pages of any colour."""
     drawing = picture(load("cri-pod"))
     made = png(drawing)
     width, depth, kind = int.from_bytes(made[16:20]), made[24], made[25]
@@ -256,7 +256,7 @@ def test_png_is_sharp_and_opaque() -> None:
 
 
 def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
-    """The contents of the parts of a PNG that are of one *kind*."""
+    """Return the contents of the PNG's chunks of one *kind*."""
     start = 8
     while start < len(made):
         size = int.from_bytes(made[start : start + 4])
@@ -281,7 +281,7 @@ def test_every_colour_has_a_dark_one() -> None:
 
 @given(machines())
 def test_text_forms_are_the_same_on_every_run(machine: Machine) -> None:
-    """And contain every state."""
+    """They contain every state."""
     for form in (dot, mermaid, plantuml):
         written = form(picture(machine))
         assert written == form(picture(machine))
@@ -293,14 +293,14 @@ ODD = '<b>&"OPEN"\'; state x : #9; %% [*] --> y\\n @enduml } end'
 
 
 def odd() -> Machine:
-    """A door with special characters wherever the language allows them."""
+    """Return a door with special characters wherever the language allows them."""
     shown = edited(DOOR, 'shows = "OPEN"', f"shows = {json.dumps(ODD)}")
     titled = edited(shown, 'title   = "A door"', f"title   = {json.dumps(f'{ODD} {ODD}')}")
     return machine_of(titled.replace("ajar", "a-jar").replace("gone", "a_jar").replace("shut", "state"))
 
 
 def test_odd_words_stay_words_to_dot() -> None:
-    """Quotes, angle brackets and the like are escaped."""
+    """Quotes, angle brackets and similar characters are escaped."""
     ran = subprocess.run(["dot", "-Tsvg"], input=dot(picture(odd())).encode(), capture_output=True, check=True)  # noqa: S607
     words = [text.text for text in ET.fromstring(svg(picture(odd()))).iter(f"{SVG}text")]  # noqa: S314
 
@@ -310,7 +310,7 @@ def test_odd_words_stay_words_to_dot() -> None:
 
 @pytest.mark.slow
 def test_mermaid_takes_it() -> None:
-    """Its own parser reads back every state and arrow, of every model and with special characters."""
+    """Its own parser reads back every state and arrow of every model, with special characters too."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
     drawings.append(picture(machine_of(DOOR).under("old"), marks=Marks(states=frozenset({"open"}))))
     found_by_mermaid = read_by_mermaid(list(map(mermaid, drawings)))
@@ -325,7 +325,7 @@ def test_mermaid_takes_it() -> None:
 
 
 def test_words_of_mermaid_can_be_states() -> None:
-    """Key words are not used as names."""
+    """Keywords are not used as names."""
     words = ("state", "State", "note", "end", "class", "default", "scale", "click", "as", "style", "href", "accTitle")
     drawings = [picture(machine_of(DOOR.replace("shut", word))) for word in words]
 
@@ -347,7 +347,7 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
     ("name", "words"), [("container-status", ["restart"] * 2), ("cri-pod", ["any state"]), ("plugin-pod", [])]
 )
 def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
-    """A word that is no state has no box, and its style is only written if it is used."""
+    """A word that is not a state has no box, and its style is written only if it is used."""
     written = plantuml(picture(load(name)))
 
     assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
@@ -356,7 +356,7 @@ def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None
 
 
 def test_the_table_has_every_cell() -> None:
-    """As many columns as states, and one more row for calls that take time."""
+    """It has a column for each state, and an additional row for calls that take time."""
     machine = machine_of(JOB)
     rows = [line for line in markdown(machine).splitlines() if line.startswith("|")]
 
@@ -366,7 +366,7 @@ def test_the_table_has_every_cell() -> None:
 
 
 def test_odd_words_do_not_break_the_table() -> None:
-    """Each row has as many columns as the head, and Markdown's syntax is escaped."""
+    """Each row has as many columns as the head, and Markdown syntax is escaped."""
     wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
     rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
 
@@ -397,7 +397,7 @@ def test_to_standard_output(form: str, begins: str) -> None:
 
 @pytest.mark.slow
 def test_into_a_folder(tmp_path: Path) -> None:
-    """Every model in every format requested."""
+    """Every model is drawn in every requested format."""
     ran = fsm("draw", "-o", str(tmp_path / "new"), "-f", "dot", "-f", "png")
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -408,7 +408,7 @@ def test_into_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
-    """And an unknown one is an error."""
+    """An unknown suffix is an error."""
     assert fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.mmd")).returncode == 0
     assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
     ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
@@ -434,7 +434,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], message: str) -> None:
-    """A message with the way out, and exit code 2."""
+    """A message with a remedy, and exit code 2."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -480,7 +480,7 @@ def test_a_run_in_a_log_is_marked() -> None:
 
 
 def test_where_a_run_failed_is_marked() -> None:
-    """In red, the state in which the next observation is not legal, with that observation."""
+    """In red, the state in which the next observation is illegal, with that observation."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", FAILING)
     failed = [line for line in ran.stdout.splitlines() if "#cf222e" in line]
 
@@ -494,7 +494,7 @@ def test_where_a_run_failed_is_marked() -> None:
 
 
 def test_a_counterexample_is_marked(tmp_path: Path) -> None:
-    """As the checker writes it."""
+    """The run comes from the checker's output."""
     for folder, text in (
         ("models", DOOR),
         (
@@ -518,7 +518,7 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
     ["[" * 100_000, '{"machines":[{"machine":"cri-pod","properties":[{"counterexample":{"x":1}}]}]}', "\udcff"],
 )
 def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
-    """However it is damaged."""
+    """In whatever way it is damaged."""
     (tmp_path / "run.json").write_bytes(content.encode(errors="surrogateescape"))
 
     ran = fsm("draw", "cri-pod", "--highlight", "run.json", cwd=tmp_path)
@@ -529,7 +529,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_can_come_through_a_pipe() -> None:
-    """As the shell's process substitution gives it, which can be read only once; no more of it than is kept."""
+    """From process substitution of the shell, which can be read only once; no more than necessary is read."""
     command = "fsm draw container-status -f dot --highlight"
     drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]
     endless = shell(f"{command} /dev/zero")
@@ -543,7 +543,7 @@ def test_a_run_can_come_through_a_pipe() -> None:
 
 
 def test_coverage_shades_visited_states() -> None:
-    """And adds the numbers, in the picture and in the table."""
+    """The numbers are added, in the picture and in the table."""
     drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
     table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
 

@@ -1,4 +1,4 @@
-"""Drawings are read as they are drawn, or refused with the place and the way out."""
+"""Drawings are read as drawn, or refused with the place and a remedy."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fsm.language.codes import RULES
 
 
 def arrows(drawing: Drawing) -> list[str]:
-    """The arrows in order: ``source label target``, with a dot where there is no source."""
+    """Return the arrows in order: ``source label target``, with a dot if there is no source."""
     return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
 
 
 def picture(text: str) -> str:
-    """*text* without the indentation of the test."""
+    """Return *text* without the indentation of the test."""
     return dedent(text).lstrip("\n")
 
 
 def test_a_drawing_in_a_comment_with_its_flaws() -> None:
-    """A corner missing, a loop on the right, labels on either side, a trunk with branches, a target without a box."""
+    """A corner is missing; a loop on the right, labels on either side, a trunk with branches, a target without a box."""
     assert [
         ". Create CREATED",
         ". Load CREATED",
@@ -234,7 +234,7 @@ DRAWN = {
 
 @pytest.mark.parametrize("case", [case for case in DRAWN if DRAWN[case][1] is not None])
 def test_reads(case: str) -> None:
-    """Each form of drawing."""
+    """Each form of drawing is read."""
     text, expected = DRAWN[case]
 
     assert expected == arrows(drawing_of(picture(text)))
@@ -245,14 +245,14 @@ MARKS = ["// ", "# ", " * ", "-- ", ";; ", "% ", "> ", "\t//", "    "]
 
 @pytest.mark.parametrize("mark", MARKS)
 def test_reads_in_comments_of_all_kinds(mark: str) -> None:
-    """The marks at the beginning of the lines are no part of the drawing."""
+    """The comment marks at the beginning of the lines are not part of the drawing."""
     text = "".join(f"{mark}{line}\n" for line in picture(DRAWN["plain"][0]).splitlines())
 
     assert ["A go B"] == arrows(drawing_of(text))
 
 
 def test_sentences_around_a_drawing_are_none_of_it() -> None:
-    """Even directly above and below, with arrows of their own."""
+    """Even directly above and below the drawing, with arrows in the text."""
     text = "It goes a -> b, as x <- y:\n" + picture(DRAWN["plain"][0]) + "Then c -> d, and that | is | all.\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -278,7 +278,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_refuses_what_could_be_misread(case: str) -> None:
-    """With the code, the place and a way out; nothing is read from it."""
+    """The error has code, place and remedy, and nothing is read from the drawing."""
     code, text, what = WRONG[case]
 
     (found,) = parse(text, "wrong.txt")
@@ -289,14 +289,14 @@ def test_refuses_what_could_be_misread(case: str) -> None:
 
 
 def squeezed(text: str) -> str:
-    """*text* with runs of blanks squeezed into one, as some web pages do."""
+    """Squeeze runs of blanks in *text* into one, as some web pages do."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
-    """Once, instead of all that it tears apart; whether the blank was at its beginning or within it."""
+    """One error is reported instead of everything that is torn apart, wherever the blank was."""
     lines = CONTAINER.split("\n")
     written = lines[line - 1]
     first = len(written) - len(written.lstrip("# "))
@@ -310,7 +310,7 @@ def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
 
 @pytest.mark.parametrize("wide", [2, 3, 4])
 def test_tabs_of_another_width_are_named(wide: int) -> None:
-    """With the line of the first, and the width with which the drawing can be read."""
+    """The message has the line of the first tab, and the width with which the drawing can be read."""
     lines = [line.removeprefix("#").rstrip() for line in CONTAINER.split("\n")]
     pieces = [[line[at : at + wide] for at in range(0, len(line), wide)] for line in lines]
     tabbed = ["".join("\t" if each == " " * wide else each for each in those) for those in pieces]
@@ -336,7 +336,7 @@ def test_tabs_are_named_though_the_drawing_has_another_mistake() -> None:
 
 @pytest.mark.parametrize("text", [CONTAINER, POD])
 def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
-    """It is neither read nor reported as merely broken."""
+    """It is neither read nor reported as merely damaged."""
     with pytest.raises(InputError) as caught:
         parse(squeezed(text), "copy.txt")
 
@@ -369,7 +369,7 @@ def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
 
 @pytest.mark.parametrize("head", ["flowchart LR", "graph TD"])
 def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
-    """The twin is one."""
+    """The twin is a state diagram."""
     with pytest.raises(InputError) as caught:
         parse(f"```mermaid\n{head}\n  a -->|go| b\n```\n", "x.md")
     (problem,) = caught.value.problems
@@ -381,7 +381,7 @@ def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
 
 
 def test_a_table_is_no_drawing() -> None:
-    """Nor is a box without arrows."""
+    """A box without arrows is not a drawing either."""
     for text in ("+---+---+\n| a | b |\n+---+---+\n| c | d |\n+---+---+\n", "+------+\n| NOTE |\n+------+\n"):
         with pytest.raises(InputError):
             parse(text, "table.md")
@@ -417,7 +417,7 @@ Then a --> b.
 
 
 def test_reads_mermaid_between_fences() -> None:
-    """States by their text where they have one; notes and colours are skipped."""
+    """States are named by their text if they have one; notes and colours are skipped."""
     drawing = drawing_of(MERMAID, "states.md")
 
     assert (7, 20) == (drawing.line, drawing.last)
@@ -432,7 +432,7 @@ def test_reads_mermaid_between_fences() -> None:
 
 
 def test_reads_mermaid_in_a_comment() -> None:
-    """It ends with the comment."""
+    """The diagram ends with the comment."""
     text = "// stateDiagram\n//   A --> B: go\ncode --> is: none\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -440,7 +440,7 @@ def test_reads_mermaid_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
 def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
-    """With its line."""
+    """The error has its line."""
     (found,) = parse(f"stateDiagram-v2\n  A --> B: go\n  {statement}\n", "x.mmd")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -487,7 +487,7 @@ def test_reads_plantuml() -> None:
 
 
 def test_reads_plantuml_in_a_comment() -> None:
-    """It ends with the diagram; one of what calls whom is passed over."""
+    """The comment ends with the diagram; sequence diagrams are skipped."""
     text = "# @startuml\n# [*] --> A\n#   A --> B: go\n# @enduml\n@startuml\nAlice -> Bob : go\n@enduml\n"
 
     assert [". - A", "A go B"] == arrows(drawing_of(text))
@@ -495,7 +495,7 @@ def test_reads_plantuml_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
 def test_refuses_plantuml_that_is_not_flat(statement: str) -> None:
-    """With its line."""
+    """The error has its line."""
     (found,) = parse(f"@startuml\n[*] --> A\n{statement}\n@enduml", "x.puml")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -516,7 +516,7 @@ strict digraph "a b" {
 
 
 def test_reads_dot() -> None:
-    """Names as displayed, edges with their lines."""
+    """Names are read as displayed, edges with their lines."""
     drawing = drawing_of(DOT, "x.dot")
 
     assert [
@@ -547,7 +547,7 @@ def test_reads_dot() -> None:
     ],
 )
 def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
-    """With its line."""
+    """The error has its line."""
     (found,) = parse(text, "x.dot")
 
     assert [("FSM409", line)] == [(problem.code, problem.line) for problem in found.problems]
@@ -555,7 +555,7 @@ def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
 
 
 def test_finds_several_in_one_file() -> None:
-    """Of all kinds, in the order of their lines."""
+    """Drawings of all kinds are found, in the order of their lines."""
     found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
 
     assert [
@@ -571,13 +571,11 @@ def test_finds_several_in_one_file() -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: object) -> None:
-    """Is an error."""
     with pytest.raises(InputError, match="no such file or directory"):
         find(f"{tmp_path}/none.txt")
 
 
 def test_a_file_that_is_no_text(tmp_path: object) -> None:
-    """Is an error."""
     path = f"{tmp_path}/picture.png"
     with open(path, "wb") as file:  # noqa: PTH123  (the fixture is only a place)
         file.write(b"\x89PNG\r\n\x1a\n\xff\xfe")
@@ -587,7 +585,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """FSM410 concerns the choice between drawings, and has its case with the command."""
+    """FSM410 concerns the choice between drawings, and is tested with the command."""
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", "FSM411", *NOTHING} | {
         code for code, _, _ in WRONG.values()
     }

@@ -1,4 +1,4 @@
-"""Whatever a text has in it: drawings, or what is wrong with them, with work in proportion to its length."""
+"""Any text is read as drawings or refused, with work in proportion to its length."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ SEEDS = [*SMALL, *SMALL, CONTAINER, POD, *SHIPPED]
 PIECES = [*"+-|<>^v.'*\t \0\x1b\x0b\r\u2028\u202e\ufeff停\u0301{}[]\";\\", "-->", "->", "--", "/*", "/", "#", "subgraph {", "\n\n", "```", "% ", "// ", "note left of A\n"]  # fmt: skip
 
 WORK = 400
-"""Calls for each character of a text, drawing and comparing included; half as many are needed for what people draw."""
+"""Maximum number of function calls for each character of a text, including drawing and comparing; typical drawings need half."""
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> str:  # noqa: C901  (one case for each kind of damage)
-    """One drawing or several, with lines and words that are missing, repeated, exchanged, moved, nested or replaced."""
+    """Return one or several drawings with lines and words missing, repeated, exchanged, moved, nested or replaced."""
     lines = draw(st.sampled_from(SEEDS)).split("\n")
 
     def at() -> int:
@@ -99,7 +99,7 @@ def damaged(draw: st.DrawFn) -> str:  # noqa: C901  (one case for each kind of d
 
 
 def held(text: str, found: Iterable[Drawing | Problem]) -> None:
-    """What is found can be compared, or says what is wrong, in the text and on one line."""
+    """Assert that each result can be compared, or explains the error on one line of the text."""
     machine = load("cri-pod")
     for each in found:
         problems = [each] if isinstance(each, Problem) else each.problems
@@ -119,7 +119,7 @@ def held(text: str, found: Iterable[Drawing | Problem]) -> None:
 
 
 def answered(text: str) -> None:
-    """*text* is read or refused, with a number of calls that is bounded by its length."""
+    """Read *text* and check that the number of function calls is bounded by its length."""
     calls = 0
 
     def counted(_frame: object, event: str, _of: object) -> None:
@@ -146,7 +146,7 @@ def answered(text: str) -> None:
 @settings(suppress_health_check=[HealthCheck.too_slow])
 @given(damaged())
 def test_damaged_drawings_are_read_or_refused(text: str) -> None:
-    """With work in proportion to their length, and without any other exception, here or in a comparison."""
+    """The work is proportional to their length, and no other exception occurs, even in a comparison."""
     answered(text)
 
 
@@ -170,7 +170,7 @@ def test_offenders_are_read_or_refused(name: str) -> None:
 @given(st.binary())
 @example(b"+---+\n|\xff|\n")
 def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
-    """What is no text is refused with the line of the first byte that is none."""
+    """Bytes that are not text are refused with the line of the first one."""
     path = tmp_path_factory.getbasetemp() / "drawing"
     path.write_bytes(data)
     with pytest.raises(InputError) as caught:
@@ -196,5 +196,5 @@ def test_any_bytes_are_read_or_refused(tmp_path_factory: pytest.TempPathFactory,
     ids=["characters", "arrows", "labels"],
 )
 def test_drawings_of_characters_have_limits(text: str) -> None:
-    """Of their characters, of the lengths of their arrows, of what their labels can be read as."""
+    """Limits exist for the characters, the lengths of arrows, and the possible readings of labels."""
     assert "FSM411" in {problem.code for each in parse(text, "x.txt") for problem in each.problems}

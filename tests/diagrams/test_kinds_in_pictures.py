@@ -1,4 +1,4 @@
-"""What pictures show beside names and arrows: kinds of states with a legend, profiles, counts, and ids for pages."""
+"""Pictures show kinds of states with a legend, profiles, counts, and ids for pages."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_letters_stand_out_in_light_and_dark() -> None:
-    """Those of states from each fill, those beside arrows from the page."""
+    """Text in states contrasts with each fill, and text beside arrows with the page."""
     fills = [graphviz.HEAT, (each.fill for each in (kinds.UNSTATED, *kinds.LOOKS.values()))]
     pairs = [(graphviz.INK, fill) for each in fills for fill in each]
     pages = [(each, "#ffffff") for each in (graphviz.INK, graphviz.DIM, graphviz.RED, graphviz.OTHER, graphviz.BAD)]
@@ -71,13 +71,13 @@ def test_letters_stand_out_in_light_and_dark() -> None:
     ids=["graphviz", "mermaid", "plantuml"],
 )
 def test_kinds_differ_without_colours(lines: list[object]) -> None:
-    """By their lines; PlantUML has four, and marks the initial state in its own way."""
+    """They differ by their borders; PlantUML has four, and marks the initial state in its own way."""
     assert all(one != other for one, other in combinations(lines, 2))
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
-    """In each format, with a legend of the kinds that are there and no others."""
+    """In each format, with a legend of exactly the kinds that occur."""
     drawing = picture(load(name))
     met = {node.kind for node in drawing.nodes} - {None}
     written = dot(drawing)
@@ -94,7 +94,7 @@ def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
 
 
 def test_a_machine_without_kinds_has_no_legend() -> None:
-    """Only its initial state is told apart, which needs no explanation."""
+    """Only its initial state is marked, which needs no explanation."""
     plain, told = picture(machine_of(DOOR)), picture(machine_of(NURSED))
 
     assert kinds.legend(plain) == ()
@@ -112,12 +112,12 @@ ONLY = {
     "service-construction": {"leaked", "leaked-watching", "panicked"},
     "stats-collector": {"doubled", "hung", "panicked"},
 }
-"""The states of shipped machines that are reached under a profile, and not without."""
+"""The states of shipped machines that are reachable only under a profile."""
 
 
 @pytest.mark.parametrize("name", names())
 def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
-    """Below the picture it is named, with the profile."""
+    """The text below the picture names it, with the profile."""
     machine = load(name)
     only = ONLY.get(name, set())
     drawn, asked = picture(machine), picture(machine, show=["profiles"])
@@ -129,7 +129,7 @@ def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
 
 
 def test_under_the_profile_its_states_are_dotted() -> None:
-    """With its name, in every format; those that are reached without it are not."""
+    """They have the profile's name in every format; states reachable without it are not dotted."""
     drawing = picture(load("stats-collector").under("upstream"))
 
     assert {node.name for node in drawing.nodes if node.only} == ONLY["stats-collector"]
@@ -138,7 +138,7 @@ def test_under_the_profile_its_states_are_dotted() -> None:
 
 
 def test_what_was_met_is_drawn() -> None:
-    """Whatever the profile is by which the recording came there."""
+    """Under whichever profile the recording reached it."""
     marks = Marks(counts={("read", "blocked"): 1})
 
     assert "blocked" in {node.name for node in picture(load("container-events"), marks=marks).nodes}
@@ -152,7 +152,7 @@ def leads(drawing: Picture) -> set[tuple[str, str]]:
 
 
 def test_a_life_can_be_followed() -> None:
-    """From absent to absent, also where every event may come in every state."""
+    """From absent to absent, even if every event may occur in every state."""
     life = [("absent", "created"), ("created", "running"), ("running", "stopped"), ("stopped", "absent")]
 
     assert set(life) <= leads(picture(load("nri-container")))
@@ -163,7 +163,7 @@ def test_a_life_can_be_followed() -> None:
 
 @pytest.mark.parametrize(("name", "words"), [("plugin-container", 1), ("nri-container", 1), ("nri-pod", 2)])
 def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
-    """In one word, if it is much."""
+    """Many such arrows are merged into one word."""
     assert len(re.findall("any state<", dot(picture(load(name))))) == words
     assert mermaid(picture(load(name))).count('"any state"') == words
     assert plantuml(picture(load(name))).count('"any state"') == words
@@ -173,7 +173,7 @@ def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
 
 
 def test_a_call_is_counted_once() -> None:
-    """Where it begins, and not again for each of its ends; of several ways the first is told the number of all."""
+    """It is counted where it begins, not again for each of its ends; the first of several ways shows the total."""
     counts = {("start", "created"): 3, ("…start", "starting"): 3, ("stop", "running"): 5}
     drawing = picture(load("container-status"), marks=Marks(counts=counts))
     lines = {line for line in dot(drawing).splitlines() if "×" in line and "->" in line}  # noqa: RUF001  (times)
@@ -184,7 +184,7 @@ def test_a_call_is_counted_once() -> None:
 
 
 def test_several_ways_share_a_number() -> None:
-    """A stop that was met five times may have led to either state; both are drawn as taken."""
+    """A stop that was observed five times may have led to either state; both arrows are drawn as taken."""
     marks = Marks(counts={("stop", "ready"): 5})
     written = dot(picture(load("cri-pod"), show=["outcomes"], marks=marks))
 
@@ -197,13 +197,13 @@ def test_several_ways_share_a_number() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _dot() -> None:
-    """Pictures are made by the real program."""
+    """Pictures are made by the real ``dot``."""
     program("dot")
 
 
 @pytest.mark.parametrize("name", ["container-status", "cri-pod", "nri-container"])
 def test_a_page_finds_every_part(name: str) -> None:
-    """Each state, edge and cell by a unique id that begins with the picture's name, and by what it is of."""
+    """Each state, edge and cell has a unique id that begins with the picture's name, and attributes that identify it."""
     drawing = picture(load(name))
     root = ET.fromstring(svg(drawing))  # noqa: S314
     groups = {each.attrib["id"]: each for each in root.iter() if "id" in each.attrib}
@@ -224,7 +224,7 @@ def test_a_page_finds_every_part(name: str) -> None:
 
 
 def test_the_words_of_an_event_are_its_own() -> None:
-    """Also where they take two lines, and where another event stands on the same edge."""
+    """Even if they take two lines, or another event is on the same edge."""
     root = ET.fromstring(svg(picture(load("nri-container"))))  # noqa: S314
     cells = {
         each.attrib["id"]: "".join(each.itertext()) for each in root.iter(f"{SVG}g") if each.get("class") == "cell"
@@ -261,7 +261,7 @@ ignores    = ["broken", "lost"]
 
 
 def test_events_that_are_not_drawn_stand_in_one_line() -> None:
-    """So no two words begin alike and go on otherwise; each event in them can be found, too."""
+    """So no two labels begin alike and continue differently; each event in them can be found, too."""
     machine = machine_of(LAMP)
     written = svg(picture(machine))
     cells = {each.attrib["id"]: each for each in ET.fromstring(written).iter(f"{SVG}g") if each.get("class") == "cell"}  # noqa: S314

@@ -1,4 +1,4 @@
-"""Words in shipped pictures touch no line and no other words, by the measures of their font; and a renderer draws them."""
+"""Words in shipped pictures touch no line and no other words, according to their font; and a renderer draws them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ PICTURES = sorted(DIAGRAMS.glob("*.svg"))
 
 @pytest.fixture(scope="module")
 def pictures() -> dict[str, Drawn]:
-    """What each picture draws."""
+    """Return the elements of each picture."""
     return {path.stem: drawn(path.read_bytes()) for path in PICTURES}
 
 
 @pytest.fixture(scope="module")
 def wide(pictures: dict[str, Drawn]) -> Mapping[Style, float]:
-    """The widths of all texts, which are asked for at once."""
+    """Return the widths of all texts, measured in one run."""
     program("dot")
     return widths(style for picture in pictures.values() for style, _, _ in picture.texts)
 
 
 def test_no_label_touches_a_line(pictures: dict[str, Drawn], wide: Mapping[Style, float]) -> None:
-    """Neither the arrow that it belongs to nor another; nor do labels touch each other."""
+    """Labels touch neither their own arrow nor another, nor each other."""
     assert all(picture.texts and picture.lines for picture in pictures.values())
     assert [f"{name}: {each}" for name, picture in pictures.items() for each in touching(picture, wide)] == []
 
 
 @pytest.mark.parametrize("name", ["cri-pod", "plugin-container"])
 def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide: Mapping[Style, float]) -> None:
-    """Each that is moved onto a line, whether its left end lies there or its middle; and one on another label."""
+    """A label moved onto a line is found, with its left end or its middle on the line; and one on another label."""
     picture = pictures[name]
     (style, at, _), (other, _, _) = picture.texts[0], picture.texts[-1]
     for of, points in picture.lines:
@@ -55,7 +55,7 @@ def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide:
 
 
 def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:
-    """*picture* as rsvg-convert draws it, as PNG, and what it says of it."""
+    """Return *picture* as PNG, drawn by rsvg-convert, and its messages."""
     made = folder / "picture.png"
     made.unlink(missing_ok=True)
     ran = subprocess.run(
@@ -67,7 +67,7 @@ def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
 def test_a_renderer_draws_it(path: Path, tmp_path: Path) -> None:
-    """In its size, without a complaint, and not the same without its words or without its lines."""
+    """The size is right, there is no complaint, and words and lines both change the result."""
     picture = path.read_bytes()
     whole, said = rendered(picture, tmp_path)
 

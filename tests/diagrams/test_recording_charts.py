@@ -1,4 +1,4 @@
-"""Recordings as sequence charts: each observation once and in order, what the judge says at its step, in two formats."""
+"""Recordings as sequence charts: each observation once and in order, with the judge's findings, in two formats."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ EVENTS_CALLS = str(RECORDINGS / "2.1.9-forgotten.calls.jsonl.gz")
 
 
 def lines_of(chart: SequenceChart) -> list[int]:
-    """The lines that the rows are of, in the order of rows."""
+    """Return the lines of the recording, in the order of the rows."""
     places = [
         found[1] for row in chart.rows if (found := re.match(r".+?, line (\d+(?: and \d+)*)(?: at|:)", row.whole))
     ]
@@ -50,18 +50,18 @@ def lines_of(chart: SequenceChart) -> list[int]:
 
 
 def messages(chart: SequenceChart) -> list[str]:
-    """What Mermaid has to find in each row."""
+    """Return the messages that Mermaid must find in each row."""
     return [" ".join(filter(None, (row.clock, MARKS.get(row.kind), row.text))) for row in chart.rows]
 
 
 def plain(text: object) -> str:
-    """*text* as Mermaid found it, character codes as the characters that they stand for."""
+    """Return *text* from Mermaid with character codes replaced by their characters."""
     codes = re.sub("ﬂ°°(\\d+)¶ß", lambda code: chr(int(code[1])), str(text))
     return re.sub(r"#(\d+);", lambda code: chr(int(code[1])), codes)
 
 
 def read(charts: list[SequenceChart]) -> None:
-    """Fails unless Mermaid finds in each of *charts* its participants and rows, in order."""
+    """Fail unless Mermaid finds the participants and rows of each of *charts*, in order."""
     for chart, found in zip(charts, read_by_mermaid([mermaid(each) for each in charts]), strict=True):
         assert [plain(each) for each in found["participants"]] == [
             " ".join(map(str.strip, chart.head(each))) for each in chart.participants
@@ -73,7 +73,7 @@ RELATIVE = {"trace": 1, "clock": "relative"}
 
 
 def trace(*lines: Mapping[str, object], folder: Path) -> str:
-    """A trace of these *lines*, in a file."""
+    """Write a trace of these *lines*."""
     path = folder / "trace.jsonl"
     path.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
     return str(path)
@@ -84,7 +84,7 @@ def trace(*lines: Mapping[str, object], folder: Path) -> str:
 
 @pytest.fixture(scope="module")
 def windows() -> dict[str, SequenceChart]:
-    """A part of each shipped recording, not judged, as a chart."""
+    """Yield a part of each shipped recording as a chart, without judging it."""
     return {path.name: recorded_chart(_window(path), None) for path in FILES}
 
 
@@ -99,7 +99,7 @@ def _window(path: Path) -> ChosenSteps:
 
 @pytest.mark.slow
 def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) -> None:
-    """By which all rows are read; of every fifth recording, since it takes its time."""
+    """All rows are read; this takes time, so only every fifth recording is tried."""
     assert len(windows) > 70
     read([*windows.values()][::5])
     for chart in windows.values():
@@ -108,7 +108,7 @@ def test_every_recording_is_drawn_as_mermaid(windows: dict[str, SequenceChart]) 
 
 @pytest.mark.slow
 def test_every_recording_is_drawn_as_svg(windows: dict[str, SequenceChart]) -> None:
-    """With a title for each row, nothing from outside, and no text beyond the edges."""
+    """Each row has a title; nothing is loaded from outside, and no text crosses the edges."""
     for name, chart in windows.items():
         picture = svg(chart)
         root = ET.fromstring(picture)  # noqa: S314  (ours)
@@ -132,7 +132,7 @@ def _inside(root: ET.Element) -> None:
 
 @pytest.mark.parametrize("name", ["2.1.9-random.calls.jsonl.gz", "2.1.9-random.log.gz", "1.7.24-debuglevel.log.gz"])
 def test_what_is_recorded_of_an_entity_is_drawn_once(name: str) -> None:
-    """The same lines as often as the reader of recordings has them."""
+    """Each line occurs as often as the reader of recordings returns it."""
     recording = open_recording(str(RECORDINGS / name), restarts=Restarts(assume="none"), as_called=True)
     seen: dict[str, Counter[int | object]] = {}
     for part in recording.batches:
@@ -151,7 +151,7 @@ def test_what_is_recorded_of_an_entity_is_drawn_once(name: str) -> None:
 
 
 def _of_rows(chosen: ChosenSteps) -> list[int]:
-    """The lines of the steps, those of a call that is one row together."""
+    """Return the lines of the steps, those of a call in one row together."""
     found: list[tuple[int, ...]] = []
     steps = chosen.steps
     for number, each in enumerate(steps):
@@ -175,7 +175,7 @@ EVENT = st.fixed_dictionaries(
 
 @given(st.lists(EVENT, min_size=1, max_size=30))
 def test_each_observation_of_the_entity_is_in_one_row(events: list[dict[str, str]]) -> None:
-    """In order; with what happened to all entities between its first and its last."""
+    """In order, with events of all entities between its first and its last observation."""
     mine = [number for number, each in enumerate(events, 1) if each["entity"] == "c1"]
     calls = {"request", "reply", "lost", "answered"}
     shared = [
@@ -202,7 +202,7 @@ def test_each_observation_of_the_entity_is_in_one_row(events: list[dict[str, str
 
 
 def test_a_call_with_nothing_in_between_is_one_row(tmp_path: Path) -> None:
-    """And another one is a bar from its request to its reply, with what came meanwhile."""
+    """Any other call is a bar from its request to its reply, with the observations in between."""
     at = "2026-11-20T11:03:2{}Z".format
     path = trace(
         {"entity": "c1", "event": "start", "phase": "request", "at": at(0)},
@@ -224,7 +224,7 @@ def test_a_call_with_nothing_in_between_is_one_row(tmp_path: Path) -> None:
 
 
 def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
-    """A call without a reply is in progress to the end, or until then; what nobody waited for has no reply."""
+    """A call without a reply is in progress to the end or until the restart; a call that nobody waited for has no reply."""
     path = trace(
         {"entity": "c1", "event": "stop", "phase": "request"},
         {"event": "restart"},
@@ -245,7 +245,7 @@ def test_a_restart_ends_what_is_in_progress(tmp_path: Path) -> None:
 
 
 def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
-    """Of two calls of a name in progress on an entity, no duration is told; on two lines of clients there is no doubt."""
+    """If two calls with one name are in progress on an entity, no duration is shown; calls of two clients are unambiguous."""
     ask = {"entity": "c1", "event": "stop", "phase": "request", "at": 0}
     told = {"entity": "c1", "event": "stop", "phase": "reply", "reply": "ok", "at": 5_000_000}
     log = chosen_steps(trace(RELATIVE, ask, ask, told, told, folder=tmp_path))
@@ -260,7 +260,7 @@ def test_who_is_answered_is_not_guessed(tmp_path: Path) -> None:
 
 
 def test_calls_and_events_of_one_run_are_one_chart() -> None:
-    """What the plugin was told stands between the request and the reply of the call."""
+    """Events of the plugin are between the request and the reply of the call."""
     steps = chosen_steps(str(EVENTS), EVENTS_CALLS, last=14)
     chart = recorded_chart(steps, None)
 
@@ -280,7 +280,7 @@ def test_calls_and_events_of_one_run_are_one_chart() -> None:
 
 
 def test_a_pod_is_drawn_with_its_containers() -> None:
-    """And a container alone, with the calls on its pod that reach it."""
+    """A container alone is drawn with the calls on its pod that affect it."""
     pod = chosen_steps(str(EVENTS), EVENTS_CALLS, entity="7950")
     container = chosen_steps(str(EVENTS), EVENTS_CALLS, entity="e380f46f")
 
@@ -291,7 +291,7 @@ def test_a_pod_is_drawn_with_its_containers() -> None:
 
 
 def test_processes_of_a_history_are_clients() -> None:
-    """Each for itself."""
+    """Each process is a client of its own."""
     path = Path(__file__).parent.parent / "linearizability" / "histories" / "events.ok.jsonl"
 
     chart = recorded_chart(chosen_steps(str(path)), None)
@@ -301,7 +301,7 @@ def test_processes_of_a_history_are_clients() -> None:
 
 
 def test_checkpoints_are_what_was_shown() -> None:
-    """One state for each file."""
+    """Each file shows one state."""
     folder = str(RECORDINGS / "checkpoints" / "2.1.9")
     chart = recorded_chart(chosen_steps(folder), None)
 
@@ -320,7 +320,7 @@ def _violations(judged: Judged) -> Iterator[tuple[int, str]]:
 
 @pytest.mark.parametrize("name", ["containerd-1.6.20.log", "cri-calls-1.6.20.jsonl", "1.6.20-orphan.calls.jsonl.gz"])
 def test_each_violation_is_marked_at_its_step(name: str) -> None:
-    """Below the row of its line, with its clause; under the profile it is a tolerated deviation."""
+    """It is below the row of its line, with its clause; under the profile it is a tolerated deviation."""
     path = str(RECORDINGS / name)
     judged = judge(path, every=True)
     steps = chosen_steps(path)
@@ -347,7 +347,7 @@ def test_each_violation_is_marked_at_its_step(name: str) -> None:
 
 
 def test_what_is_assumed_is_marked() -> None:
-    """A restart without which the rest is not legal; the failing twin has a restart before it, and nothing is assumed."""
+    """Without the restart the rest is illegal; the failing twin records the restart, and nothing is assumed."""
     ran = fsm("draw", "-f", "mermaid", "--sequence", str(EVENTS), "--with", EVENTS_CALLS, "-p", "containerd-2.1")
 
     assert ran.stdout.count("? assumed: a restart between") == 1
@@ -373,7 +373,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE, ids=lambda text: text[:8])
 def test_text_stays_text(text: str, tmp_path: Path) -> None:
-    """In ids, events, replies and states, in both formats."""
+    """Markup in ids, events, replies and states is escaped in both formats."""
     seen = {
         "entity": text,
         "of": text,
@@ -399,7 +399,7 @@ def test_text_stays_text(text: str, tmp_path: Path) -> None:
 
 
 def test_a_shortened_text_is_whole_in_the_title(tmp_path: Path) -> None:
-    """What does not fit between two participants."""
+    """For texts that do not fit between two participants."""
     event = "UpdateContainerResourcesOfThisContainerNowAndForAllTimes"
     chart = recorded_chart(chosen_steps(trace({"entity": "c1", "event": event, "reply": "ok"}, folder=tmp_path)), None)
     root = ET.fromstring(svg(chart))  # noqa: S314  (ours)
@@ -446,7 +446,7 @@ WRONG = [
     ("options", "says"), WRONG, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
 )
 def test_wrong_input_is_told(options: list[str], says: str) -> None:
-    """With exit code 2, and no picture."""
+    """The exit code is 2, and no picture is written."""
     ran = fsm("draw", "--sequence", str(RECORDINGS / "containerd-1.6.20.log"), *options)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -454,7 +454,7 @@ def test_wrong_input_is_told(options: list[str], says: str) -> None:
 
 
 def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
-    """A file of something else, one that is not there, and one that can be read only once."""
+    """Files in another format, missing files, and files that can be read only once."""
     (tmp_path / "notes.txt").write_text("Nothing of containers.\n")
 
     assert "shows nothing that could be drawn [FSM204]" in fsm("draw", "--sequence", str(tmp_path / "notes.txt")).stderr
@@ -463,7 +463,7 @@ def test_what_is_no_recording_is_told(tmp_path: Path) -> None:
 
 
 def test_options_of_charts_need_a_chart() -> None:
-    """Otherwise they would be passed over."""
+    """Otherwise they would be ignored."""
     ran = fsm("draw", "cri-pod", "--from", "3")
 
     assert ran.returncode == 2
@@ -471,7 +471,7 @@ def test_options_of_charts_need_a_chart() -> None:
 
 
 def test_a_picture_of_too_much_is_refused(tmp_path: Path) -> None:
-    """Of steps, or of entities; and the message says how to choose. One fewer is drawn."""
+    """Too many steps or entities are refused, and the message says how to choose. One fewer is drawn."""
     seen = {"entity": "c1", "event": "stop", "reply": "ok"}
     many = trace(*[seen] * (STEPS + 1), folder=tmp_path)
     with pytest.raises(InputError, match=f"has {STEPS + 1} steps, and a chart has at most {STEPS} steps") as caught:
@@ -489,7 +489,7 @@ def test_a_picture_of_too_much_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_no_machine_is_not_judged(tmp_path: Path) -> None:
-    """And says so; with a model it is judged."""
+    """The output says so; with a model the trace is judged."""
     seen = {"entity": "c1", "event": "stop"}
     path = trace({"trace": 1, "fresh": True}, seen | {"reply": "ok"}, seen | {"reply": "NOT_FOUND"}, folder=tmp_path)
 
@@ -500,7 +500,7 @@ def test_a_trace_of_no_machine_is_not_judged(tmp_path: Path) -> None:
 
 
 def test_restarts_alone_are_those_of_the_runtime(tmp_path: Path) -> None:
-    """A chart has someone to whom something happens."""
+    """A chart needs a participant to which something happens."""
     chart = recorded_chart(chosen_steps(trace({"event": "restart"}, {"phase": "gap"}, folder=tmp_path)), None)
 
     assert chart.participants == ("runtime",)
@@ -510,7 +510,7 @@ def test_restarts_alone_are_those_of_the_runtime(tmp_path: Path) -> None:
 
 
 def test_the_picture_in_the_docs_is_up_to_date() -> None:
-    """Otherwise the command that is shown there, with ``-o docs/how-to/sequence-chart.svg``, rewrites it."""
+    """Otherwise the command shown on the page, with ``-o docs/how-to/sequence-chart.svg``, rewrites it."""
     root = Path(__file__).parent.parent.parent
     page = (root / "docs" / "how-to" / "sequence-charts.md").read_text(encoding="utf-8")
     command = re.findall(r"^\$ fsm (draw -f mermaid --sequence .*)$", page, re.MULTILINE)[0].replace("-f mermaid ", "")
@@ -523,7 +523,7 @@ def test_the_picture_in_the_docs_is_up_to_date() -> None:
 
 
 def test_odd_observations_are_drawn(tmp_path: Path) -> None:
-    """What says nothing, what emits, what has no time, and what took no time."""
+    """Empty observations, outputs, observations without a time, and observations without a duration."""
     path = trace(
         RELATIVE,
         {"entity": "c1"},
@@ -549,7 +549,7 @@ def test_odd_observations_are_drawn(tmp_path: Path) -> None:
 
 
 def test_restarts_by_the_thousand_are_counted(tmp_path: Path) -> None:
-    """Those between two steps of an entity are steps of its chart."""
+    """Restarts between two steps of an entity are steps of its chart."""
     stop = {"entity": "c1", "event": "stop", "reply": "ok"}
     path = trace(stop, *[{"event": "restart"}] * (STEPS + 100), stop, folder=tmp_path)
 

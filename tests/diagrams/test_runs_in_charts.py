@@ -1,4 +1,4 @@
-"""Charts of runs say where the property breaks, what goes on for ever, and who waits for whom at the end."""
+"""Charts of runs show where the property breaks, which steps repeat for ever, and who waits for whom at the end."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def texts(shown: SequenceChart, kind: str) -> list[str]:
 
 
 def test_the_last_step_breaks_it() -> None:
-    """It has the mark, and no other; below what happened at it stands what is broken."""
+    """Only this step has the mark, and below it stands the broken property."""
     found = defect("late-updates", "nothing-after-the-removal")
     shown = drawn(found)
     steps = texts(shown, "step")
@@ -52,7 +52,7 @@ def test_the_last_step_breaks_it() -> None:
 
 
 def test_a_run_that_breaks_nothing_has_no_mark() -> None:
-    """As one that shows what is possible."""
+    """For example a run that shows what is possible."""
     shown = drawn(defect("late-updates", "nothing-after-the-removal"), broken=False)
 
     assert texts(shown, "violation") == []
@@ -60,7 +60,7 @@ def test_a_run_that_breaks_nothing_has_no_mark() -> None:
 
 
 def test_the_last_step_of_a_machine_breaks_it() -> None:
-    """Unless the run goes on for ever, or breaks nothing."""
+    """Unless the run repeats for ever, or breaks nothing."""
     machine = load("container-status")
     stated = next(each for each in claims("container-status").properties if each.name == "stop-is-idempotent")
     stops = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
@@ -85,7 +85,7 @@ def test_a_deadlock_shows_who_waits_for_what() -> None:
 
 
 def test_what_goes_on_for_ever_begins_at_a_line() -> None:
-    """The steps below it are those of the cycle."""
+    """The steps below the line are those of the cycle."""
     found = defect("nri-locks", "calls-end")
     assert isinstance(found.of.machine, System)
     assert found.run is not None
@@ -105,7 +105,7 @@ def test_what_goes_on_for_ever_begins_at_a_line() -> None:
 
 @pytest.mark.slow
 def test_no_text_of_a_chart_touches_a_line() -> None:
-    """An arrow, a box or a line across, of all shipped charts; the lines of lives end where a text stands on them."""
+    """In all shipped charts, texts touch no arrow, box or horizontal line; lifelines are interrupted behind texts."""
     program("dot")
     charts = {path.stem: chart_drawn(path.read_bytes()) for path in sorted(FINDINGS.glob("*.svg"))}
     wide = widths(style for each in charts.values() for style, _, _ in each.texts)
@@ -116,7 +116,7 @@ def test_no_text_of_a_chart_touches_a_line() -> None:
 
 @pytest.mark.parametrize("lower", [4, 8, 12])
 def test_a_text_on_its_arrow_is_found(lower: int) -> None:
-    """Wherever the arrow is pulled through it."""
+    """At any position of the arrow."""
     program("dot")
     shown = chart_drawn(svg(drawn(defect("nri-locks", "calls-end"))))
     moved = shown._replace(texts=[(style, at._replace(y=at.y + lower), anchor) for style, at, anchor in shown.texts])

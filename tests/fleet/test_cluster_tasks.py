@@ -1,4 +1,4 @@
-"""What tasks of a cluster come to, row by row, without the cluster: the same as judging each recording at once."""
+"""The tasks of a cluster, row by row, without the cluster: the result is that of judging each recording in one piece."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ OF_ALL: Final = (
 
 
 def batches(rows: list[dict[str, Any]], chance: random.Random) -> Iterator[pa.RecordBatch]:
-    """*rows* in batches of any size."""
+    """Split *rows* into batches of random sizes."""
     table = pa.Table.from_pylist([{name: row.get(name) for name in dict.fromkeys(chain(*rows))} for row in rows])
     while table.num_rows:
         size = chance.randint(1, table.num_rows)
@@ -52,7 +52,7 @@ def batches(rows: list[dict[str, Any]], chance: random.Random) -> Iterator[pa.Re
 
 
 def summed(judged: Iterable[pa.RecordBatch]) -> Summary:
-    """The one summary that *judged* rows come to."""
+    """Return the combined summary of *judged* rows."""
     [row] = [row for batch in added_up(judged) for row in batch.to_pylist()]
     assert row["problem"] == ""
     return decode(row["judged"], type=Summary)
@@ -78,7 +78,7 @@ def test_lines_in_any_batches_come_to_what_their_files_do(seed: int) -> None:
 
 
 def test_lines_stand_where_their_numbers_say() -> None:
-    """Also if those between them are not there, or some are more than one line."""
+    """Even if lines in between are missing, or some rows span several lines."""
     rows = [row for row in lines_of(NAMES[0]) if b"level=debug" not in row["value"] and row["line"] != 3]
     rows[0]["value"] += b"\nand more of it"
     [whole] = total([EXPECTED]).of_all().shares[:1]
@@ -93,7 +93,7 @@ def test_lines_stand_where_their_numbers_say() -> None:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """A trace with violations, and with what concerns all containers; and its rows."""
+    """Return a trace with violations and with events that concern all containers, and its rows."""
     chance = random.Random(7)
     made = fsm(
         *("simulate", KIND, "--length", "600", "--entities", str(ENTITIES)),
@@ -108,7 +108,7 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 
 
 def in_parts(rows: list[dict[str, Any]], number: int, *, everywhere: bool = True) -> list[dict[str, Any]]:
-    """*rows* divided by their entities into a *number* of parts, each with those of all; or only the first."""
+    """Divide *rows* by entity into a *number* of parts; each part, or only the first, has the rows that concern all."""
     return [
         {**row, "part": part}
         for part in range(number)
@@ -139,7 +139,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A twin that counts it in each part comes to something else."""
+    """A twin that counts it in each part has another result."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(parts, "_less", lambda counts, *_: dict(counts))

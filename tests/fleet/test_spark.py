@@ -1,4 +1,4 @@
-"""What a Spark cluster comes to: what one machine comes to, exactly, also if a worker dies."""
+"""A Spark cluster has exactly the result of one machine, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_lines_in_any_order(session: SparkSession) -> None:
 
 
 def observations(folder: Path) -> tuple[list[tuple[Any, ...]], Summary]:
-    """Rows of a few nodes, each with what concerns all of its containers, and what they come to on one machine."""
+    """Return rows of a few nodes, each with events that concern all of its containers, and the result of one machine."""
     rows: list[tuple[Any, ...]] = []
     parts = []
     for node in range(NODES):
@@ -117,7 +117,7 @@ def test_observations_by_node_and_by_entity(session: SparkSession, tmp_path: Pat
 
 
 def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -> None:
-    """Their tables say what they are of, and in which order their rows are, wherever the cluster has them."""
+    """Their tables name the recording and the order of rows, wherever the cluster stores them."""
     tables = [str(tmp_path / f"{number}.parquet") for number in range(len(NAMES))]
     for name, table in zip(NAMES, tables, strict=True):
         assert fsm("convert", str(RECORDINGS / name), "-o", table).returncode == 0
@@ -131,7 +131,7 @@ def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -
 
 
 def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cluster, tmp_path: Path) -> None:
-    """What it was about to say is said by another; nothing is lost, and nothing counted twice."""
+    """Another worker repeats its task; nothing is lost, and nothing is counted twice."""
     files = []
     for number in range(24):
         name = NAMES[number % len(NAMES)]
@@ -143,7 +143,7 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     tracker = session.sparkContext.statusTracker()
 
     def done() -> tuple[int, int]:
-        """How many tasks of the stage that judges have ended, and how many there are."""
+        """Return the number of finished tasks of the stage that judges, and the number of all its tasks."""
         stages = [stage for each in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(each)) is not None]
         return max(
             ((each.numCompletedTasks, each.numTasks) for each in stages if each.numTasks == len(files)), default=(0, 1)
@@ -195,7 +195,7 @@ def test_files_that_cannot_be_read_are_told(session: SparkSession) -> None:
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own, which is one with Spark, and takes its time."""
+    """Run the command in a process of its own, which takes a while with Spark."""
     return subprocess.run(
         [FSM, "judge", *arguments], env=PLAIN | environment, capture_output=True, check=False, timeout=300, text=True
     )
@@ -245,7 +245,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
 
 def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
-    """Each is a recording of its own, and its node is called as it."""
+    """Each table is a recording of its own, and names the node."""
     for number, name in enumerate(NAMES[:2]):
         assert fsm("convert", str(RECORDINGS / name), "-o", str(tmp_path / f"node-{number}.parquet")).returncode == 0
 

@@ -1,4 +1,4 @@
-"""Summaries add up: in any order, and to what judging all at once gives."""
+"""Summaries can be added in any order; the sum is the result of judging everything in one piece."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ summaries = st.builds(Summary, notes=numbers, shares=st.lists(shares, max_size=3
 @settings(max_examples=40)
 @given(summaries, summaries, summaries)
 def test_addition_is_associative_and_commutative(one: Summary, two: Summary, three: Summary) -> None:
-    """With nothing as its zero; and a summary is the same after it was written and read."""
+    """The empty summary is the neutral element, and a summary is unchanged by writing and reading."""
     assert (one + two) + three == one + (two + three) == total([three, one, two])
     assert one + two == two + one
     assert one + NOTHING == one
@@ -94,7 +94,7 @@ def test_addition_is_associative_and_commutative(one: Summary, two: Summary, thr
 @settings(max_examples=40)
 @given(summaries, summaries)
 def test_nothing_is_lost(one: Summary, two: Summary) -> None:
-    """Everything that is counted is counted in the sum, and the earliest place is kept."""
+    """The sum includes every count and the earliest place."""
 
     def counted(count: Callable[[Share], int], *those: Summary) -> int:
         return sum(count(share) for each in those for share in each.shares)
@@ -119,7 +119,7 @@ def test_nothing_is_lost(one: Summary, two: Summary) -> None:
 @settings(max_examples=40)
 @given(st.lists(summaries, max_size=4), st.randoms(use_true_random=False))
 def test_of_all_is_of_all(those: list[Summary], chance: random.Random) -> None:
-    """What nodes, versions and profiles come to together does not depend on when it is asked for."""
+    """Totals over nodes, versions and profiles do not depend on when they are computed."""
     mixed = chance.sample(those, len(those))
 
     assert reduce(add, (each.of_all() for each in mixed), NOTHING) == total(those).of_all()
@@ -140,7 +140,7 @@ def test_recordings_add_up_to_what_judging_all_of_them_gives() -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each on a machine of its own: every count but that of recordings is as if all of them had been together."""
+    """Entities judged on separate machines have the same total of every count, except that of recordings."""
     made = fsm(
         *("simulate", "container-status", "--length", "600", "--entities", str(ENTITIES)),
         *("--profile", "containerd-1.6", "--seed", str(seed)),
@@ -148,7 +148,7 @@ def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkey
     head, *lines = made
 
     def judged(chosen: Callable[[str], bool]) -> Summary:
-        """What comes of the lines of chosen entities, which stand where they stood."""
+        """Judge the lines of chosen entities at their original positions."""
         kept = [line if chosen(json.loads(line)["entity"]) else "" for line in lines]
         Path("trace.jsonl").write_text("\n".join([head, *kept]), encoding="utf-8")
         return summarised([judge("trace.jsonl")])
@@ -164,7 +164,7 @@ def test_entities_that_are_judged_apart_add_up(seed: int, tmp_path: Path, monkey
 
 
 def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
-    """As text by clauses, versions and nodes; as a summary again, in whatever order."""
+    """As text by clauses, versions and nodes, and as a summary again, in any order."""
     for number, name in enumerate(NAMES[:3]):
         written = fsm("judge", "--format", "summary", str(RECORDINGS / name))
         assert (written.returncode, written.stderr) == (1 if "1.6" in name else 0, "")
@@ -204,7 +204,7 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path: Path) -> None:
-    """And every such file is named; nothing is written."""
+    """Every such file is named, and nothing is written."""
     file, out = tmp_path / "one.json", tmp_path / "all.json"
     if content is not None:
         file.write_text(content, encoding="utf-8")
@@ -220,7 +220,7 @@ def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path:
 
 @pytest.mark.parametrize("form", ["text", "json", "summary", "junit", "sarif", "github"])
 def test_a_report_is_written_to_a_file(form: str, tmp_path: Path) -> None:
-    """What is printed otherwise, without colours; the exit code is the same."""
+    """It is the printed report without colours; the exit code is the same."""
     printed = fsm("judge", "--format", form, FAILING)
 
     ran = fsm("judge", "--format", form, "-o", str(tmp_path / "report"), FAILING)

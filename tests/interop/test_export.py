@@ -1,4 +1,4 @@
-"""Machines in other languages, read back by those languages' own readers and by slow ones in the tests."""
+"""Exported machines, read back by other tools' own readers and by slow readers in the tests."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name)
 
 
 def machine_under(name: str, profile: str | None) -> Machine:
-    """A shipped machine."""
+    """Return a shipped machine."""
     return load(name).under(profile)
 
 
 def everything(machine: Machine) -> str:
-    """All of *machine* as JSON."""
+    """Return all of *machine* as JSON."""
     return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
 
 
 def toys() -> list[Machine]:
-    """Machines with every feature of the language, and some random ones."""
+    """Yield machines with every feature of the language, and some random ones."""
     chance = random.Random(7)
     odd = machine_of(edited(DOOR, 'title   = "A door"', 'title = "*/ <&\\" %d"'))
     return [door(), door().under("old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
@@ -81,7 +81,7 @@ def test_orders_are_kept() -> None:
 # -- SCXML -----------------------------------------------------------------------
 
 EVENT = r"(\w|-)+(\.(\w|-)+)*"
-"""The names of events that the schema of SCXML allows."""
+"""Event names that the schema of SCXML allows."""
 ID = r"[A-Za-z_][\w.-]*"
 
 
@@ -102,7 +102,7 @@ def test_names_are_those_of_the_schema() -> None:
 
 @pytest.mark.parametrize("machine", [door(), job(), *(load(name) for name in names())], ids=lambda each: each.name)
 def test_another_processor_takes_the_same_steps(machine: Machine, tmp_path: Path) -> None:
-    """Each outcome, from each state that it reaches, leads python-statemachine to the same state as the table."""
+    """Each outcome, from each reachable state, has the same target in python-statemachine and in the table."""
     path = tmp_path / "chart.scxml"
     path.write_text(scxml(machine), encoding="utf-8")
     chart = chart_of(path)
@@ -172,13 +172,13 @@ def test_what_promela_cannot_express(claim: str, what: str) -> None:
 
 
 def export(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """``fsm export`` with *arguments*."""
+    """Run ``fsm export`` with *arguments*."""
     return fsm("export", *arguments)
 
 
 @pytest.mark.parametrize("form", ["promela", "dot", "json", "scxml"])
 def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> None:
-    """And the file has the permissions of any new file, with no other file beside it."""
+    """The file has the permissions of any new file, with no other file beside it."""
     path = tmp_path / "cri-pod.pml"
     printed, written = export("cri-pod", "--to", form), export("cri-pod", "--to", form, "-o", str(path))
 
@@ -219,7 +219,7 @@ def test_mistakes_have_a_way_out(arguments: list[str], message: str, tmp_path: P
 
 
 def properties(folder: Path) -> Path:
-    """A door, and two properties of it."""
+    """Write a door and two properties of it."""
     (folder / "models").mkdir()
     (folder / "properties").mkdir()
     (folder / "models" / "door.toml").write_text(DOOR, encoding="utf-8")

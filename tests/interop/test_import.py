@@ -1,4 +1,4 @@
-"""Machines of other libraries become models that do what those libraries do; exported models are read back."""
+"""Machines of other libraries become models with the same behaviour; exported models are read back."""
 
 from __future__ import annotations
 
@@ -42,18 +42,18 @@ PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine
 
 
 def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> str:
-    """The model file made of *source*."""
+    """Return the model file made of *source*."""
     text = source if isinstance(source, str) else json.dumps(source)
     return imported(text.encode(), path="lamp.json", outcomes=outcomes)
 
 
 def ways_of(machine: Machine, event: str, state: str) -> tuple[Outcome, ...]:
-    """The outcomes of *event* in *state*."""
+    """Return the outcomes of *event* in *state*."""
     return outcomes(machine.events[event].cells[state], state, machine.events[event].kind) or ()
 
 
 def same(first: Machine, second: Machine) -> bool:
-    """Whether the two are weakly bisimilar."""
+    """Check whether the two are weakly bisimilar."""
     return bisimilar(tabulate(first), tabulate(second))
 
 
@@ -62,7 +62,7 @@ def same(first: Machine, second: Machine) -> bool:
 
 @pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
 def test_a_model_that_is_written_is_the_machine(machine: Machine) -> None:
-    """With its clauses, levels, profiles and drawings."""
+    """Clauses, levels, profiles and drawings are kept."""
     assert bare(machine_of(toml(machine))) == bare(machine)
 
 
@@ -131,7 +131,7 @@ def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: rand
 
 
 def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, str | None]]:
-    """Random events, the state in which they happen, and their targets; ``None`` if they cannot happen."""
+    """Yield random events with their states and targets; ``None`` if they cannot happen."""
     leads = {(f"{row}.{word}", state): to for row, word, state, to in _steps(machine)}
     events = [*dict.fromkeys(event for event, _ in leads), "no.such"]
     state = machine.initial
@@ -143,7 +143,7 @@ def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, s
 
 
 def _steps(machine: Machine) -> Iterable[tuple[str, str, str, str]]:
-    """Each step of *machine*: its event, its outcome, its source and its target."""
+    """Yield each step of *machine*: its event, its outcome, its source and its target."""
     for event in machine.events.values():
         for row, cells in ((event.name, event.cells), (f"{event.name}-ends", event.ends)):
             for state, cell in cells.items():
@@ -166,7 +166,7 @@ def test_shipped_machines_are_loaded(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", [*sorted(TAKEN), "_private", "__class__", "name", "id", "events", "initial_state"])
 def test_states_may_be_called_like_attributes(name: str) -> None:
-    """Of python-statemachine's own objects, which have states as attributes."""
+    """python-statemachine's own objects have the states as attributes."""
     machine = machine_of(DOOR.replace("open", name).replace(f'"{name}ed"', '"opened"'))
     running = chart_of(python_statemachine(machine), format="json")()
     running.send("push.opened")
@@ -190,10 +190,10 @@ def test_all_attributes_are_known() -> None:
 
 
 def plain(machine: Machine, *, raises: bool) -> Machine:
-    """*machine* without replies, outputs and what states show.
+    """Return *machine* without replies, outputs and shown words.
 
-    If it *raises*, every event is a call, with an error reply where it is refused; else
-    every event is a signal, and ignored there.
+    If it *raises*, every event is a call, with an error reply where it is refused; otherwise every event is a
+    signal, and ignored there.
     """
     kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(
@@ -249,7 +249,7 @@ def test_what_python_statemachine_keeps_is_imported(machine: Machine) -> None:
 @DEFAULTS
 @given(machines(time=False))
 def test_what_scxml_keeps_is_imported(machine: Machine) -> None:
-    """The same."""
+    """Outputs too."""
     found = machine_of(taken(scxml(machine), outcomes=True))
 
     assert same(found, plain(machine, raises=False))
@@ -282,7 +282,7 @@ CONDITIONS = ("x", "y")
 
 @st.composite
 def configurations(draw: st.DrawFn) -> dict[str, Any]:
-    """Configurations of `transitions`, in all the forms in which they are written."""
+    """Configurations of `transitions`, in all forms in which they can be written."""
     ignoring = st.sampled_from([{}, {"ignore_invalid_triggers": True}, {"ignore_invalid_triggers": False}])
     states = [draw(st.sampled_from([name, {"name": name, **draw(ignoring)}])) for name in STATES]
     state = st.sampled_from(STATES)
@@ -320,7 +320,7 @@ def configurations(draw: st.DrawFn) -> dict[str, Any]:
 @settings(max_examples=amount(60, night=3_000), deadline=None)
 @given(configurations())
 def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) -> None:
-    """In every state, for every trigger: the same targets, over all values of the conditions."""
+    """In every state, every trigger has the same targets, for all values of the conditions."""
     machine = machine_of(taken(configuration))
     markup: Any = {**json.loads(json.dumps(configuration)), "models": []}
     running = MarkupMachine(markup=markup)
@@ -335,7 +335,7 @@ def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) 
 
 
 def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, str]]:
-    """The states of `transitions` after *trigger* in *state*, and whether it raised, for all values of conditions."""
+    """Return the states of `transitions` after *trigger* in *state*, and whether it raised, for all values of conditions."""
     found = set()
     for values in itertools.product((True, False), repeat=len(CONDITIONS)):
         model = _Model(dict(zip(CONDITIONS, values, strict=True)))
@@ -366,7 +366,7 @@ class _Model:
 
 
 def test_a_configuration_in_yaml() -> None:
-    """Words that YAML reads as truth values are names of states; so are numbers."""
+    """Words that YAML reads as truth values are names of states, and so are numbers."""
     text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
     machine = machine_of(imported(text.encode(), path="lamp.yaml"))
 
@@ -454,7 +454,7 @@ def definitions(draw: st.DrawFn, *, several: bool = True) -> dict[str, Any]:
 @settings(max_examples=40 * TIMES, deadline=None)
 @given(definitions())
 def test_definitions_do_what_python_statemachine_does(definition: dict[str, Any]) -> None:
-    """In every state, for every event: the same targets, over all values of the data."""
+    """In every state, every event has the same targets, for all values of the data."""
     machine = machine_of(taken(definition))
     ends: dict[tuple[str, str], set[str]] = {}
     for x, y, begin in itertools.product((True, False), (True, False), ("a", "b")):
@@ -483,13 +483,13 @@ def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
 
 
 def _plainly(cells: Mapping[str, Cell]) -> list[Any]:
-    """The effects of *cells*, without names."""
+    """Return the effects of *cells*, without names."""
     ways = [outcomes(cell, state, "signal") or () for state, cell in cells.items()]
     return [[(way.to, way.emits) for way in each] for each in ways]
 
 
 def _chart(definition: dict[str, Any]) -> str:
-    """*definition* in SCXML."""
+    """Return *definition* in SCXML."""
     root = ET.Element("scxml", {"xmlns": "http://www.w3.org/2005/07/scxml", "name": definition["name"]})
     for name, state in definition["states"].items():
         element = ET.SubElement(root, "final" if state.get("final") else "state", {"id": name})
@@ -501,7 +501,7 @@ def _chart(definition: dict[str, Any]) -> str:
 
 
 def test_sent_events_are_emitted() -> None:
-    """On exit, by the transition, and on entry; not those that a chart sends to itself."""
+    """On exit, by the transition, and on entry; events that a chart sends to itself are not outputs."""
     text = """<scxml xmlns="http://www.w3.org/2005/07/scxml">
       <state id="a"><onexit><send event="left" target="#_parent"/></onexit>
         <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
@@ -539,7 +539,7 @@ def test_a_chart_that_only_takes_anything() -> None:
 
 
 def test_original_names_are_kept() -> None:
-    """A state shows its original name, an event has it on the wire; names stay different."""
+    """A state shows its original name, and an event has it on the wire; names stay different."""
     configuration = {
         "states": ["a b", "a-b", "ä", "-"],
         "initial": "a b",
@@ -559,7 +559,7 @@ def test_original_names_are_kept() -> None:
 
 
 def test_a_machine_without_transitions() -> None:
-    """It becomes one without events."""
+    """The model has no events."""
     machine = machine_of(taken({"states": ["a"], "initial": "a"}))
 
     assert (list(machine.states), dict(machine.events)) == (["a"], {})

@@ -51,19 +51,19 @@ RANDOM = range(0, 200, BATCH)
 FOLLOWING = range(0, 100, BATCH)
 """The first seed of each batch."""
 FEW = 2
-"""Largest number of parts of a shipped claim of which all are compared."""
+"""Maximum number of parts of a shipped claim for which all parts are compared."""
 
 
 @pytest.fixture
 def kept(request: pytest.FixtureRequest) -> Iterator[spin.Kept]:
-    """The stored answers of SPIN for the test; the test must use all of them, and no others."""
+    """Return the stored answers of SPIN for the test, which must use exactly these."""
     found = spin.Kept(_file(request.node.name))
     yield found
     found.up_to_date()
 
 
 def _file(test: str) -> str:
-    """The name of the file of a test, without its suffix."""
+    """Return the name of the file of a test, without its suffix."""
     return re.sub(r"\W+", "-", test.removeprefix("test_").replace("_", "-")).strip("-")
 
 
@@ -96,7 +96,7 @@ def test_every_answer_that_is_kept_is_of_a_test() -> None:
 def test_stored_answers_are_what_spin_answers(
     mode: str, before: dict[str, list[int]], says: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exactly those; they are written, or SPIN is run again, on request."""
+    """They are stored, or SPIN is run again, on request."""
     part, answered = spin.Part(promela(door())), spin.Answer(error=False, at=-1, states=4, transitions=18, depth=1)
     monkeypatch.setattr(spin, "ANSWERS", tmp_path)
     monkeypatch.setattr(spin, "MODE", mode)
@@ -114,7 +114,7 @@ def test_stored_answers_are_what_spin_answers(
 
 
 def of_random_machine(seed: int) -> tuple[Machine, Property]:
-    """A machine, and a property of it."""
+    """Return a machine and a property of it."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     return machine, random_property(chance, machine)
@@ -124,7 +124,7 @@ def of_random_machine(seed: int) -> tuple[Machine, Property]:
 
 
 def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = None) -> None:
-    """Assert that SPIN reaches as many states, by as many transitions, at the same depth; it counts the start."""
+    """Assert that SPIN reaches the same number of states, transitions and depth; it counts the start."""
     ask = kept.answers if kept else spin.answers
     answers = ask([spin.Part(promela(machine)) for machine in machines], folder, safety=True)
     for machine, answer in zip(machines, answers, strict=True):
@@ -133,7 +133,7 @@ def sizes(machines: Sequence[Machine], folder: Path, kept: spin.Kept | None = No
 
 
 def of_configurations(machine: Machine) -> Counts:
-    """The size of all that *machine* reaches, with its calls in progress."""
+    """Return the size of everything that *machine* reaches, with its calls in progress."""
     table = in_progress(tabulate(machine))
     walk: BreadthFirst[int, Transition] = BreadthFirst([table.initial], partial(steps, table))
     transitions = sum(1 for _ in walk)
@@ -178,7 +178,7 @@ cannot = ["*"]
 
 
 def test_toys_have_the_same_size(tmp_path: Path) -> None:
-    """Whatever their names are."""
+    """With any names."""
     sizes(
         [door(), door().under("old"), job(), counter(to=3), counter(to=300), machine_of(AWKWARD)],
         tmp_path,
@@ -191,7 +191,7 @@ def test_random_machines_have_the_same_size(tmp_path: Path, kept: spin.Kept, fir
 
 
 def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
-    """The twin: with one outcome less, SPIN counts fewer transitions."""
+    """Twin: with one outcome less, SPIN counts fewer transitions."""
     changed = machine_of(edited(JOB, '{ running = "ended", checking = "ended" }', '{ running = "ended" }'))
     [answer] = spin.answers([spin.Part(promela(changed))], tmp_path, safety=True)
 
@@ -203,7 +203,7 @@ def test_a_machine_that_differs_has_another_size(tmp_path: Path) -> None:
 
 
 class Question(NamedTuple):
-    """One part of a claim on this machine, and as text for SPIN."""
+    """One part of a claim about a machine, and its text for SPIN."""
 
     machine: Machine
     stated: Property
@@ -212,7 +212,7 @@ class Question(NamedTuple):
 
 
 def questions(machine: Machine, asked: Property) -> Iterator[Question]:
-    """One for each part of the claim."""
+    """Return one question for each part of the claim."""
     text = promela(machine, asked)
     parts = list(_parts(asked.claim))
     for number, claim in enumerate(parts, 1):
@@ -232,7 +232,7 @@ def _parts(claim: Claim) -> list[Claim]:
 
 
 def stated_as(asked: Property, claim: Claim) -> Property:
-    """*asked* with another claim."""
+    """Return *asked* with another claim."""
     return replace(asked, claim=claim)
 
 
@@ -269,7 +269,7 @@ def agree_on(each: Question, answer: spin.Answer) -> None:
 
 
 def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Machine, Property]:
-    """The machine, and the one that it follows, under *profile*."""
+    """Return the machine under *profile*, and the machine that it follows."""
     if profile is None:
         return machine, asked
     if isinstance(asked.claim, Follows) and profile in asked.claim.other.profiles:
@@ -282,8 +282,8 @@ def profiled(machine: Machine, asked: Property, profile: str | None) -> tuple[Ma
 def test_shipped_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept, name: str) -> None:
     """Each property of each shipped machine, and under a profile if it is known to fail there.
 
-    Of a claim with many parts only the first and the last, since all of them take
-    minutes.  Claims without a form in Promela are compared with other second opinions.
+    Only the first and last parts of a claim with many parts are compared, because all of them take minutes.
+    Claims without a form in Promela are compared with other second opinions.
     """
     asked: list[Question] = []
     found = specification(name)
@@ -303,7 +303,7 @@ def test_random_properties_have_the_same_verdict(tmp_path: Path, kept: spin.Kept
 
 
 def test_random_properties_are_of_every_kind() -> None:
-    """Of every kind compared here, many hold and many fail."""
+    """Many properties of every kind hold, and many fail."""
     found: dict[tuple[str, str], int] = {}
     for seed in range(RANDOM.stop):
         machine, asked = of_random_machine(seed)
@@ -316,7 +316,7 @@ def test_random_properties_are_of_every_kind() -> None:
 
 
 def random_listener(chance: random.Random) -> Machine:
-    """A machine with events *x* and *y*, which random machines emit."""
+    """Return a machine with events *x* and *y*, which random machines emit."""
     machine = random_machine(chance, time=False)
     names = chance.sample([*machine.events], min(2, len(machine.events)))
     renamed = dict(zip(names, "xy", strict=False))
@@ -325,7 +325,7 @@ def random_listener(chance: random.Random) -> Machine:
 
 
 def following(seed: int) -> Question:
-    """The claim that a random machine follows a random listener."""
+    """Return the claim that a random machine follows a random listener."""
     chance = random.Random(seed)
     machine, asked = of_random_machine(seed)
     asked = replace(asked, claim=Follows(other=random_listener(chance)))
@@ -334,7 +334,7 @@ def following(seed: int) -> Question:
 
 @pytest.mark.parametrize("first", FOLLOWING)
 def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: int) -> None:
-    """The outputs of a random machine, as events of another."""
+    """The outputs of a random machine are events of another."""
     asked = [following(seed) for seed in range(first, first + BATCH)]
     verdicts = [type(decide(each.stated, tabulate(each.machine)).verdict) for each in asked]
 
@@ -346,7 +346,7 @@ def test_random_machines_follow_alike(tmp_path: Path, kept: spin.Kept, first: in
 
 
 def followed(text: str, folder: Path) -> str:
-    """The output of the commands in the head of *text*, the first of each."""
+    """Run the commands in the head of *text* and return the first output of each."""
     spin.needed()
     (folder / "model.pml").write_text(text, encoding="utf-8")
     commands = [line.removeprefix(" *   ").partition("   (")[0] for line in text.splitlines() if line[:5] == " *   "]
@@ -357,7 +357,7 @@ def followed(text: str, folder: Path) -> str:
 
 
 def test_the_head_has_the_commands_and_the_result(tmp_path: Path) -> None:
-    """For a machine without a claim the head predicts what SPIN prints."""
+    """For a machine without a claim, the head predicts SPIN's output."""
     text = promela(job(), file="model.pml")
     answered = followed(text, tmp_path)
     graph = of_configurations(job())
@@ -368,7 +368,7 @@ def test_the_head_has_the_commands_and_the_result(tmp_path: Path) -> None:
 
 
 def test_a_counterexample_prints_its_steps(tmp_path: Path) -> None:
-    """A reachable sequence, found as the second of two parts, and printed step by step."""
+    """A reachable sequence is found as the second of two parts, and printed step by step."""
     asked = stated(job(), 'never = ["is absent then is waiting and was ended", "is starting then is running"]')
     text = promela(job(), asked, file="model.pml").replace("-DCASE=1", "-DCASE=2")
     answered = followed(text, tmp_path)
@@ -386,7 +386,7 @@ def test_a_counterexample_prints_its_steps(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("fair", "errors"), [('["start.ends", "crash"]', 0), ('["exit"]', 1)])
 def test_an_endless_run_is_an_acceptance_cycle(tmp_path: Path, fair: str, errors: int) -> None:
-    """Depending on what is fair."""
+    """With different fairness assumptions."""
     asked = stated(job(), f'from = "is starting"\nleads-to = "not is starting"\nfair = {fair}')
     answered = followed(promela(job(), asked, file="model.pml"), tmp_path)
 

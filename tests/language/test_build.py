@@ -1,4 +1,4 @@
-"""From a model as written to a machine: every mistake of meaning, with its line and its way out."""
+"""From a model as written to a machine: every semantic error with its line and remedy."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ CASES = [
 def test_says_what_is_wrong_where_and_the_way_out(
     code: str, text: str, old: str, new: str, what: str, hint: str
 ) -> None:
-    """One mistake is one problem: in its line, with the value, and with a hint."""
+    """One error is one problem: in its line, with the value, and with a hint."""
     text = edited(text, old, new)
 
     problems = problems_of(text)
@@ -171,7 +171,7 @@ def test_says_what_is_wrong_where_and_the_way_out(
     ("number", "cells"), [(501, 'silent = ["*"]'), (11, "moves.'*' = ["), (501, "moves.'*' = 'shut1'")]
 )
 def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
-    """Before any cell is made; what counts are outcomes."""
+    """It is refused before any cell is built; the limit is for outcomes."""
     cells += "".join(f"{{ name = 'o{each}' }}," for each in range(50)) + "]" if cells.endswith("[") else ""
     head, _, _ = DOOR.partition("[states]")
     states = "".join(f'shut{number} = {{ about = "" }}\n' for number in range(1_000))
@@ -184,14 +184,14 @@ def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
 
 
 def test_every_rule_of_meaning_has_a_case() -> None:
-    """No code stands in the list of rules that nothing raises."""
+    """Every code in the list of rules is raised by something."""
     assert {code for code in RULES if "FSM1" < code < "FSM2"} == {case[0] for case in CASES if case[0] > "FSM1"} | {
         "FSM120"
     }
 
 
 def test_every_code_that_is_used_has_a_rule() -> None:
-    """Of the families of codes that have rules, none is missing, and none is never used."""
+    """In families of codes with rules, every used code has a rule and every rule is used."""
     families = {code[:4] for code in RULES}
     used = {
         code
@@ -206,7 +206,7 @@ def test_every_code_that_is_used_has_a_rule() -> None:
 
 @pytest.mark.parametrize("code", RULES)
 def test_a_rule_says_what_it_finds_and_why(code: str) -> None:
-    """Two short parts: no capital, no full stop."""
+    """Two short parts: no capital letter, no full stop."""
     rule = RULES[code]
 
     assert re.fullmatch(r"FSM[0-9]{3}", code)
@@ -218,7 +218,7 @@ def test_a_rule_says_what_it_finds_and_why(code: str) -> None:
 
 
 def test_says_all_mistakes_at_once() -> None:
-    """Mistakes in all parts of a file are said together, by line."""
+    """Errors in all parts of a file are reported together, sorted by line."""
     text = DOOR
     for old, new in [
         ('initial = "shut"', 'initial = "shot"'),
@@ -249,7 +249,7 @@ def test_a_mistake_behind_a_star_is_said_once() -> None:
 
 
 def test_every_cell_is_there_in_the_order_of_the_model() -> None:
-    """The star stands for the states that are not mentioned, in whatever group."""
+    """The star stands for the states that are not mentioned in any group."""
     machine = door()
 
     assert [
@@ -266,7 +266,7 @@ def test_every_cell_is_there_in_the_order_of_the_model() -> None:
 
 
 def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
-    """Where no clause is named, the event itself is one, at the level of the event or of the machine."""
+    """If no clause is named, the event itself is the clause, with the level of the event or of the machine."""
     machine = door()
 
     assert [
@@ -283,12 +283,12 @@ def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
 
 
 def test_a_state_shows_its_name_unless_it_says_otherwise() -> None:
-    """Two states may show the same: an observer cannot tell them apart."""
+    """Two states may show the same: an observer cannot distinguish them."""
     assert ["CLOSED", "OPEN", "CLOSED", "gone"] == [state.shows for state in door().states.values()]
 
 
 def test_a_call_that_begins_replies_where_it_ends() -> None:
-    """On the way it has no reply; a plain state stands for an outcome that replies ok."""
+    """It has no reply before its end; a plain state stands for an outcome that replies ok."""
     start = job().events["start"]
 
     assert [("begins", "starting", (), True), ("too-early", "waiting", ("error",), False)] == [
@@ -304,7 +304,7 @@ def test_a_call_that_begins_replies_where_it_ends() -> None:
 
 
 def test_signals_have_no_reply() -> None:
-    """Nobody asked."""
+    """A signal has no caller."""
     moves = job().events["exit"].cells["running"]
 
     assert isinstance(moves, Moves)
@@ -316,14 +316,14 @@ def test_signals_have_no_reply() -> None:
     [("", "signal"), ('rpc = "Bang"', "call"), ('kind = "call"', "call"), ('kind = "hidden"\nrpc = "Bang"', "hidden")],
 )
 def test_what_has_a_name_on_the_wire_is_a_call_and_all_else_a_signal(words: str, kind: str) -> None:
-    """Where no kind is given."""
+    """If no kind is given."""
     events = machine_of(f'{DOOR}\n[event.bang]\n{words}\nabout = "A noise."\nsilent = ["*"]\n').events
 
     assert kind == events["bang"].kind
 
 
 def test_a_cell_knows_its_line() -> None:
-    """The line of the word that made it, also where it stands in a list or behind a star."""
+    """The line is that of the word that made the cell, also in a list or for a star."""
     events = door().events
 
     for event, state, mark in [
@@ -335,14 +335,14 @@ def test_a_cell_knows_its_line() -> None:
 
 
 def test_header_words_reach_the_machine() -> None:
-    """The entity is the machine's name unless it says otherwise."""
+    """The entity is named like the machine by default."""
     assert ("task", ("CANCELED",)) == (job().entity, job().indefinite)
     assert ("counter", ()) == (counter().entity, counter().indefinite)
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_shipped_model_is_well_formed(name: str) -> None:
-    """And so it is under each of its profiles."""
+    """With and without each of its profiles."""
     machine = load(name)
 
     assert name == machine.name
@@ -354,7 +354,7 @@ def test_every_shipped_model_is_well_formed(name: str) -> None:
 
 
 def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
-    """Its outcomes carry it; what the machine allows anyway does not."""
+    """Its outcomes carry the deviation; outcomes that the machine allows anyway do not."""
     cell = door().under("old").events["push"].cells["shut"]
 
     assert isinstance(cell, Moves)
@@ -374,7 +374,7 @@ def test_an_override_that_narrows_replaces_the_cell() -> None:
 
 
 def test_the_other_cells_are_those_of_the_machine() -> None:
-    """A profile changes what it names."""
+    """A profile changes only what it names."""
     machine = door()
     profiled = machine.under("old")
 
@@ -415,7 +415,7 @@ ends = { starting = { begins = "checking" } }
 
 
 def test_a_deviation_may_take_time() -> None:
-    """Ends are extended as cells are: the machine's own stay, what is new carries the deviation."""
+    """Ends are extended like cells: the machine's own stay, and new ones carry the deviation."""
     events = machine_of(JOB + SLOW_START).under("slow").events
 
     assert {
@@ -453,7 +453,7 @@ about = "It moves what is in progress, or the specification does not say."
     ],
 )
 def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
-    """Not only where it begins; without what moves it there, the end is a mistake."""
+    """An end in another state is legal if some event moves the entity there, and an error otherwise."""
     text = edited(JOB, CHECKING, f'{CHECKING}{state} = {{ stays = true, reply = "GONE" }}\n')
     still = edited(text, EXIT, 'moves = { running = "ended" }')
 
@@ -462,7 +462,7 @@ def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
 
 
 def test_a_call_can_end_under_each_profile() -> None:
-    """Also where the machine's own way out is what the profile leaves away."""
+    """Even if the profile removes the only other end."""
     again = edited(
         JOB, CHECKING, 'checking = [{ name = "again", begins = "starting" }, { name = "done", to = "running" }]\n'
     )
@@ -481,7 +481,7 @@ ends = { starting = { begins = "checking" }, checking = { begins = "starting" } 
 
 
 def test_deviations_from_one_cell_may_meet() -> None:
-    """Each allows its own."""
+    """Each allows its own outcome."""
     more = (
         DOOR
         + '\n[profile.old.cell.falls-off]\nevent = "push"\nabout = ""\ndeviates = "push-opens"\nmoves = { shut = "gone" }\n'
@@ -493,7 +493,7 @@ def test_deviations_from_one_cell_may_meet() -> None:
 
 
 def test_an_unknown_profile_is_misuse() -> None:
-    """The message has the value, and what there is."""
+    """The message has the value and the existing profiles."""
     with pytest.raises(ValueError, match="machine 'door' has no profile 'new'; profiles: old"):
         door().under("new")
     with pytest.raises(ValueError, match="machine 'counter' has no profile 'old'; profiles: none"):
@@ -501,7 +501,7 @@ def test_an_unknown_profile_is_misuse() -> None:
 
 
 def test_all_kinds_of_cells_are_in_the_toys() -> None:
-    """So that tests which use them meet every kind."""
+    """So tests that use the toys cover every kind of cell."""
     kinds = {
         type(cell) for machine in (door(), job()) for event in machine.events.values() for cell in event.cells.values()
     }
@@ -510,7 +510,7 @@ def test_all_kinds_of_cells_are_in_the_toys() -> None:
 
 
 def test_an_outcome_that_stays_leads_to_the_state_it_is_in() -> None:
-    """Behind a star, it is another state each time."""
+    """For a star, that is another state each time."""
     machine = machine_of(edited(DOOR, 'silent = ["*"]', 'moves = { "*" = { stays = true, emits = ["Knock"] } }'))
     cells = machine.events["knock"].cells
 
@@ -542,12 +542,12 @@ moves = { open = "ajar" }
 
 
 def _overrides(machine: Machine, profile: str) -> list[tuple[str, str, list[str]]]:
-    """The overrides of *profile*: name, event and states."""
+    """Return the overrides of *profile*: name, event and states."""
     return [(each.name, each.event, list(each.cells)) for each in machine.profiles[profile].overrides]
 
 
 def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
-    """Along a chain, whichever stands first in the file; the profiles keep the order of the file."""
+    """Along a chain and in any order in the file; the profiles keep the order of the file."""
     machine = machine_of(OLDER)
 
     old = [("lock-jams", "push", ["shut"]), ("never-stuck", "push", ["ajar"])]
@@ -557,7 +557,7 @@ def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
 
 
 def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> None:
-    """With the versions and the link of where it is written."""
+    """It has the versions and the link of its definition."""
     machine = machine_of(OLDER)
 
     deviations = {name: each.overrides[0].deviation for name, each in machine.profiles.items()}
@@ -579,14 +579,14 @@ def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> N
     ids=["another name", "the same name", "another event"],
 )  # fmt: skip
 def test_a_profile_overrides_cell_by_cell_what_it_extends(own: str, expected: list[tuple[str, str, list[str]]]) -> None:
-    """Other cells stay; an override of the same name takes the place of all of the other one."""
+    """Other cells stay; an override with the same name replaces the other one completely."""
     machine = machine_of(f'{DOOR}\n[profile.older]\nabout = ""\nextends = "old"\n{own}')
 
     assert expected == _overrides(machine, "older")
 
 
 def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
-    """The circle is reported once."""
+    """The cycle is reported once."""
     text = DOOR
     for name, parent in (("one", "two"), ("two", "one"), ("three", "two")):
         text += f'\n[profile.{name}]\nabout = ""\nextends = "{parent}"\n'
@@ -598,7 +598,7 @@ def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
 
 
 def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
-    """It is a clause as any other, and other events may name it."""
+    """It is a clause like any other, and other events may name it."""
     rests = (
         """clauses.deaf = { says = "What is gone hears nothing.", MAY = "handbook, section 6", cannot = ["gone"] }"""
     )
@@ -616,7 +616,7 @@ def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
 
 
 def test_the_star_stands_for_the_states_that_no_clause_mentions() -> None:
-    """Wherever in the event it stands."""
+    """At any position in the event."""
     text = edited(DOOR, SILENT, 'refuses = { gone = "NOT_FOUND" }\nclauses.push-opens.silent = ["*"]')
 
     cells = machine_of(text).events["knock"].cells
@@ -635,7 +635,7 @@ about = "Open the door with a foot."
 
 
 def test_an_event_that_is_like_another_has_its_cells() -> None:
-    """With kind and clauses, under names of its own; its own cells take the place of those that they mention."""
+    """It has the same kind and clauses under its own name; its own cells replace those of the states that they mention."""
     machine = machine_of(f'{DOOR}{KICK}refuses = {{ open = "STUCK" }}\nclauses.gone-is-gone.silent = ["gone"]')
 
     push, kick = machine.events["push"], machine.events["kick"]
@@ -648,7 +648,7 @@ def test_an_event_that_is_like_another_has_its_cells() -> None:
 
 
 def test_an_event_that_is_like_one_without_a_clause_is_its_own_clause() -> None:
-    """With the level and the source of the other, and what it is for itself."""
+    """It has the level and source of the other event, and its own sentence."""
     machine = machine_of(DOOR + KICK.replace('"push"', '"remove"'))
 
     clause = machine.events["kick"].cells["shut"].clause
@@ -662,7 +662,7 @@ def test_an_event_that_is_like_one_without_a_clause_is_its_own_clause() -> None:
 
 
 def test_an_event_that_is_like_a_call_that_takes_time_ends_like_it() -> None:
-    """But for the ends that it has itself."""
+    """Except the ends that it defines itself."""
     machine = machine_of(
         f'{JOB}\n[event.retry]\nlike = "start"\nabout = "Once more."\nends = {{ checking = "ended" }}\n'
     )
@@ -690,7 +690,7 @@ off-frame = ["shuttable", "gone"]
 
 
 def test_a_set_of_states_stands_for_each_of_them() -> None:
-    """In all groups of cells, in profiles and in what drawings omit; a set may have others in it."""
+    """In all groups of cells, in profiles and in the list of drawing omissions; a set may contain other sets."""
     text = edited(DOOR, "[clause.push-opens]", f"{SETS}\n[clause.push-opens]")
     text = edited(text, "moves   = { open = { to", "moves   = { shuttable = { to")
     text = edited(text, CANNOT, 'cannot = ["gone"]')

@@ -1,4 +1,4 @@
-"""Every code has an example that raises it, and a mended one that is accepted: both are run."""
+"""Every code has an example that raises it, and a corrected one that is accepted: both are run."""
 
 from __future__ import annotations
 
@@ -76,12 +76,12 @@ PLACES = {
     "FSM703": "count   = 2",
     "FSM508": "  - {trigger: press, source: off, dest: on}",
 }
-"""What an example replaces, if its mended form is not in the text."""
+"""The text that an example replaces, if its corrected form is not in the text."""
 
 BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[profile.old]") | {
     "FSM709": "[event.crash]"
 }
-"""What an example is inserted before."""
+"""The text before which an example is inserted."""
 
 
 READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
@@ -93,7 +93,7 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
     "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
 }
-"""By family of codes: the file that an example belongs to, the command that reads it, and what it is part of."""
+"""For each family of codes, the file of an example, the command that reads it, and its context."""
 
 
 JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
@@ -104,7 +104,7 @@ PACKAGES: dict[str, dict[str, dict[str, str]]] = {
     RULES["FSM223"].wrong: {"fsm-jobs": {"fsm.commands": "jobs = atempts:COMMAND"}},
     RULES["FSM223"].right: {"fsm-jobs": JOB_LOG | {"fsm.commands": "jobs = fsm_jobs:COMMAND"}},
 }
-"""The packages that are installed for an example, each with what it adds. All have the code of ``examples/domain``."""
+"""The packages installed for an example, each with its additions. All have the code of ``examples/domain``."""
 
 ATEMPTS = """from fsm.entry_points import DomainCommand
 COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
@@ -112,7 +112,7 @@ COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
 
 
 def text_of(code: str, snippet: str) -> str:
-    """A whole file with *snippet* in it, or the snippet itself if it is whole."""
+    """Return a complete file with *snippet* in it, or the snippet itself if it is complete."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
     text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
     return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
@@ -120,7 +120,7 @@ def text_of(code: str, snippet: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """What the commands of the examples are given."""
+    """Create the files that the commands of the examples need."""
     folder = tmp_path_factory.mktemp("examples")
     for name in ("logs", "models", "properties", "systems"):
         (folder / name).mkdir()
@@ -174,7 +174,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @contextmanager
 def _listening(folder: Path) -> Iterator[None]:
-    """A runtime at ``cri.sock``, and at ``other.sock`` what is none, in *folder*: processes, since others are forked here."""
+    """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*, as processes, because others are forked here."""
     other = (
         "import socketserver\n"
         "class Greets(socketserver.BaseRequestHandler):\n"
@@ -195,7 +195,7 @@ def _listening(folder: Path) -> Iterator[None]:
 
 
 def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
-    """The exit code of the command that reads *example*, and the codes of what is wrong."""
+    """Return the exit code of the command that reads *example*, and the codes of the problems."""
     command = example
     if not example.startswith("fsm "):
         name, command, _ = READERS[code[:4]]
@@ -215,14 +215,14 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # what is served here has any image
 def test_an_example_raises_its_code(code: str, folder: Path) -> None:
-    """And no other."""
+    """It raises no other code."""
     assert (2, {code}) == codes(code, RULES[code].wrong, folder)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("code", [code for code in RULES if code != "FSM607"])  # a server does not end
 def test_the_mended_example_is_accepted(code: str, folder: Path) -> None:
-    """What comes of it may be a verdict of any kind."""
+    """The result may be any verdict."""
     status, found = codes(code, RULES[code].right, folder)
 
     assert set() == found

@@ -1,4 +1,4 @@
-"""Mistakes of form and of meaning in one file: reported together, and none that only comes of another."""
+"""Syntactic and semantic errors in one file are reported together, without errors that only follow from others."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ FOUND = [
 
 
 def problems(path: Path, text: str) -> tuple[Problem, ...]:
-    """What is wrong with *text* as a model."""
+    """Return the problems of *text* as a model."""
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         load(path)
@@ -78,7 +78,7 @@ def problems(path: Path, text: str) -> tuple[Problem, ...]:
 
 
 def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
-    """And of those of meaning none that is not there once the form is mended."""
+    """No semantic error is reported that disappears once the syntax is fixed."""
     together = problems(tmp_path / "door.toml", SEVERAL)
     mended = SEVERAL.replace('titel   = "A door"', "").replace("shows = 1", 'shows = "OPEN"').replace('"cal"', '"call"')
     mended = mended.replace('"fine"', '"FINE"').replace("[event.pull]", '[event.pull]\nabout = ""')
@@ -90,7 +90,7 @@ def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
 
 
 def test_of_properties_too(tmp_path: Path) -> None:
-    """A word that is missing has no place in a message."""
+    """A missing word is not quoted in a message."""
     text = PROPERTIES.replace("says   =", "sayz   =").replace('under = "old"', 'under = "older"')
     at = repository(tmp_path, properties=text.replace('machine = "door"', 'machine = "doer"'))
     with pytest.raises(InputError) as machine:
@@ -105,14 +105,14 @@ def test_of_properties_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["machine", "states", "event"])
 def test_where_too_little_is_left_only_the_form_is_reported(gone: str, tmp_path: Path) -> None:
-    """As where the file is no TOML at all."""
+    """For example if the file is not TOML."""
     found = problems(tmp_path / "door.toml", SEVERAL.replace(f"[{gone}", f"[[{gone}").replace("]\n", "]]\n"))
 
     assert {each.code for each in found} <= {"FSM004", "FSM010", "FSM011", "FSM012"}
 
 
 def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Every place in *document*."""
+    """Yield every place in *document*."""
     items = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
@@ -125,7 +125,7 @@ def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 @pytest.mark.parametrize("model", [DOOR, JOB], ids=["door", "job"])
 @pytest.mark.parametrize("how", ["wrong", "renamed", "dropped"])
 def test_one_mistake_of_form_makes_none_of_meaning(model: str, how: str) -> None:
-    """Wherever it stands: a value of the wrong kind, a key that is no name, a key that is missing."""
+    """At any place: a value of the wrong kind, a key that is not a name, a missing key."""
     for number, at in enumerate(places(tomllib.loads(model))):
         if number % 5 and TIMES == 1:
             continue

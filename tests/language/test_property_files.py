@@ -1,4 +1,4 @@
-"""Property files: what they come to mean, and every mistake in them with its line and a way out."""
+"""Property files: their meaning, and every error in them with its line and remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ TWICE = PROPERTIES.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("l
 
 
 def found(name: str) -> Machine:
-    """The machines that the files here may name."""
+    """The machines that the files may name."""
     if name == "door":
         return machine_of(DOOR)
     from fsm.language.library import load  # noqa: PLC0415
@@ -39,19 +39,19 @@ def found(name: str) -> Machine:
 
 
 def specified(text: str) -> Specification[Machine]:
-    """What the property file *text* states."""
+    """Build the specification in the property file *text*."""
     return specify(parse(text.encode(), Stated, path="toy.toml"), found)
 
 
 def problems(text: str) -> tuple[Problem, ...]:
-    """What is wrong with it."""
+    """Return the problems of the file."""
     with pytest.raises(InputError) as raised:
         specified(text)
     return raised.value.problems
 
 
 def test_all_that_is_written_is_there() -> None:
-    """A property with its words, and where it is known to fail."""
+    """A property has its words, and the profiles under which it is known to fail."""
     whole = specified(PROPERTIES)
     (stated,) = whole.properties
 
@@ -71,7 +71,7 @@ def test_all_that_is_written_is_there() -> None:
 
 
 def test_everywhere_is_everywhere() -> None:
-    """And a profile's own failure goes before it."""
+    """A failure stated for a profile takes precedence."""
     (stated,) = specified(TWICE).properties
 
     assert [getattr(stated.expected(each), "length", None) for each in (None, "old")] == [1, 2]
@@ -116,7 +116,7 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "claim", "what", "hint"), CASES, ids=[each[1][:40] for each in CASES])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: str, hint: str) -> None:
-    """Each mistake by itself, in its line."""
+    """Each error by itself, in its line."""
     text = edited(PROPERTIES.split("fails = ", maxsplit=1)[0], CLAIM, claim)
     (problem,) = problems(text)
 
@@ -127,7 +127,7 @@ def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: s
 
 
 def test_one_failure_under_several_profiles_is_written_once() -> None:
-    """And stands for each of them; without a profile where none is named."""
+    """It stands for each of them; for no profile if none is named."""
     several = edited(PROPERTIES, 'under = "old"', 'under = ["none", "old"]')
     plain = edited(PROPERTIES, 'under = "old", ', "")
     ghosts = KnownFailure(about="Ghosts.", length=2)
@@ -138,7 +138,7 @@ def test_one_failure_under_several_profiles_is_written_once() -> None:
 
 
 def test_what_is_defined_stands_for_what_it_is() -> None:
-    """A condition in parentheses, a set of states wherever a state may stand, and in from-each."""
+    """A condition in parentheses, and a set of states wherever a state may stand, including from-each."""
     define = '[define]\nwide = ["open", "ajar"]\noff = ["wide", "gone"]\nback = "was gone and wide or was wide"\n'
     text = edited(PROPERTIES, CLAIM, 'reachable = ["was wide then is off", "not back"]\nfrom-each = ["wide"]')
     spelled = edited(
@@ -177,7 +177,7 @@ DEFINED = [
 
 @pytest.mark.parametrize(("code", "define", "claim", "what", "hint"), DEFINED, ids=[each[1][:30] for each in DEFINED])
 def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: str, what: str, hint: str) -> None:
-    """In the line of the definition, but for a use that is wrong."""
+    """In the line of the definition, except if its use is wrong."""
     text = edited(PROPERTIES, CLAIM, claim).replace("[property.", f"[define]\n{define}\n[property.")
 
     (problem,) = problems(text)
@@ -188,7 +188,7 @@ def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: 
 
 
 def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> None:
-    """The circle is noted where it is defined, the condition that cannot be read there as well."""
+    """The cycle is reported at its definition, and so is the condition that cannot be read."""
     define = "[define]\nnear = 'far'\nfar = 'not near'\n"
     text = edited(PROPERTIES, CLAIM, f"{CLAIM}\nuntil = 'near'").replace("[property.", f"{define}[property.")
 
@@ -196,7 +196,7 @@ def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> 
 
 
 def test_a_property_has_one_level_with_its_source() -> None:
-    """Without either, or with two, it is a mistake."""
+    """No level, or two, is an error."""
     level = 'SHOULD = "handbook, section 5"\n'
     bare = edited(PROPERTIES, level, "")
     both = edited(PROPERTIES, level, f'{level}MAY = "hearsay"  # here\n')
@@ -213,7 +213,7 @@ def test_a_property_has_one_level_with_its_source() -> None:
 
 
 def test_a_profile_that_is_not_there() -> None:
-    """Neither for the size."""
+    """Also for the expected size."""
     text = edited(PROPERTIES, "\nold = ", "\nodl = ")
     (problem,) = problems(text)
 
@@ -221,21 +221,20 @@ def test_a_profile_that_is_not_there() -> None:
 
 
 def test_no_property_is_a_mistake() -> None:
-    """A file that claims nothing."""
     (problem,) = problems('machine = "door"\n[property]\n')
 
     assert (problem.code, problem.line) == ("FSM301", 2)
 
 
 def test_every_mistake_is_said_at_once() -> None:
-    """With those of the file as a whole."""
+    """Including errors in the file as a whole."""
     text = edited(PROPERTIES, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nMUST  = ""\n'
 
     assert [problem.code for problem in problems(text)] == ["FSM303", "FSM301"]
 
 
 def test_every_rule_is_broken_here() -> None:
-    """No code without a case; FSM306 is about files."""
+    """Every code has a case; FSM306 is about files."""
     assert {code for code in RULES if "FSM3" < code < "FSM4"} == {case[0] for case in CASES} | {"FSM306"}
 
 
@@ -244,7 +243,7 @@ def test_every_rule_is_broken_here() -> None:
 
 @pytest.mark.parametrize("path", ["models/door.toml", "properties/door.toml"])
 def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -> None:
-    """Whichever of the two is named."""
+    """Either of the two may be named."""
     whole = specification(str(repository(tmp_path) / path))
 
     assert whole.machine.path == str(tmp_path / "models" / "door.toml") or path.startswith("models")
@@ -252,14 +251,14 @@ def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -
 
 
 def test_a_machine_may_be_named_by_its_path(tmp_path: Path) -> None:
-    """Beside the property file."""
+    """The path is relative to the property file."""
     text = edited(PROPERTIES, 'machine = "door"', 'machine = "../models/door.toml"')
 
     assert specification(str(repository(tmp_path, properties=text) / "properties" / "door.toml")).machine.name == "door"
 
 
 def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> None:
-    """With the way out."""
+    """The message says where the file belongs."""
     repository(tmp_path)
     (tmp_path / "properties" / "door.toml").unlink()
     with pytest.raises(InputError) as raised:
@@ -283,7 +282,7 @@ def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_refines_finds_what_is_beside_the_file(tmp_path: Path) -> None:
-    """A model next door goes before one that is shipped."""
+    """A model in the same folder takes precedence over a shipped one."""
     text = edited(PROPERTIES, CLAIM, 'refines = "cri-pod"')
     repository(tmp_path, properties=text)
     (tmp_path / "models" / "cri-pod.toml").write_text(

@@ -1,4 +1,4 @@
-"""From bytes to a model as written: every mistake of form, with its line and its way out."""
+"""From bytes to a model as written: every syntactic error with its line and remedy."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "old", "new", "what", "hint"), CASES, ids=lambda part: part[:40])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, old: str, new: str, what: str, hint: str) -> None:
-    """One mistake is one problem: in its line, with the value, and with a hint."""
+    """One error is one problem: in its line, with the value, and with a hint."""
     text = edited(DOOR, old, new)
 
     (problem,) = problems_of(text.encode(errors="surrogateescape"))
@@ -92,7 +92,7 @@ FILES: list[tuple[str, Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("code", "make", "what"), FILES, ids=["missing", "directory", "loop", "huge"])
 def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object], what: str, tmp_path: Path) -> None:
-    """What concerns the file as a whole has no line."""
+    """A problem of the file as a whole has no line."""
     path = tmp_path / "toy.toml"
     make(path)
 
@@ -105,13 +105,13 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
 
 
 def test_a_path_that_no_file_can_have_is_said() -> None:
-    """A NUL in a path is a mistake in the input like any other."""
+    """A NUL in a path is reported like any other wrong input."""
     with pytest.raises(InputError, match=r"cannot be opened: embedded null byte \[FSM001\]"):
         content("a\0b")
 
 
 def test_every_rule_of_form_has_a_case() -> None:
-    """No code stands in the list of rules that nothing raises."""
+    """Every code in the list of rules is raised by something."""
     assert {code for code in RULES if code < "FSM1"} == {case[0] for case in (*CASES, *FILES)}
 
 
@@ -141,7 +141,7 @@ interrupts = true
 
 
 def test_says_all_mistakes_at_once() -> None:
-    """Ten mistakes in a file are ten problems, in the order of their lines."""
+    """Ten errors in a file are ten problems, in the order of their lines."""
     said = [(problem.line, problem.code) for problem in problems_of(TEN_MISTAKES)]
 
     assert [
@@ -212,12 +212,12 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "line"), PLACES, ids=str)
 def test_finds_the_line_of(path: tuple[str | int, ...], line: int) -> None:
-    """Every way of writing a key; for what is not written, the table around it."""
+    """Every way of writing a key is located; for a missing key, the table around it."""
     assert line == locate(LINES.encode()).find(*path)
 
 
 def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
-    """What is missing from a table is missing where its header stands, whatever comes first."""
+    """A missing key is reported at the table's header, whatever comes first."""
     text = edited(
         DOOR,
         '[event.warp]\nkind   = "hidden"\nabout  = ',
@@ -239,13 +239,12 @@ def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
 
 
 def test_a_byte_order_mark_is_no_mistake() -> None:
-    """Some editors begin every file with one."""
+    """Some editors write one at the start of every file."""
     assert DOOR == DOOR.strip("\ufeff")
     assert () == problems_of("\ufeff" + DOOR)
 
 
 def test_windows_line_ends_count_once() -> None:
-    """A line is a line, however it ends."""
     text = edited(DOOR, 'kind   = "hidden"', 'kind = "hiden"  # here')
 
     assert [line_of(text)] == [problem.line for problem in problems_of(text.replace("\n", "\r\n"))]
@@ -261,7 +260,7 @@ VALUES = st.recursive(
 
 @given(document=st.dictionaries(KEYS, VALUES, max_size=4))
 def test_every_key_and_entry_has_a_line(document: dict[str, Any]) -> None:
-    """What TOML reads, the locator finds: each top-level key in a line of its own."""
+    """The locator finds everything that TOML reads: each top-level key in a line of its own."""
     text = toml_text(document)
     assert document == tomllib.loads(text)
 
@@ -292,7 +291,7 @@ def _paths(path: tuple[str | int, ...], value: object) -> Iterator[tuple[str | i
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn) -> bytes:
-    """A model file that was cut short, or with some bytes flipped, inserted or left out."""
+    """Return a model file that was cut short, or with some bytes flipped, inserted or left out."""
     data = bytearray(draw(st.sampled_from(TEXTS)).encode())
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, max(0, len(data) - 1)))
@@ -312,7 +311,7 @@ def damaged_bytes(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def damaged_lines(draw: st.DrawFn) -> bytes:
-    """A model file with some lines left out, repeated, or in another place."""
+    """Return a model file with some lines left out, repeated or moved."""
     lines = draw(st.sampled_from(TEXTS)).split("\n")
     for _ in range(draw(st.integers(1, 6))):
         line = lines.pop(draw(st.integers(0, len(lines) - 1)))
@@ -328,7 +327,7 @@ def damaged_lines(draw: st.DrawFn) -> bytes:
 @example(data=b"[key]\n")
 @example(data=b'"<table>" = 1\n')
 def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
-    """Whatever happens to a file, nothing else comes of it; and problems have a line that is there."""
+    """There is no third result, and problems have an existing line."""
     last = data.count(b"\n") + 1
 
     for problem in problems_of(data):
@@ -348,14 +347,14 @@ def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
 
 
 def test_a_large_file_of_mistakes_is_read_in_time() -> None:
-    """Each of thousands of unknown words is said."""
+    """Each of thousands of unknown words is reported."""
     text = "".join(f"word{number} = {number}\n" for number in range(5_000))
 
     assert 5_000 + 3 == len(problems_of(text))
 
 
 def test_nesting_as_deep_as_allowed_is_read() -> None:
-    """The limit counts tables and arrays together, the file itself included."""
+    """The limit counts tables and arrays together, including the file itself."""
     deepest = DEEPEST - 2
 
     said = [problems_of(f"machine = {'[' * depth}{']' * depth}") for depth in (deepest + 1, deepest + 2)]
@@ -374,7 +373,7 @@ def test_dots_in_strings_and_numbers_nest_nothing() -> None:
 
 
 def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
-    """Reading is parsing what the file holds; problems carry the path."""
+    """Problems carry the path."""
     path = tmp_path / "door.toml"
     path.write_text(DOOR, encoding="utf-8")
 
@@ -382,7 +381,7 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_message_lists_so_many_mistakes_and_no_more() -> None:
-    """Thousands would hide the first."""
+    """Thousands would hide the first ones."""
     text = edited(DOOR, 'silent = ["*"]', f"silent = [{'0, ' * 1_000}]")
 
     with pytest.raises(InputError) as caught:

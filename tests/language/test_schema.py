@@ -1,4 +1,4 @@
-"""The JSON Schema says of a document what the parser says."""
+"""The JSON Schema agrees with the parser about documents."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DOCUMENTS = [tomllib.loads(text) for text in (DOOR, JOB, SHIPPED[0].read_text(en
 
 
 def _well_formed(document: dict[str, Any]) -> bool:
-    """Whether the parser finds nothing wrong with the form of *document*."""
+    """Check whether the parser finds no syntactic error in *document*."""
     return not {"FSM010", "FSM011", "FSM012", "FSM131"} & {problem.code for problem in problems_of(toml_text(document))}
 
 
 def _nodes(node: object) -> Iterator[dict[str, Any]]:
-    """Every table in *node*, itself included."""
+    """Yield every table in *node*, including itself."""
     if isinstance(node, dict):
         yield node
     for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
@@ -44,7 +44,7 @@ def _nodes(node: object) -> Iterator[dict[str, Any]]:
 
 
 def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
-    """And it has a name of its own that is no address."""
+    """Its id is not an address."""
     jsonschema.Draft202012Validator.check_schema(schema())
 
     assert "https://json-schema.org/draft/2020-12/schema" == schema()["$schema"]
@@ -54,7 +54,7 @@ def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
 
 
 def test_every_call_gives_a_schema_of_its_own() -> None:
-    """What a caller does to one does not reach the next."""
+    """A caller may change the returned schema without affecting others."""
     mine = schema()
     mine["$defs"].clear()
 
@@ -63,12 +63,12 @@ def test_every_call_gives_a_schema_of_its_own() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_models_are_valid(path: Path) -> None:
-    """An editor has nothing to say against them."""
+    """An editor reports nothing."""
     VALIDATOR.validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 def test_editors_understand_every_form() -> None:
-    """Alternatives are oneOf, nothing is null, and tables are closed to words and names that are none."""
+    """Alternatives are oneOf, nothing is null, and tables refuse unknown words and invalid names."""
     for node in _nodes(schema()):
         assert "anyOf" not in node
         assert node.get("type") != "null"
@@ -77,7 +77,7 @@ def test_editors_understand_every_form() -> None:
 
 
 def test_its_words_are_those_of_the_parser() -> None:
-    """Every class of the model is a definition, with the same words."""
+    """Every class of the model is a definition with the same words."""
     classes = {
         name: each
         for name, each in inspect.getmembers(fsm.language.machine_file, inspect.isclass)
@@ -125,7 +125,7 @@ KEYS = st.sampled_from([*WORDS, "shut", "sh ut", "*", "", "<table>", "[key]", "Ã
 
 @st.composite
 def mutated(draw: st.DrawFn) -> dict[str, Any]:
-    """A document of which some keys are renamed, dropped or added, and some values are others."""
+    """Return a document with some keys renamed, dropped or added, and some values changed."""
     document: dict[str, Any] = copy.deepcopy(draw(st.sampled_from(DOCUMENTS)))
     for _ in range(draw(st.integers(1, 3))):
         places = [
@@ -156,7 +156,7 @@ def _tables(node: object) -> Iterator[Any]:
 @settings(max_examples=amount(40, night=2_000))
 @given(document=mutated())
 def test_a_document_is_valid_exactly_when_the_parser_takes_its_form(document: dict[str, Any]) -> None:
-    """An editor complains where the parser does, and nowhere else."""
+    """An editor complains exactly where the parser does."""
     assert _well_formed(document) == VALIDATOR.is_valid(document)
 
 
@@ -195,7 +195,7 @@ EVENTS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("words", "fits"), EVENTS, ids=str)
 def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits: bool) -> None:
-    """What one word needs of the others, the schema asks for as the parser does."""
+    """The schema has the same dependencies between words as the parser."""
     machine = {"name": "lamp", "title": "A lamp", "about": "Is on.", "source": "the box", "initial": "on"}
     document = {"machine": machine, "states": {"on": {"about": "On."}}, "event": {"look": {"about": "Look.", **words}}}
 
@@ -214,7 +214,7 @@ def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
 
 
 def test_both_kinds_of_documents_are_tried() -> None:
-    """The documents that are mutated are good before; an empty one is not."""
+    """The documents to mutate are valid; an empty one is not."""
     assert [True, True, True, False] == [_well_formed(document) for document in (*DOCUMENTS, {})]
     assert [True, True, True, False] == [VALIDATOR.is_valid(document) for document in (*DOCUMENTS, {})]
 
@@ -239,7 +239,7 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
 
 @pytest.mark.parametrize(("path", "words"), PATHS, ids=str)
 def test_knows_the_words_at_a_path(path: tuple[str | int, ...], words: str) -> None:
-    """Where authors choose the names there are none."""
+    """There are none where authors choose the names."""
     assert words == " ".join(Vocabulary().words(*path))
 
 
@@ -265,5 +265,5 @@ def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
     ids=str,
 )
 def test_says_what_is_expected_at_a_path(path: tuple[str | int, ...], expected: str) -> None:
-    """In the words of people, not of JSON Schema."""
+    """In plain words, not those of JSON Schema."""
     assert expected == Vocabulary().expected(*path)

@@ -1,4 +1,4 @@
-"""The stretch of a history that is shown: it is illegal by itself, and no shorter one at its end is."""
+"""The window of a history that is shown: it is illegal by itself, and no shorter window with the same end is."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def history(*lines: str) -> History:
-    """Operations, each as ``CALLED RETURNED EVENT [REPLY]``, with ``-`` for what there is not; ``=X`` shows X."""
+    """Build operations, each from ``CALLED RETURNED EVENT [REPLY]``, with ``-`` for a missing part; ``=X`` shows X."""
     operations = []
     for thread, line in enumerate(lines):
         called, returned, event, *seen = line.split()
@@ -42,14 +42,14 @@ def history(*lines: str) -> History:
 
 
 def window(machine: Machine, seen: History) -> Window:
-    """The stretch of *seen* that is not linearizable."""
+    """Return the window of *seen* that is not linearizable."""
     answer = linearize(machine, seen)
     assert isinstance(answer, NotLinearizable)
     return answer.window
 
 
 def shown(found: Window) -> list[str]:
-    """The operations of a stretch, in short."""
+    """Abbreviate the operations of a window."""
     return [str(each) for each in found.operations]
 
 
@@ -57,7 +57,7 @@ LONG = [f"{10 * number} {10 * number + 5} status ok" for number in range(1, 100)
 
 
 def test_what_came_long_before_is_not_in_it() -> None:
-    """A hundred operations, and two of them say all."""
+    """Two of a hundred operations show everything."""
     seen = history("0 1 create ok", *LONG, "1000 1001 start ok", "1002 1003 start ok", "1004 1005 status ok")
 
     found = window(load("container-status"), seen)
@@ -66,7 +66,7 @@ def test_what_came_long_before_is_not_in_it() -> None:
 
 
 def test_what_needs_the_beginning_says_so() -> None:
-    """From some other state it would be legal, so all of it is shown."""
+    """From another state it would be legal, so everything from the beginning is shown."""
     seen = history("0 1 start ok", "2 3 status ok")
 
     found = window(load("container-status"), seen)
@@ -75,14 +75,14 @@ def test_what_needs_the_beginning_says_so() -> None:
 
 
 def test_an_operation_may_be_illegal_alone() -> None:
-    """Whatever it meets, no call replies so."""
+    """In no state is this reply possible."""
     found = window(door(), history("0 1 push ok", "2 3 push NONSENSE"))
 
     assert (["push: NONSENSE"], False) == (shown(found), found.begins)
 
 
 def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
-    """A start that was called before may have acted in it, and the two looks cannot be all the same."""
+    """A start that was called before may have acted in it, and the two looks still cannot both be right."""
     seen = history("0 1 create ok", "2 20 start ok", "4 5 - =CONTAINER_RUNNING", "6 7 - =CONTAINER_CREATED")
 
     found = window(load("container-status"), seen)
@@ -92,7 +92,7 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 
 
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
-    """A hundred starts that were lost make the stretch no harder to find; they explain the start, and not the look."""
+    """A hundred lost starts make the window no harder to find; they explain the start, and not the look."""
     lost = [f"{number} - start" for number in range(2, 102)]
     seen = history("0 1 create ok", *lost, "200 201 exec ok", "202 203 - =CONTAINER_CREATED")
 
@@ -131,6 +131,6 @@ def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
 
 
 def _possible(machine: Machine, operations: tuple[Operation, ...], states: list[str]) -> bool:
-    """Whether some state explains *operations*; a look that never returned may be left out."""
+    """Check whether some state explains *operations*; a look that never returned may be left out."""
     kept = tuple(each for each in operations if each.returned is not None or each.event)
     return any(linearizable(replace(machine, initial=state), History(operations=kept)) for state in states)
