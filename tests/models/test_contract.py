@@ -1,7 +1,7 @@
-"""The node against what a plugin may rely on: all that it can be told, in every run, held to the contract's machines.
+"""The node is checked against the plugin's contract: everything that a plugin can observe, in every run.
 
-A second opinion on both: the properties of the node say one by one what the
-contract says as a whole, and the oracle judges recordings by it.
+A second opinion on both: the node's properties state one by one what the contract states as a whole, and the oracle
+judges recordings with it.
 """
 
 from __future__ import annotations
@@ -25,41 +25,41 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table, Way
 
 Heard = frozenset[int]
-"""The states of the contract in which the plugin may take a container, or a pod, to be."""
+"""The states of the contract in which the plugin may believe a container, or a pod, to be."""
 
 ENOUGH = 400_000
-"""States of the product beyond which the search would not end in time."""
+"""Maximum number of states of the product; with more, the search would take too long."""
 
 
 @dataclass(frozen=True)
 class Contract:
-    """One machine of the contract, and what it has heard."""
+    """One machine of the contract, and its possible states after the observed events."""
 
     name: str
 
     @property
     def table(self) -> Table:
-        """Its table."""
+        """The machine's table."""
         return tabulated(self.name)
 
     @property
     def nothing(self) -> Heard:
-        """The plugin was told nothing."""
+        """The belief before the plugin has been notified of anything."""
         return frozenset({self.table.initial})
 
     @property
     def anything(self) -> Heard:
-        """Nobody knows what the plugin was told."""
+        """The belief if the earlier events are unknown."""
         return frozenset(range(len(self.table.states)))
 
     def after(self, heard: Heard, event: str) -> Heard:
-        """What may be after *event*, by its name or its name on the wire; nothing where the contract forbids it."""
+        """Return the belief after *event*, by its name or its name on the wire; empty if the contract forbids it."""
         table = self.table
         row = next(row.index for row in table.rows if event in {row.event.name, row.event.rpc})
         return frozenset(way.to for state in heard for way in table.step(state, row) or ())
 
     def clause(self, heard: Heard, event: str) -> str:
-        """The clause that *event* breaks."""
+        """Return the clause that *event* breaks."""
         table = self.table
         row = next(row for row in table.rows if event in {row.event.name, row.event.rpc})
         return row.event.cells[table.states[min(heard)]].clause.name
@@ -67,16 +67,16 @@ class Contract:
 
 @cache
 def tabulated(name: str) -> Table:
-    """The table of a machine."""
+    """Return the table of a machine."""
     return tabulate(load(name))
 
 
 class BrokenError(Exception):
-    """The contract is broken: by which machine's clause."""
+    """The contract is broken; the text names the machine and its clause."""
 
 
 def broken(profile: str | None, *, part: str) -> set[str]:
-    """The clauses that a node breaks towards a plugin, of one ``container`` or of one ``pod``, in any run."""
+    """Return the clauses that a node breaks towards a plugin, for one ``container`` or one ``pod``, in any run."""
     node = load_system("node")
     system = node.under(profile)
     number = {copy.name: copy.digit for copy in system.copies}
@@ -114,7 +114,7 @@ def _heard(
     of: tuple[str, str],
     number: dict[str, int],
 ) -> Heard:
-    """What the plugin has heard of the entity after a joint event goes this way."""
+    """Return the plugin's belief about the entity after a joint event took this way."""
     entity, suffix = of
 
     def now(copy: str, at: int) -> str:
@@ -173,19 +173,18 @@ BROKEN = {
     "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "removed-last"},
     "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
-"""What the node breaks: as ``no-start-after-stop``, the properties that something ``-is-told``,
-``removal-is-the-end`` and ``pods-stop-before-they-are-removed`` of it say."""
+"""Clauses that the node breaks, as its properties ``no-start-after-stop``, ``…-is-told``, ``removal-is-the-end`` and ``pods-stop-before-they-are-removed`` state."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
-    """And what real containerd was recorded to break is among it."""
+    """It includes everything that real containerd was recorded to break."""
     assert broken(None, part=part) == BROKEN[part]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_the_mended_node_keeps_the_contract(part: str) -> None:
-    """The whole of it, and not only what the properties of the node say."""
+    """The whole contract, not only the properties of the node."""
     assert broken("mended", part=part) == set()

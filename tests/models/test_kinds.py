@@ -1,4 +1,4 @@
-"""What shipped models say that their states are in a lifecycle is held to what their events do."""
+"""The kinds of states in shipped models agree with their events."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ ONCE_MORE = {
     "plugin-view": "what is relayed of an id may begin once more",
     "service-run": "Run may be called again",
 }
-"""The machines in which what is final may become active again without another beginning, and why."""
+"""The machines in which a final state may become active again without a new beginning, and why."""
 
 
 def moves(machine: Machine, state: str) -> Iterator[str]:
-    """Where events lead from *state*, but for interruptions."""
+    """Return the targets of events in *state*, except interruptions."""
     for event in machine.events.values():
         for ends in (False, True):
             ways = () if event.interrupts else machine.step(state, event.name, ends=ends) or ()
@@ -34,7 +34,7 @@ def moves(machine: Machine, state: str) -> Iterator[str]:
 
 
 def revived(machine: Machine) -> list[str]:
-    """The final states from which an active one can be reached without another beginning."""
+    """Return the final states from which an active one is reachable without a new beginning."""
 
     def goes_on(state: str) -> Iterator[str]:
         return (to for to in moves(machine, state) if to != machine.initial)
@@ -45,14 +45,14 @@ def revived(machine: Machine) -> list[str]:
 
 
 def stuck(machine: Machine) -> list[str]:
-    """The pending states in which nothing is to come."""
+    """Return the pending states that nothing leaves."""
     pending = [name for name, state in machine.states.items() if state.kind == "pending"]
     return [name for name in pending if not any(moves(machine, name))]
 
 
 @pytest.mark.parametrize("name", names())
 def test_final_is_final_and_pending_is_not(name: str) -> None:
-    """But for those that are listed with the reason."""
+    """Exceptions are listed with the reason."""
     machine = load(name)
 
     assert bool(revived(machine)) == (name in ONCE_MORE)
@@ -61,7 +61,7 @@ def test_final_is_final_and_pending_is_not(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
-    """The initial state is initial; of few is nothing said."""
+    """The initial state has the kind initial; few states have no kind."""
     machine = load(name)
     kinds = [state.kind for state in machine.states.values()]
 
@@ -71,7 +71,7 @@ def test_every_machine_has_a_kind_for_most_states(name: str) -> None:
 
 
 def test_a_false_kind_is_found() -> None:
-    """A door that is open may be shut, which is the end of nothing; nothing comes of one that is gone."""
+    """An open door may be shut, so it is not final; nothing follows for a removed one, so it is not pending."""
     final = machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "final"'))
     both = machine_of(
         edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')

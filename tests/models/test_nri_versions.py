@@ -1,4 +1,4 @@
-"""What the NRI interface has gained and lost from containerd 1.7 on, as ``fsm diff`` tells it of two profiles."""
+"""Changes of the NRI interface since containerd 1.7, according to ``fsm diff`` between two profiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fsm.language.library import claims, load
 
 OLD, LATER, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
 FIRST, SECOND = 1, 2
-"""In which of two versions a line is found: the older, or the newer."""
+"""Which of two versions has a line: the older or the newer."""
 
 DIFFERENCES = [
     # Off unless enabled; on unless disabled.
@@ -55,7 +55,7 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """The exit code; what is in both, only in the *first*, and only in the *second*."""
+    """Return the exit code, the lines in both, only in the *first*, and only in the *second*."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
@@ -63,7 +63,7 @@ def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
 
 
 def arrows(line: str) -> str:
-    """A *line* of arrows that differ only in their states, as a line for each."""
+    """Split a *line* of arrows that differ only in their states."""
     found = re.fullmatch(r"(\S+): ((?:\S+ → [^\s,]+, )*\S+ → [^\s,]+)(.*)", " ".join(line.split()))
     assert found is not None
     return "".join(f" {found[1]}: {each}{found[3]}\n" for each in found[2].split(", "))
@@ -73,7 +73,7 @@ def arrows(line: str) -> str:
     ("name", "first", "second", "which", "line"), DIFFERENCES, ids=lambda each: str(each).partition(",")[0]
 )
 def test_what_has_changed(name: str, first: str, second: str, which: int, line: str) -> None:
-    """It is told of the version that has it, and not of the other."""
+    """The change is listed for the version that has it, and not for the other."""
     code, parts = told(name, first, second)
 
     assert code == 1
@@ -85,12 +85,12 @@ def test_what_has_changed(name: str, first: str, second: str, which: int, line: 
     [("nri-container", OLD, LATER), ("nri-pod", OLD, LATER)],
 )
 def test_what_has_not_changed(name: str, first: str, second: str) -> None:
-    """What is remembered and relayed is the same text in all of them."""
+    """Remembered and relayed information is described by the same text in all of them."""
     assert told(name, first, second)[0] == 0
 
 
 def test_nothing_else_has_changed() -> None:
-    """Every event of which something is told is one of those above."""
+    """Every event in the comparison is one of those above."""
     for name, first, second in {row[:3] for row in DIFFERENCES}:
         _, (_, *only) = told(name, first, second)
         events = {event for event in load(name).events for part in only if f" {event}: " in f" {part} "}
@@ -99,7 +99,7 @@ def test_nothing_else_has_changed() -> None:
 
 
 def test_a_registration_and_a_call_wait_for_each_other_in_the_oldest() -> None:
-    """Which is known to fail there, and nowhere later."""
+    """The property is known to fail there, and nowhere later."""
     [stated] = [each for each in claims("nri-locks").properties if each.name == "registrations-end"]
 
     assert [stated.expected(each) is not None for each in (OLD, None, "nri-0.12.1")] == [True, False, False]

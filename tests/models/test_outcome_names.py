@@ -1,4 +1,4 @@
-"""An outcome has one name: in the model, under every profile, in what is listed and in what a test arranges."""
+"""An outcome has one name: in the model, under every profile, in listings and in tests that arrange it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MODELS = [each for each in names() if not is_system(each)]
 
 
 def arranged(machine: Machine) -> set[tuple[str, str, str]]:
-    """What a test of *machine* asks for: event, stage and outcome."""
+    """Return the outcomes that a test of *machine* requests: event, stage and outcome."""
     plan = Plan(tabulate(machine))
     steps = ((edge, number, name) for edge in plan.edges for number, name in enumerate(edge.step.expected))
     return {
@@ -31,13 +31,13 @@ def arranged(machine: Machine) -> set[tuple[str, str, str]]:
 
 
 def listed(machine: Machine) -> set[tuple[str, str, str]]:
-    """What ``fsm show --outcomes --format json`` lists of it."""
+    """Return the list of ``fsm show --outcomes --format json``."""
     found = json.loads(machine_report.outcomes_json(tabulate(machine), machine.events, machine.states))
     return {(each["event"], each["stage"], each["outcome"]) for each in found}
 
 
 def named(table: Table) -> dict[tuple[int, int, object], set[str]]:
-    """The names of what may happen in each cell, by what it does."""
+    """Return the names of the outcomes in each cell, by their effects."""
     found: dict[tuple[int, int, object], set[str]] = defaultdict(set)
     for row, state in table.defined():
         for way in table.step(state, row) or ():
@@ -48,7 +48,7 @@ def named(table: Table) -> dict[tuple[int, int, object], set[str]]:
 @pytest.mark.parametrize("profile", [None, "*"])
 @pytest.mark.parametrize("name", MODELS)
 def test_what_a_test_arranges_is_listed_and_unique(name: str, profile: str | None) -> None:
-    """By event and stage; no two outcomes of one cell and stage have the same name."""
+    """No two outcomes of one event and stage in a cell have the same name."""
     machine = load(name)
     for each in machine.profiles if profile else [None]:
         under = machine.under(each)
@@ -61,7 +61,7 @@ def test_what_a_test_arranges_is_listed_and_unique(name: str, profile: str | Non
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_profile_renames_no_outcome(name: str) -> None:
-    """What may happen in a cell is called the same with a profile, where there is a choice."""
+    """If a cell has several outcomes, they have the same names with a profile."""
     machine = load(name)
     table = tabulate(machine)
     without = named(table)
@@ -74,7 +74,7 @@ def test_a_profile_renames_no_outcome(name: str) -> None:
 
 
 def test_a_deviation_is_called_as_it_is_written() -> None:
-    """As the override where it has no name, also where it is the only one that the profile adds."""
+    """Without a name of its own it is named like the override, even if it is the only one that the profile adds."""
     named = edited(DOOR, '{ shut = { to = "shut" } }', '{ shut = { name = "jammed", to = "shut" } }')
 
     added = [(machine_of(text).under("old").step("shut", "push") or ())[-1].name for text in (DOOR, named)]

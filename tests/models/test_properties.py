@@ -1,7 +1,7 @@
-"""The shipped properties: proved or failing as stated, each broken by the mutants it names, and no mutant left over.
+"""The shipped properties are proved or fail as stated, each is broken by the mutants it names, and no mutant survives.
 
-Those of a system of many copies are looked at with one copy of each part,
-where they come out alike; `tests/cli/test_check_command.py` has them proved as they are.
+Systems of many copies are checked with one copy of each part if the result is the same;
+`tests/cli/test_check_command.py` proves them as they are.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.system_mutants import JointMutant, joint_mutants
 
 FEW = 8
-"""Copies of parts of a system that is looked at as it is."""
+"""Systems that are checked with all copies."""
 
 MOST = 100
 EVERY = 48 if TIMES == 1 else 1
-"""Of more than so many mutants of a system each so many-th is looked at; at night all are."""
+"""Of larger numbers of mutants of a system a sample is tried; at night all are."""
 
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
@@ -44,20 +44,19 @@ COMPLETE = (
     "shared-ids",
     "two-plugins",
 )
-"""Systems of which every mutant is caught, and every property names one."""
+"""Systems of which every mutant is killed, and every property names one."""
 
 JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
 JOINT_STATED = [(name, each.name) for name in systems() for each in claims(name).properties]
 
 
 def test_every_model_has_properties() -> None:
-    """None is left to itself."""
     assert specified() == names()
 
 
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_comes_out_as_stated(name: str, profile: str | None) -> None:
-    """Proved, or refuted in as many steps as are known; and the machine has the size that is stated."""
+    """It is proved, or refuted in the known number of steps; and the machine has the stated size."""
     examined = examine(specification(name), profile)
 
     assert examined.expected == examined.counts
@@ -70,7 +69,7 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """At least one, unless it is known to fail without a profile, where there is nothing to break."""
+    """At least one, unless the property is known to fail without a profile."""
     known = known_mutants(name)
     (found,) = [each for each in specification(name).properties if each.name == stated]
 
@@ -89,7 +88,7 @@ LONG = {"container-status"}
     "name", [pytest.param(each, marks=pytest.mark.nightly if each in LONG else ()) for each in specified()]
 )
 def test_no_mutant_survives(name: str) -> None:
-    """Every mistake in one cell is noticed by a property, or by nobody who watches."""
+    """Every error in one cell breaks a property, or is unobservable."""
     found = specification(name)
 
     assert [
@@ -101,7 +100,7 @@ def test_no_mutant_survives(name: str) -> None:
     ("name", "stated"), STATED + JOINT_STATED, ids=["/".join(each) for each in STATED + JOINT_STATED]
 )
 def test_is_worded_and_sourced(name: str, stated: str) -> None:
-    """A sentence with a full stop, and a source; what can be reached needs no level of its own."""
+    """It has a sentence with a full stop, and a source; ``reachable`` needs no level."""
     (found,) = [each for each in claims(name).properties if each.name == stated]
 
     assert found.says.endswith(".")
@@ -115,7 +114,7 @@ def test_is_worded_and_sourced(name: str, stated: str) -> None:
 
 @cache
 def _joint(name: str) -> Specification[System]:
-    """What is stated of the system *name*, with few copies."""
+    """Return the properties of the system *name*, with few copies."""
     found = claims(name)
     assert is_of(found, System)
     return found if len(found.machine.copies) <= FEW else single(found)
@@ -129,7 +128,7 @@ def _joint_mutants(name: str) -> dict[str, JointMutant]:
 
 @pytest.mark.parametrize(("name", "profile"), JOINT_CASES, ids=str)
 def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None:
-    """Proved, or refuted in as many steps as are known; the size of what was looked at is stated, too."""
+    """It is proved, or refuted in the known number of steps; the size of the searched part is stated, too."""
     found = _joint(name)
     examined = examine(found, profile)
 
@@ -143,7 +142,7 @@ def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), JOINT_STATED, ids=["/".join(each) for each in JOINT_STATED])
 def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """At least one, unless it is known to fail without a profile."""
+    """At least one, unless the property is known to fail without a profile."""
     known = _joint_mutants(name)
     (found,) = [each for each in _joint(name).properties if each.name == stated]
 
@@ -157,7 +156,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLETE)
 def test_no_mutant_of_a_system_survives(name: str) -> None:
-    """Every mistake in a joint event is noticed by a property, or takes the same steps; of a large system a sample."""
+    """Every error in a joint event breaks a property, or takes the same steps; for a large system a sample is tried."""
     found = _joint(name)
     every = EVERY if len(_joint_mutants(name)) > MOST else 1
     became = joint_mutation_outcomes(found, list(_joint_mutants(name).values())[::every], whole=False)

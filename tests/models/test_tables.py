@@ -1,7 +1,6 @@
-"""Every shipped table is cell by cell what was stored: a change of layout changes no meaning, and a change of meaning shows.
+"""Every shipped table equals the stored one, cell by cell: a change of layout changes no meaning, and a change of meaning shows.
 
-``tests/models/tables.json.gz`` holds each machine and each of its profiles,
-each system and each of its profiles, and each property file, as built.
+``tests/models/tables.json.gz`` holds each machine, each system, each of their profiles, and each property file, as built.
 """
 
 from __future__ import annotations
@@ -31,18 +30,18 @@ def _built() -> dict[str, Data]:
 
 
 def test_each_table_is_stored() -> None:
-    """No machine, system, profile or property file was added or lost unnoticed."""
+    """No machine, system, profile or property file is added or lost unnoticed."""
     assert sorted(STORED) == sorted(_built()), AGAIN
 
 
 @pytest.mark.parametrize("name", STORED)
 def test_is_cell_by_cell_as_stored(name: str) -> None:
-    """States, cells, outcomes, clauses, ways, conditions and claims are those that were stored."""
+    """States, cells, outcomes, clauses, ways, conditions and claims are the stored ones."""
     assert [] == list(differences(STORED[name], _built()[name], name)), AGAIN
 
 
 def test_a_cell_that_differs_is_named() -> None:
-    """With its event and its state, and with what it was."""
+    """The report has its event, its state and its old content."""
     machine = load("container-status")
     stop = machine.events["stop"]
     own = stop.cells["absent"]
@@ -57,7 +56,7 @@ def test_a_cell_that_differs_is_named() -> None:
 
 
 def test_an_override_that_is_lost_is_named() -> None:
-    """With its profile, its event and its states."""
+    """The report has its profile, its event and its states."""
     machine = load("container-status")
     profile = machine.profiles["containerd-1.6"]
     fewer = replace(profile, overrides=tuple(each for each in profile.overrides if each.name != "stop-of-removed"))
@@ -71,7 +70,7 @@ def test_an_override_that_is_lost_is_named() -> None:
 
 
 def test_a_step_that_differs_is_named() -> None:
-    """With its joint event and its way."""
+    """The report has its joint event and its way."""
     system = load_system("nri-setup")
     joint = system.events["set-up"]
     shorter = replace(joint, ways=(replace(joint.ways[0], steps=joint.ways[0].steps[:1]), *joint.ways[1:]))
@@ -83,7 +82,7 @@ def test_a_step_that_differs_is_named() -> None:
 
 
 def test_a_claim_that_differs_is_named() -> None:
-    """With its property."""
+    """The report has its property."""
     stated = claims("pod-records")
     assert is_of(stated, System)
     first = stated.properties[0]
@@ -111,7 +110,7 @@ def test_a_claim_that_differs_is_named() -> None:
     ],
 )
 def test_spellings_of_one_condition_are_equal(one: str, other: str, *, same: bool) -> None:
-    """And those of two are not."""
+    """Spellings of two different conditions are not."""
     machine = load("container-status")
 
     forms = [

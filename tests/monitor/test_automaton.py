@@ -1,4 +1,4 @@
-"""Compiled judging finds what judging one observation after the other finds: verdicts, counts, notes, coverage, states."""
+"""Compiled judging agrees with judging observation by observation: verdicts, counts, notes, coverage, states."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """All that a monitor has found, and the states of the entities."""
+    """All findings of a monitor, and the states of the entities."""
 
     judgement: Judgement
     told: list[tuple[str, Line]]
@@ -47,7 +47,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Outcome:
-    """What *monitor* finds in *batches*, by their columns or one observation after the other."""
+    """Return the findings of *monitor* in *batches*, by columns or one observation after the other."""
     told: list[tuple[str, Line]] = []
     monitor.violated = lambda entity, line: told.append((entity, line))
     entities = {}
@@ -62,7 +62,7 @@ def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Out
 
 
 def both(machine: Machine, trace: Sequence[Observation], size: int, **how: object) -> tuple[Outcome, Outcome]:
-    """What is found in *trace* in batches of a *size*, one by one and by columns."""
+    """Return the findings in *trace* in batches of a *size*, one by one and by columns."""
     plain, fast = (Monitor(machine, **how) for _ in range(2))  # type: ignore[arg-type]
     columned = Columned(random.Random(size))
     return (
@@ -74,7 +74,7 @@ def both(machine: Machine, trace: Sequence[Observation], size: int, **how: objec
 def trace_of(
     chance: random.Random, machine: Machine, *, length: int, wrong: float, overlap: int = 1
 ) -> list[Observation]:
-    """A run of many entities, some of whose observations are others than they should be."""
+    """Return a run of many entities in which some observations were changed."""
     found = []
     for number in range(length // 40):
         run = simulate(machine, seed=chance.getrandbits(30), length=40, entities=chance.randint(1, 5), overlap=overlap)
@@ -89,7 +89,7 @@ def trace_of(
 
 
 def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """The *trace* with times, of which some are not known."""
+    """Return *trace* with times, some of which are unknown."""
     found, at = [], 0
     for seen in trace:
         at += chance.choice([0, 0, 1, 2]) * 500_000_000
@@ -101,7 +101,7 @@ def dated(chance: random.Random, trace: list[Observation]) -> list[Observation]:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(8, night=300))
 def test_random_machines(seed: int) -> None:
-    """With violations, notes, unknown events, signals of all entities, assumptions in the trace, and time limits."""
+    """With violations, notes, unknown events, signals to all entities, assumptions, and time limits."""
     chance = random.Random(seed)
     machine = random_machine(chance, time=False, limits=chance.random() < 0.6)
     trace = dated(chance, trace_of(chance, machine, length=400, wrong=chance.choice([0, 0.02]), overlap=1))
@@ -118,7 +118,7 @@ MODELS = ("container-status", "cri-container", "pod-sandbox", "nri-plugin")
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where few entities at rest are remembered, so that they are forgotten all the time."""
+    """Even if few resting entities are remembered, so that they are forgotten constantly."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     machine = load(model)
@@ -130,7 +130,7 @@ def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch
 
 
 def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
-    """A trace in which all entities are restarted again and again, some of them wrongly."""
+    """Return a trace in which all entities are restarted repeatedly, some of them wrongly."""
     machine, chance = load(model), random.Random(seed)
     trace = trace_of(chance, machine, length=1_200, wrong=0.02, overlap=2)
     restart = Observation(event="restart", of=machine.entity)
@@ -140,7 +140,7 @@ def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
 @pytest.mark.parametrize("model", ["container-status", "pod-sandbox"])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is taken for those that are alive, in their order; compiled code continues after it."""
+    """An event to all affects the living entities in order; compiled code continues after it."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     compiled = 0
@@ -161,7 +161,7 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If its known steps are not taken; without the known steps, the monitor finds the same."""
+    """The test notices if known steps are skipped; without known steps, the monitor finds the same."""
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
     monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
@@ -171,7 +171,7 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Containers that are stopped again and again, and looked at in time, too late, or at a time that is not known."""
+    """Return containers that are stopped repeatedly, and looked at in time, too late, or at an unknown time."""
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -197,7 +197,7 @@ def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 @pytest.mark.parametrize("timed", [True, False])
 def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
-    """Where observations have times, and where they have none."""
+    """With and without times."""
     trace = late(random.Random(4))
     plain, fast = both(load(model), trace if timed else [msgspec.structs.replace(each, at=None) for each in trace], 100)
 
@@ -205,7 +205,7 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 class NextLine(Line):
-    """A line that is named as the one after it."""
+    """Reports a line number that is too high by one."""
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
@@ -227,7 +227,7 @@ LATE = {
 
 @pytest.mark.parametrize("mistake", LATE)
 def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
-    """What would be wrong if the automaton's clock were."""
+    """A defect in the automaton's clock changes the result."""
     with patch(*LATE[mistake]):
         plain, fast = both(load("container-status"), late(random.Random(4)), 100)
 
@@ -235,7 +235,7 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Lives under ids of which some were given before, in the same batch or long ago, or are given by what is made one by one."""
+    """Return lives whose ids occurred before, in the same batch or long ago, or are observed one by one."""
     found = []
     for number in range(200):
         name = f"c{chance.choice([number, number, number - 1, number % 7])}"
@@ -252,7 +252,7 @@ def coming_back(chance: random.Random) -> list[Observation]:
 @pytest.mark.parametrize("remembered", [5, 65_536])
 @pytest.mark.parametrize("size", [7, 60, 400])
 def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where few ids are remembered too."""
+    """Even if few ids are remembered."""
     monkeypatch.setattr(fresh_ids, "REMEMBERED", remembered)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), size, fresh=True, ids=True)
@@ -263,7 +263,7 @@ def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("mistake", [("_fresh", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
 def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As is one that is not remembered."""
+    """So is an id that is not remembered."""
     monkeypatch.setattr(BeliefAutomaton, *mistake)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), 60, fresh=True, ids=True)
@@ -272,7 +272,7 @@ def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], mon
 
 
 def test_fields_go_the_slow_way() -> None:
-    """What stays as it was shown is compared with what was shown before, and forgotten with the entity."""
+    """Unchanging fields are compared with earlier ones, and forgotten with the entity."""
     machine, chance = load("cri-container"), random.Random(1)
     trace = []
     for seen in trace_of(chance, machine, length=800, wrong=0):
@@ -287,7 +287,7 @@ def test_fields_go_the_slow_way() -> None:
 
 @pytest.mark.parametrize("cells", [30, 1 << 22])
 def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where there is no room for more of it, or beliefs are forgotten."""
+    """When the table is full, or beliefs are forgotten."""
     monkeypatch.setattr(automaton, "CELLS", cells)
     monkeypatch.setattr("fsm.monitor.beliefs.INTERNED", 60)
     machine = load("container-status")
@@ -297,7 +297,7 @@ def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_batches_of_both_forms_may_alternate() -> None:
-    """And the verdict may be asked for in between."""
+    """The verdict may be requested in between."""
     machine = load("container-status")
     trace = trace_of(random.Random(5), machine, length=800, wrong=0.02)
     found = []
@@ -319,7 +319,7 @@ def test_batches_of_both_forms_may_alternate() -> None:
 
 
 def in_full(name: str, *, columns: bool) -> Judged:
-    """The verdicts on a recording, its batches with *columns* or as they are."""
+    """Judge a recording, with batches as *columns* or as they are."""
     recording = open_recording(str(RECORDINGS / name))
     judging = begin(recording)
     columned = Columned()
@@ -335,12 +335,12 @@ QUICK = ("containerd-1.7.24.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jso
     "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in (*LOGS, *CALLS, *EVENTS)]
 )
 def test_recordings(name: str) -> None:
-    """Each recording of this folder."""
+    """Each shipped recording is judged both ways."""
     assert in_full(name, columns=False) == in_full(name, columns=True)
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """The loop, where all known steps lead to what is believed of an entity that was not seen yet."""
+    """Replace the loop by one in which all known steps lead to the belief about an unseen entity."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 
@@ -354,7 +354,7 @@ PLANTED = {
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be wrong if the automaton were."""
+    """A defect in the automaton changes the result."""
     monkeypatch.setattr(*PLANTED[mistake])
     different = 0
     machine = load("container-status")

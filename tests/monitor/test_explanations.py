@@ -1,4 +1,4 @@
-"""Explanations of violations are true: exactly the replies listed as allowed are legal, and the named clause is broken."""
+"""Explanations of violations are true: exactly the replies listed as expected are legal, and the named clause is broken."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNHEARD = "UNHEARD_OF"
 
 
 def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] | None) -> tuple[int, Violation | None]:
-    """The first violation in *trace*, with its index."""
+    """Return the first violation in *trace*, with its index."""
     monitor = Monitor(machine, fresh=True, seen=seen)
     for index, each in enumerate(trace):
         for violation in monitor.observe(each):
@@ -36,7 +36,7 @@ def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] |
 
 
 def without(machine: Machine, clause: str) -> Machine:
-    """*machine*, silent in the cells that rest on *clause*."""
+    """Return *machine* with silence in the cells that rest on *clause*."""
 
     def other(cell: Cell) -> Cell:
         return Silent(clause=cell.clause, line=cell.line) if cell.clause.name == clause else cell
@@ -53,7 +53,7 @@ def without(machine: Machine, clause: str) -> Machine:
 
 
 def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] | None]:
-    """A machine, and a trace of calls in progress, signals, hidden events and looks."""
+    """Return a machine, and a trace of calls in progress, signals, hidden events and looks."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     names = {name for event in machine.events.values() for name in (event.name, event.rpc)}
@@ -66,7 +66,7 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def replies_are_those_that_are_legal(seed: int) -> bool:
-    """Check that exactly the replies listed as allowed are accepted; false if no reply is wrong."""
+    """Check that exactly the replies listed as expected are accepted; return false if no reply is wrong."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None or violation.cause is not Cause.REPLY:
@@ -101,12 +101,12 @@ def clause_is_broken(seed: int) -> str:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(300, night=20_000), deadline=None)
 def test_replies_that_are_listed_are_legal_and_no_other_is(seed: int) -> None:
-    """Of any machine, with calls in progress."""
+    """For random machines, with calls in progress."""
     replies_are_those_that_are_legal(seed)
 
 
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(300, night=20_000), deadline=None)
 def test_without_the_clause_that_is_named_the_trace_is_legal(seed: int) -> None:
-    """Or without none of them."""
+    """Or no single clause makes it illegal."""
     clause_is_broken(seed)

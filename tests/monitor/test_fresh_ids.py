@@ -1,4 +1,4 @@
-"""Ids come back never: a creation that succeeds under one that was given before breaks ``fresh-id``."""
+"""Ids are never reused: a successful creation with an id that was used before breaks ``fresh-id``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PODS = ["cri-pod", "pod-sandbox"]
 
 
 def told(model: str, run: str, *, ids: bool = True) -> list[tuple[str, ...]]:
-    """Which of the calls of *run* on one entity are violations, with the clause and what would be allowed."""
+    """Return the violations among the calls of *run* on one entity, with the clause and the expected replies."""
     monitor = Monitor(load(model), ids=ids)
     found = []
     for event in run.split():
@@ -34,7 +34,7 @@ def told(model: str, run: str, *, ids: bool = True) -> list[tuple[str, ...]]:
     ("models", "run"), [(CONTAINERS, "create remove remove create start"), (PODS, "run stop remove run stop")]
 )
 def test_an_id_does_not_come_back(models: list[str], run: str) -> None:
-    """Not after a removal either; and the new entity is judged as what it is."""
+    """Not even after a removal; the new entity is judged as a new one."""
     creation = run.partition(" ")[0]
 
     assert [told(model, run) for model in models] == [[(creation, "fresh-id", "absent", "error")]] * 2
@@ -42,12 +42,12 @@ def test_an_id_does_not_come_back(models: list[str], run: str) -> None:
 
 @pytest.mark.parametrize(("models", "run"), [(CONTAINERS, "create remove create"), (PODS, "run remove run")])
 def test_a_name_may(models: list[str], run: str) -> None:
-    """Where entities are called by names, as in traces of fsm's own form."""
+    """Traces in fsm's own format use names."""
     assert [told(model, run, ids=False) for model in models] == [[], []]
 
 
 def test_an_id_of_which_nothing_was_created_is_fresh() -> None:
-    """Though it was asked for, or a creation of it failed."""
+    """Although it was requested, or its creation failed."""
     monitor = Monitor(load("cri-container"), ids=True)
     calls = [("stop", "ok"), ("remove", "ok"), ("create", "UNKNOWN"), ("create", "ok"), ("remove", "ok")]
 
@@ -61,7 +61,7 @@ def test_an_id_of_which_nothing_was_created_is_fresh() -> None:
 def test_no_id_is_named_before_it_is_asked_for(
     named: int, found: list[str], model: str, call: str, creation: str
 ) -> None:
-    """Whoever named it had it of an earlier creation; during the creation it may be listed already."""
+    """A name must come from an earlier creation; during the creation the entity may already be listed."""
     monitor = Monitor(load(model), ids=True)
     monitor.observe(Observation(entity="e1", event=call, phase="request", at=named))
     violations = monitor.observe(Observation(entity="e1", event=creation, reply="ok", start=5, at=9))
@@ -78,7 +78,7 @@ time="2026-11-20T11:03:2{n}.1Z" level=info msg="RemoveContainer for \\"{id}\\" r
 
 @pytest.mark.parametrize(("times", "verdict"), [(1, Holds), (2, Illegal)])
 def test_logs_show_ids(tmp_path: Path, times: int, verdict: type) -> None:
-    """Of whatever id is created twice, the second time is a finding."""
+    """The second creation with an id is a finding."""
     log = tmp_path / "containerd.log"
     lines = (LOG.format(n=number, pod="b" * 64, id="c" * 64) for number in range(times))
     log.write_text("".join(lines), encoding="utf-8")

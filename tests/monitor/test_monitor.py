@@ -1,4 +1,4 @@
-"""The monitor finds what brute force finds, says why, and forgets what it may."""
+"""The monitor finds what brute force finds, explains it, and forgets what it may."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ PHASES: dict[str, Phase] = {
 
 
 STARTED = 'checking = { to = "running", emits = ["started"] }\n'
-"""How the job's start ends."""
+"""Possible results of the job's start."""
 
 
 def seen(text: str) -> list[Observation]:
-    """Observations in short: ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN``, ``push:ok@OPEN``.
+    """Parse observations in short: ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN``, ``push:ok@OPEN``.
 
-    A word before ``/`` names the entity; after ``&`` stands the state that the call met, after ``>`` what was emitted.
+    A word before ``/`` names the entity; after ``&`` stands the state that the call met, after ``>`` the outputs.
     """
     return [_observation(word) for word in text.split()]
 
@@ -86,14 +86,14 @@ def judged(
     outputs: bool = False,
     profile: str | None = None,
 ) -> Judgement:
-    """What is to be said of *trace*; its first line is 1."""
+    """Judge *trace*, whose first line is 1."""
     monitor = Monitor(machine, fresh=fresh, seen=signals, outputs=outputs, profile=profile)
     monitor.feed(trace, range(1, len(trace) + 1))
     return monitor.judgement()
 
 
 def violations(judgement: Judgement) -> list[Violation]:
-    """The violations that were kept whole, in the order of the trace."""
+    """Return the violations that were kept in full, in the order of the trace."""
     match judgement.verdict:
         case Illegal(findings=findings):
             return sorted((each for finding in findings for each in finding.first), key=lambda each: each.line)
@@ -109,7 +109,7 @@ def first_violation(
     signals: frozenset[str] | None = None,
     outputs: bool = False,
 ) -> int | None:
-    """The index of the first observation that is a violation."""
+    """Return the index of the first observation that is a violation."""
     judgement = judged(machine, trace, fresh=fresh, signals=signals, outputs=outputs)
 
     met = any(judgement.covered.cells.values())
@@ -118,12 +118,12 @@ def first_violation(
 
 
 def first_in(judgement: Judgement) -> int | None:
-    """The index of the first observation that is a violation, as far as the monitor could tell."""
+    """Return the index of the first observation that is certainly a violation."""
     return next((each.line - 1 for each in violations(judgement)), None)
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Whether there was too much to try: from there on nothing can be compared."""
+    """Check whether the monitor gave up because of too many possibilities; nothing after that can be compared."""
     return "too many possibilities" in judgement.notes
 
 
@@ -131,7 +131,7 @@ def gave_up(judgement: Judgement) -> bool:
 
 
 def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
-    """The monitor and brute force find the same first violation in a random trace; whether they could be compared."""
+    """Compare the first violation in a random trace with brute force; return whether they could be compared."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
     judgement = judged(machine, trace, fresh=fresh, signals=signals)
@@ -147,7 +147,7 @@ def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
 @pytest.mark.parametrize("lost", [False, True], ids=["answered", "given-up"])
 @pytest.mark.parametrize("seed", range(4))
 def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: FBT001  (a table's column)
-    """On thousands of machines and traces, legal and not, the first violation is the same observation."""
+    """On thousands of machines and traces, legal and illegal, the first violation is the same observation."""
     first = TIMES * (1_000 * seed + 500 * lost)
     compared = 0
     for number in range(first, first + amount(100, night=6_000)):
@@ -160,13 +160,13 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
 
 @given(machines(), st.randoms(use_true_random=False))
 def test_finds_what_brute_force_finds_in_what_shrinks(machine: Machine, chance: random.Random) -> None:
-    """The same, on machines that Hypothesis makes small when it fails."""
+    """The same on machines that Hypothesis shrinks after a failure."""
     agree(chance, machine, lost=True)
 
 
 @given(machines(), st.randoms(use_true_random=False))
 def test_never_fails_what_a_single_late_call_explains(machine: Machine, chance: random.Random) -> None:
-    """A call that was given up acts at most once; that the monitor allows more costs no false alarm."""
+    """The brute force lets an abandoned call act at most once; the monitor allows more, which causes no false alarm."""
     trace = random_trace(chance, machine, lost=True)[: LONGEST - 1]
     judgement = judged(machine, trace, fresh=True)
     found = first_in(judgement)
@@ -180,7 +180,7 @@ def test_never_fails_what_a_single_late_call_explains(machine: Machine, chance: 
 
 @given(machines(time=False), st.lists(st.sampled_from("xyz"), max_size=5))
 def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs: list[str]) -> None:
-    """Where outputs are all there is, the first that no run emits is the violation."""
+    """If only outputs are observed, the first one that no run emits is the violation."""
     trace = [Observation(entity="e", output=output) for output in outputs]
     expected = naive.first_unexplained_output(machine, outputs)
 
@@ -188,7 +188,7 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 
 
 class Unpruned:
-    """Configurations, all of them: what the monitor would keep if it did not know what adds nothing."""
+    """All configurations, including those that the monitor drops because they add nothing."""
 
     def __init__(self, _covering: Covering) -> None:
         self._all: dict[Configuration, None] = {}
@@ -196,22 +196,22 @@ class Unpruned:
 
     @property
     def size(self) -> int:
-        """How many there are."""
+        """Number of configurations."""
         return len(self._all)
 
     def add(self, new: Configuration) -> bool:
-        """Take *new*; whether it was not there."""
+        """Add *new* and return whether it was absent."""
         fresh = new not in self._all
         self._all[new] = None
         return fresh
 
     def all(self) -> Configurations:
-        """All of them."""
+        """All configurations."""
         return frozenset(self._all)
 
 
 def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With every possibility kept the verdicts are the same."""
+    """The verdicts are the same if every possibility is kept."""
     for number in range(5_000 * TIMES, 5_300 * TIMES):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -230,7 +230,7 @@ def test_dropping_what_adds_nothing_loses_nothing(monkeypatch: pytest.MonkeyPatc
 
 @given(machines(), st.integers(0, 10_000))
 def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None:
-    """A trace cut where no call is in progress gives no violation: neither its beginning, middle nor end."""
+    """Neither the beginning, the middle nor the end of a trace cut between calls has a violation."""
     if any(event.interrupts for event in machine.events.values()):
         return
     quiet = quiescent(list(simulate(machine, seed=seed, length=12, overlap=2)))
@@ -241,7 +241,7 @@ def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None
 
 
 def quiescent(trace: list[Observation]) -> list[int]:
-    """The places in *trace* where nobody waits for a reply, and no call that was given up is about."""
+    """Return the places in *trace* without a call in progress, whether awaited or abandoned."""
     found, waiting = [0], 0
     for place, each in enumerate(trace, 1):
         if each.phase == "lost":
@@ -253,7 +253,7 @@ def quiescent(trace: list[Observation]) -> list[int]:
 
 @pytest.mark.parametrize("name", names())
 def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
-    """Whole calls, one at a time: from any observation on the trace is legal."""
+    """With whole calls, one at a time, the trace is legal from any observation on."""
     machine = load(name)
     trace = list(simulate(machine, seed=5, length=60))
     for start in quiescent(trace):
@@ -261,7 +261,7 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """A limit of judging in mid-life: what such a call does before its reply is seen counts as a violation."""
+    """A limit of judging in mid-life: effects of such a call before its reply count as violations."""
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
     assert first_violation(job(), trace) is None
@@ -270,7 +270,7 @@ def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
 
 
 def test_a_fresh_trace_does_not_begin_in_mid_life() -> None:
-    """What is legal in mid-life may not be legal at the beginning."""
+    """A trace that is legal in mid-life may be illegal at the beginning."""
     trace = seen("add:ok@n2")
 
     assert first_violation(counter(), trace) is None
@@ -297,7 +297,7 @@ NOBODY = Observation(phase="gap")
 def test_knows_the_state_after_a_gap_no_more(
     before: str, gap: list[Observation], after: str, violation: int | None, *, fresh: bool
 ) -> None:
-    """Neither of one that was about nor of one that had come back; a gap of somebody else changes nothing."""
+    """Neither of a living entity nor of one that is at its initial state; a gap of another entity changes nothing."""
     judgement = judged(counter(), [*seen(before), *gap, *seen(after)], fresh=fresh)
 
     assert violation == first_in(judgement)
@@ -306,12 +306,12 @@ def test_knows_the_state_after_a_gap_no_more(
 
 @pytest.mark.parametrize(("gap", "violation"), [([], 0), (seen("-"), None), ([NOBODY], None), (seen("a/-"), 1)])
 def test_a_gap_may_be_before_anything_is_known(gap: list[Observation], violation: int | None) -> None:
-    """Who was not seen yet may have begun in it, also where nobody existed before the trace."""
+    """An unseen entity may have been created in it, even if nothing existed before the trace."""
     assert violation == first_in(judged(counter(), [*gap, *seen("add:ok@n3")], fresh=True))
 
 
 def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
-    """After a gap of everybody they rest, and of those only the last are known by name."""
+    """After a gap of all entities they rest, and only the last of them are remembered by name."""
     monitor = Monitor(counter(), fresh=True)
     trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
     monitor.feed([*trace, NOBODY], range(51))
@@ -340,7 +340,7 @@ MOVED = edited(
     ],
 )
 def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str, violation: int | None) -> None:
-    """Also to those that rest, and to those that were not seen yet, if they were there."""
+    """Also to resting entities, and to unseen ones if they existed."""
     trace = [*seen(before), Observation(event="crash"), *seen(after)]
 
     assert violation == first_in(judged(machine_of(MOVED), trace, fresh=True))
@@ -350,7 +350,7 @@ def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str,
 
 
 def test_a_wrong_reply() -> None:
-    """The states before, the replies that each permits, the clause, the edits."""
+    """The violation has the states before, the replies that each permits, the clause, and the edits."""
     (found,) = violations(judged(door(), seen("push:ok push:NOT_FOUND"), fresh=True))
 
     assert (Cause.REPLY, 2, ("open",)) == (found.cause, found.line, found.before)
@@ -362,7 +362,7 @@ def test_a_wrong_reply() -> None:
 
 
 def test_a_wrong_state() -> None:
-    """A sight that follows from nothing names the states that would have been seen."""
+    """A look that nothing explains names the states that could have been seen."""
     (found,) = violations(judged(door(), seen("push:ok@gone"), fresh=True))
 
     assert (Cause.STATE, ("gone",)) == (found.cause, (found.observation.shows,))
@@ -371,7 +371,7 @@ def test_a_wrong_state() -> None:
 
 
 def test_a_wrong_sight_alone() -> None:
-    """A sight without an event is judged too."""
+    """A look without an event is judged too."""
     (found,) = violations(judged(door(), seen("push:ok @gone"), fresh=True))
 
     assert (Cause.STATE, ("open",)) == (found.cause, found.before)
@@ -379,7 +379,7 @@ def test_a_wrong_sight_alone() -> None:
 
 
 def test_an_event_that_cannot_be() -> None:
-    """A signal where it cannot happen; what may happen there is told."""
+    """A signal that cannot happen; the report has the events that can."""
     (found,) = violations(judged(door(), seen("remove:ok slam"), fresh=True))
 
     assert (Cause.EVENT, ("gone",), "observed") == (found.cause, found.before, found.clause.level)
@@ -388,9 +388,9 @@ def test_an_event_that_cannot_be() -> None:
 
 
 def test_a_wrong_output() -> None:
-    """An output that no event of the state emits; those that some do are told.
+    """An output that no event of the state emits; the possible ones are reported.
 
-    ``n3`` is not among the states: to come there the machine emits a tick, which would have been seen.
+    ``n3`` is not among the states: on the way there the machine emits a tick, which would have been seen.
     """
     trace = [Observation(entity="e", output=output) for output in ("tick", "tick", "tock", "tick")]
     (found,) = violations(judged(counter(), trace, fresh=True, outputs=True))
@@ -429,7 +429,7 @@ cannot = ["*"]
 
 @pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
 def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
-    """It may be the second of an event that has emitted two; where none emits two, what emitted it is certain."""
+    """It may be the second output of an event that emits two; if no event emits two, its cause is certain."""
     trace = [Observation(entity="e", output=output) for output in ("ding", "dong")]
     cells = judged(machine_of(model), trace, fresh=True, signals=frozenset(), outputs=True).covered.cells
 
@@ -438,7 +438,7 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """In mid-life it may be in any state, but the reply says in which; and that it breaks a MUST is certain."""
+    """In mid-life any state is possible, but the reply names one; it is certain that it breaks a MUST."""
     (found,) = violations(judged(load("cri-container"), seen(word)))
 
     not_there = ("absent", "lost-created", "lost-running", "lost-exited")
@@ -450,7 +450,7 @@ def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
 
 
 def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
-    """That it was looked for and not found is a breach, whatever went before."""
+    """That it was requested and not found is a violation, whatever happened before."""
     file = tmp_path / "containerd.log"
     file.write_bytes(b"".join(content("containerd-1.6.20.log").splitlines(keepends=True)[12:14]))
     (found,) = violations(judge(str(file)).judgements[0])
@@ -476,7 +476,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """It is the state that is wrong, not the reply; the clause is of what would have led there."""
+    """The state is wrong, not the reply; the clause belongs to the event that would have led there."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -486,14 +486,14 @@ def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, 
 
 
 def test_goes_on_from_the_state_that_was_met() -> None:
-    """What was shown is not taken for nothing: the same once more is no second violation."""
+    """The shown state is believed: the same observation again is not a second violation."""
     trace = "make:ok start? start=UNKNOWN make:EXISTS&ENDED make:EXISTS&ENDED"
 
     assert [4] == [each.line for each in violations(judged(job(), seen(trace), fresh=True))]
 
 
 def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
-    """A reply that is legal elsewhere mends nothing."""
+    """A reply that is legal only in another state fixes nothing."""
     (found,) = violations(judged(counter(to=1), seen("add? add=FULL&n0")))
 
     assert [(Repair.REPLY, "ok"), (Repair.EXTRA, "")] == list(map(edit, found.edits))
@@ -508,7 +508,7 @@ def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
     ],
 )
 def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[str]) -> None:
-    """It is not the reply that is wrong, nor that it happened."""
+    """Neither the reply nor the event itself is wrong."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert (Cause.OUTPUT, said) == (found.cause, found.illegal)
@@ -516,7 +516,7 @@ def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[
 
 
 def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
-    """In one state it breaks a MUST, in the other a SHOULD: certain is only the SHOULD."""
+    """In one state it breaks a MUST, in the other a SHOULD; only the SHOULD is certain."""
     (known,) = violations(judged(door(), seen("push:ok push:WEIRD"), fresh=True))
     (unknown,) = violations(judged(door(), seen("push:WEIRD")))
 
@@ -525,7 +525,7 @@ def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
 
 
 def edit(of: Edit) -> tuple[Repair, str]:
-    """An edit in short."""
+    """Abbreviate an edit."""
     return of.repair, of.instead
 
 
@@ -560,7 +560,7 @@ def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: t
     ],
 )
 def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
-    """A call's own request is no call before it; nor is one that is still in progress."""
+    """The request of the same call does not count as an earlier call, and neither does a call in progress."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert repair in {each.repair for each in found.edits}
@@ -568,7 +568,7 @@ def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
 
 
 def test_what_follows_decides_between_edits() -> None:
-    """Edits that leave what was seen next come before those that do not."""
+    """Edits that explain the next observation come before those that do not."""
     machine = machine_of(edited(DOOR, 'reply = "STUCK"', 'reply = ["STUCK", "JAMMED"]'))
     (opened,) = violations(judged(machine, seen("push:WEIRD@CLOSED @CLOSED"), fresh=True))
     (closed,) = violations(judged(machine, seen("push:WEIRD slam>Bang"), fresh=True))
@@ -578,21 +578,21 @@ def test_what_follows_decides_between_edits() -> None:
 
 
 def test_goes_on_from_an_edit_that_mends_it() -> None:
-    """After a violation the next one is found, and what is legal is not one."""
+    """The next violation is found, and legal observations after it are not violations."""
     trace = seen("push:ok push:WEIRD push:ok @gone remove:ok push:NOT_FOUND push:ok")
 
     assert [2, 4, 7] == [each.line for each in violations(judged(door(), trace, fresh=True))]
 
 
 def test_a_mended_call_is_not_in_progress() -> None:
-    """A whole call with a wrong reply leaves no call behind that could explain the next."""
+    """A whole call with a wrong reply leaves no call behind that could explain the next observation."""
     trace = seen("make:WEIRD @WAITING make:ok")
 
     assert [1, 3] == [each.line for each in violations(judged(job(), trace, fresh=True))]
 
 
 def test_reports_every_violation_of_an_entity() -> None:
-    """One violation right after another, even a request at an impossible sight, hides neither."""
+    """Two violations in a row are both reported, even after an impossible look."""
     trace = seen("push:WEIRD push?@gone")
 
     assert [1, 2] == [each.line for each in violations(judged(door(), trace, fresh=True))]
@@ -602,7 +602,7 @@ def test_reports_every_violation_of_an_entity() -> None:
 
 
 def test_folds_what_has_one_cause() -> None:
-    """The first three whole, all of them counted, and the entities too."""
+    """The first three are kept in full; all of them and their entities are counted."""
     trace = [each for number in range(10) for each in seen(f"e{number}/push:ok e{number}/push:WEIRD") * 2]
     judgement = judged(door(), trace, fresh=True)
 
@@ -614,7 +614,7 @@ def test_folds_what_has_one_cause() -> None:
     "life", ["push:ok push:NOT_FOUND remove:ok push:NOT_FOUND", "push:ok push:STUCK push:ok push:ok"]
 )
 def test_the_same_life_has_the_same_violation(life: str) -> None:
-    """The edits do not depend on who came first: a hundred equal lives are one finding."""
+    """The edits do not depend on the order of entities: a hundred equal lives are one finding."""
     trace = [msgspec.structs.replace(each, entity=f"e{number}") for number in range(100) for each in seen(life)]
     judgement = judged(door(), trace, fresh=True)
 
@@ -634,7 +634,7 @@ def test_counts_what_causes_differ_in() -> None:
 
 
 def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are not counted under a cause that they have nothing to do with."""
+    """Further causes are counted by level, not under an unrelated cause."""
     monkeypatch.setattr(grouping, "CAUSES", 2)
     trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
     judgement = judged(machine_of(DOOR.replace("SHOULD", "MAY")), trace, fresh=True)
@@ -650,7 +650,7 @@ def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: py
 
 
 def test_a_violation_tells_which_deviation_it_resembles() -> None:
-    """Judged without the profile, the violation points to it."""
+    """Without the profile, the violation refers to its deviation."""
     (found,) = violations(judged(door(), seen("remove:ok push:ok"), fresh=True))
 
     assert () == found.resembles
@@ -675,7 +675,7 @@ def test_a_violation_tells_which_deviation_it_resembles() -> None:
     ],
 )
 def test_tolerates_a_deviation_only_when_it_is_certain(trace: str, tolerated: int) -> None:
-    """A deviation is reported once nothing else explains what was seen, never passed over in silence."""
+    """A deviation is reported as soon as nothing else explains the observations."""
     machine = machine_of(edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"'))
     judgement = judged(machine, seen(trace), fresh=True, profile="old")
 
@@ -704,7 +704,7 @@ moves    = { WHERE = { to = "shut" } }
     ],
 )
 def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: list[tuple[str, ...]]) -> None:
-    """Where nobody can tell which it was, all that it may have been are told."""
+    """If it is unclear which one occurred, all candidates are reported."""
     old = edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
     old = edited(old, 'moves = { ajar = { to = "open", emits = ["Creak"] } }', 'moves = { open = { to = "open" } }')
     judgement = judged(machine_of(old + ANOTHER.replace("WHERE", where)), seen(trace), fresh=True, profile="old")
@@ -729,7 +729,7 @@ def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: 
     ],
 )
 def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) -> None:
-    """An answer whose request nobody recorded is not passed over either."""
+    """A deviation in an answer without a recorded request is reported too."""
     judgement = judged(load("container-status"), seen(trace), profile="containerd-1.6")
 
     assert not violations(judgement)
@@ -737,7 +737,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """Whether the lock jammed or the wind shut the door again: it is shut."""
+    """Either the lock jammed or the wind shut the door again: in both cases it is shut."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
     assert ["e"] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
@@ -753,7 +753,7 @@ def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
 @pytest.mark.parametrize("order", ["start=ok start=UNKNOWN", "start=UNKNOWN start=ok"])
 @pytest.mark.parametrize("middle", ["@WAITING", "@RUNNING", ""])
 def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
-    """Of two starts one succeeds, whichever replies first; never both."""
+    """One of two starts succeeds, whichever replies first; never both."""
     before = f"make:ok start? start? {middle}"
 
     assert first_violation(job(), seen(f"{before} {order} @RUNNING"), fresh=True) is None
@@ -779,7 +779,7 @@ def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
     ],
 )
 def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: int | None) -> None:
-    """Not before the one, not after the other, and in the state that its reply says it met."""
+    """Neither before the request nor after the reply, and in the state that its reply says it met."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -792,7 +792,7 @@ def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: in
     ],
 )
 def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: int | None) -> None:
-    """Nobody waits for its reply; it is still under way."""
+    """Nobody waits for its reply, but it is still in progress."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -808,7 +808,7 @@ def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: 
     ],
 )
 def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int | None) -> None:
-    """After a crash nobody starts what was about to start."""
+    """After a crash a start that was in progress has no effect."""
     assert violation == first_violation(job(), seen(trace), fresh=True)
 
 
@@ -822,7 +822,7 @@ def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int |
     ],
 )
 def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, violation: int | None) -> None:
-    """Where that state has an end for it; where it has none, any reply fits."""
+    """If that state has an end for it; otherwise any reply fits."""
     machine = machine_of(edited(JOB, STARTED, f'{STARTED}ended = {{ stays = true, reply = "GONE" }}\n'))
 
     assert violation == first_violation(machine, seen(trace), fresh=True)
@@ -830,7 +830,7 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:
-    """Its request is taken to be over: what is known of the entity is given up, and nothing is a violation."""
+    """Its request is treated as over: the entity's state becomes unknown, and there is no violation."""
     judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
 
     assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
@@ -847,7 +847,7 @@ def test_a_reply_after_an_interruption_is_noted() -> None:
     ],
 )
 def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int | None) -> None:
-    """A reply whose request nobody recorded fits if any state so far permits it."""
+    """A reply without a recorded request fits if any earlier state permits it."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -855,7 +855,7 @@ def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int
 def test_never_fails_an_answer_whose_request_was_not_recorded(
     machine: Machine, seed: int, chance: random.Random
 ) -> None:
-    """Calls of which nobody saw the request, in a trace that is legal with them."""
+    """The trace is legal with these calls, whose requests were removed."""
     whole = list(simulate(machine, seed=seed, length=12))
     trace: list[Observation] = []
     for each in whole:
@@ -882,12 +882,12 @@ def test_never_fails_an_answer_whose_request_was_not_recorded(
     ],
 )
 def test_an_answer_says_what_is_so_after_it(trace: str, violation: int | None) -> None:
-    """Whoever answered has acted; what is shown with the answer is seen."""
+    """The call has acted before its answer; the state shown with the answer is the current one."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
 def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
-    """A job is being checked while it is started, though nobody saw it so."""
+    """A job is checked while it is started, although this state was not observed."""
     machine = machine_of(
         edited(JOB, 'refuses = { "*" = ["EXISTS", "BUSY"] }', 'refuses = { checking = "CHECKED", "*" = "EXISTS" }')
     )
@@ -901,7 +901,7 @@ def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
     [("add% @n1", None), ("add% @n0", None), ("add~ @n1 @n0", 2), ("add? add% add=ok @n2", None), ("add% @n1 add=FULL", None)],
 )  # fmt: skip
 def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
-    """Nobody knows whether it was; nobody waits for its reply."""
+    """It is unknown whether it was; nobody waits for its reply."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -910,7 +910,7 @@ def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
 
 @pytest.mark.slow
 def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two hundred thousand short lives leave nothing but the last names."""
+    """After two hundred thousand short lives only the last names are kept."""
     monkeypatch.setattr(fsm.monitor, "REMEMBERED", 1_000)
     monitor = Monitor(counter(), fresh=True)
     add, reset = seen("add:ok reset:ok")
@@ -927,7 +927,7 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_forgets_the_dead_whose_calls_were_given_up() -> None:
-    """A call that may act yet keeps nobody alive that is back where it began."""
+    """An abandoned call that may still act does not keep an entity in its initial state alive."""
     monitor = Monitor(counter(), fresh=True)
     trace = [each for number in range(50) for each in seen("add:ok reset? reset! reset:ok")]
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
@@ -938,26 +938,26 @@ def test_forgets_the_dead_whose_calls_were_given_up() -> None:
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_counts_an_entity_once(fresh: bool) -> None:  # noqa: FBT001  (a table's column)
-    """Also one of which nothing is known, and one that comes back to where it began."""
+    """Including an unknown entity, and one that returns to its initial state."""
     trace = seen("a/unheard a/unheard a/add:ok a/reset:ok a/add:ok a/reset:ok b/reset:ok b/reset:ok")
 
     assert 2 == judged(counter(), trace, fresh=fresh).entities
 
 
 def test_notes_events_that_it_does_not_know() -> None:
-    """An unknown event is no violation; it is counted."""
+    """An unknown event is counted, and is no violation."""
     judgement = judged(counter(), seen("add:ok subtract:ok divide@n0"), fresh=True)
 
     assert (Holds(), {"unknown event": 2}) == (judgement.verdict, dict(judgement.notes))
 
 
 def test_says_nothing_of_an_empty_trace() -> None:
-    """Nothing seen is not a pass."""
+    """Without observations the verdict is not a pass."""
     assert Unknown(why="nothing in the trace concerns this machine") == judged(counter(), []).verdict
 
 
 def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace with more possibilities than can be tried is unknown, neither a pass nor a hang."""
+    """A trace with too many possibilities is unknown, neither a pass nor a hang."""
     monkeypatch.setattr(unobserved, "LIMIT", 50)
     judgement = judged(counter(to=9), seen("add? reset? " * 9), fresh=True)
 
@@ -970,7 +970,7 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Not each step has too many possibilities: it is known again what is so once fewer calls overlap."""
+    """No single step has too many possibilities; the state is known again once fewer calls overlap."""
     monkeypatch.setattr(beliefs, "TRIED", tried)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -987,7 +987,7 @@ def test_calls_that_are_not_answered_are_work_too(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """There are few possibilities, each of so many calls that it takes long to tell apart."""
+    """There are few possibilities, but each has so many calls that comparing them takes long."""
     monkeypatch.setattr(beliefs, "TRIED", 100)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -999,7 +999,7 @@ def test_calls_that_are_not_answered_are_work_too(
 
 @pytest.mark.parametrize("limit", [*range(7, 40), 60, 100])
 def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the edits are too many to try the violation stands without them; nothing is alleged that is not so."""
+    """If there are too many edits to try, the violation has none, and nothing false is reported."""
     trace = seen("make:ok start? start=WEIRD start=WEIRD start? make:WEIRD")
     every = {each.line for each in violations(judged(job(), trace, fresh=True))}
     monkeypatch.setattr(unobserved, "LIMIT", limit)
@@ -1010,14 +1010,14 @@ def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_counts_the_cells_that_were_certainly_met() -> None:
-    """How often each cell explains what was seen, and 0 for those that were never met."""
+    """Each cell has the number of observations that it certainly explains, 0 included."""
     covered = judged(counter(to=1), seen("add:ok add:FULL add:FULL reset:ok"), fresh=True).covered.cells
 
     assert {("add", "n0"): 1, ("add", "n1"): 2, ("reset", "n0"): 0, ("reset", "n1"): 1} == covered
 
 
 def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beliefs are forgotten when there are too many; what was counted is not."""
+    """Beliefs are forgotten when there are too many; counts are not."""
     trace = list(simulate(job(), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
     monkeypatch.setattr(beliefs, "INTERNED", 5)
@@ -1026,7 +1026,7 @@ def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatc
 
 
 def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither legal replies, nor illegal ones, nor events that nobody knows."""
+    """Legal replies, illegal replies and unknown events are all forgotten eventually."""
     monkeypatch.setattr(beliefs, "INTERNED", 50)
     monkeypatch.setattr(cache, "KEPT", 50)
     machine = job()
@@ -1043,7 +1043,7 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
 
 
 def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Under another profile, or of a trace that shows less, nothing that was found out before is taken for granted."""
+    """Nothing computed under another profile, or for a trace that shows less, is reused."""
     ways: list[dict[str, Any]] = [
         {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
         for fresh in (True, False)
@@ -1065,14 +1065,14 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
 
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not to know the state is nothing unusual."""
+    """Not knowing the state is normal."""
     monkeypatch.setattr(unobserved, "LIMIT", 3)
 
     assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 
 
 def test_feeding_in_parts_changes_nothing() -> None:
-    """A stream may be cut anywhere on its way in."""
+    """A stream may be divided anywhere."""
     trace = list(simulate(door(), seed=4, length=100, entities=3))[::-1]
     parts = Monitor(door(), fresh=True)
     for index, each in enumerate(trace):
@@ -1082,7 +1082,7 @@ def test_feeding_in_parts_changes_nothing() -> None:
 
 
 def test_an_observation_of_nobody_is_of_everybody() -> None:
-    """A signal without an entity happens to all that are alive."""
+    """A signal without an entity happens to all living ones."""
     everybody = Observation(event="crash")
     trace = [*seen("a/make:ok b/make:ok a/start? b/start?"), everybody, *seen("a/@RUNNING b/@WAITING")]
 
@@ -1094,7 +1094,7 @@ def test_an_observation_of_nobody_is_of_everybody() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
-    """Of a trace in which a step was left out or done twice: each violation at its line, and the same verdict."""
+    """In a trace with a step left out or repeated: each violation at its line, and the same verdict."""
     machine = job()
     trace = list(simulate(machine, seed=seed, length=30, entities=2, overlap=2))
     del trace[seed % len(trace)]
@@ -1113,7 +1113,7 @@ def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
 
 
 def test_an_observation_of_all_may_violate_several() -> None:
-    """One violation for each entity."""
+    """There is one violation for each entity."""
     monitor = Monitor(door(), fresh=True)
     for entity in ("a", "b"):
         assert () == monitor.observe(Observation(entity=entity, event="push", reply="ok"))
@@ -1124,13 +1124,13 @@ def test_an_observation_of_all_may_violate_several() -> None:
 
 
 def test_an_event_that_is_not_there_is_refused_at_once() -> None:
-    """A slip in a program; in a recording it may be the event of something else."""
+    """It is an error in a program; in a recording it may be the event of something else."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
 
 
 def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -> None:
-    """That there is no such entity is another matter: a machine may have its own word for that, as a door has."""
+    """The word for an absent entity is different: a machine may have its own word for that, as a door has."""
     (violation,) = violations(judged(job(), seen("make:ok start:error&PAUSED"), fresh=True))
 
     assert (Cause.STATE, "PAUSED") == (violation.cause, violation.illegal)
@@ -1138,7 +1138,7 @@ def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -
 
 
 def test_what_is_shared_lasts_while_it_is_used() -> None:
-    """However many machines are judged by in between; what is not used makes room."""
+    """However many other machines are judged in between; unused data makes room."""
     used, unused = load("cri-pod"), replace(load("cri-pod"))
     first, other = (shared(each, None, None, outputs=False) for each in (used, unused))
     between = [replace(used) for _ in range(MACHINES)]

@@ -1,4 +1,4 @@
-"""Properties of the fields that are shown with states: left open by the checker, held to what recordings and tests show."""
+"""Properties of fields shown with states: open for the checker, checked against recordings and tests."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ requires = { in = ["opne"], unset = ["bye"], values = { by = [7] } }
 
 @pytest.fixture
 def door(tmp_path: Path) -> str:
-    """The path of a door's properties."""
+    """Write a door's properties and return the path."""
     at = repository(tmp_path, properties=SIGNED)
     (at / "models" / "door.toml").write_text(edited(DOOR, "[profile.old]", FIELDS), encoding="utf-8")
     return str(at / "properties" / "door.toml")
@@ -57,7 +57,7 @@ def model(door: str) -> str:
 
 @pytest.mark.parametrize("profile", ["none", "old"])
 def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
-    """It is counted, and never as held or as failed as is known; alone it leaves nothing to conclude."""
+    """It is counted, and never as proved or as a known failure; alone it leaves the verdict unknown."""
     both, alone = fsm("check", door, "-p", profile), fsm("check", door, "-p", profile, "-P", "signed")
     (found,) = check(load(model(door)), "signed").checked
 
@@ -70,7 +70,7 @@ def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
 
 
 def test_it_has_no_form_in_promela_and_kills_no_mutant(door: str) -> None:
-    """Both without saying that it holds."""
+    """Neither reports that it holds."""
     exported = fsm("export", door, "--to", "promela", "-P", "signed")
     mutated = fsm("mutate", door, "-P", "signed")
 
@@ -91,7 +91,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("shown", "status", "wrong"), SHOWN)
 def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], status: str, wrong: list[str]) -> None:
-    """Beside the machine, which requires nothing of fields; under a profile it may be known to fail."""
+    """The machine requires nothing of fields; under a profile the property may be known to fail."""
     look = {"entity": "d1", "shows": "OPEN"}
     lines: list[dict[str, object]] = [
         {"trace": 1, "fresh": True},
@@ -117,7 +117,7 @@ def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], st
 
 
 class Door:
-    """A door that says who opened it, if anyone did."""
+    """A door that reports who opened it, if anyone did."""
 
     def __init__(self, by: str) -> None:
         self._by = by
@@ -132,12 +132,11 @@ class Door:
     def shows(self) -> str:
         return self._at
 
-    def close(self) -> None:
-        """Nothing to end."""
+    def close(self) -> None: ...
 
 
 class SignedDoor(Door):
-    """One that says so beside what it shows."""
+    """A door that reports it beside the shown state."""
 
     def fields(self) -> dict[str, int | str]:
         return {"by": self._by}
@@ -152,7 +151,7 @@ class SignedDoor(Door):
     ],
 )
 def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, untested: str) -> None:
-    """And to nothing else: all of these come back from having gone."""
+    """Nothing else is checked: all of these reappear after their removal."""
     of = specification(door)
     stated = next(each for each in of.properties if each.name == "signed")
     found = run_property_test(of.machine, stated, lambda: made, examples=3)
@@ -165,7 +164,7 @@ def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, unt
 
 
 def test_what_it_speaks_of_exists(door: str) -> None:
-    """All mistakes at once, each in its line."""
+    """All errors are reported together, each in its line."""
     path = Path(door)
     path.write_text(path.read_text(encoding="utf-8") + WRONG, encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -183,14 +182,14 @@ def test_what_it_speaks_of_exists(door: str) -> None:
     "name", ["1.6.20-contexts", "1.7.24-corrupt-checkpoints", "2.1.9-killed-containers", "2.1.9-restart-kill9"]
 )
 def test_real_ends_have_reasons(name: str) -> None:
-    """Of every version, also of containers that were killed, or could not be read."""
+    """In every version, even for containers that were killed or could not be read."""
     (containers, _) = judge(RECORDINGS / f"{name}.calls.jsonl.gz", properties=["every-end-has-a-reason"]).judgements
 
     assert [each.status for each in containers.properties] == ["holds"]
 
 
 def test_an_end_without_a_reason_is_seen(tmp_path: Path) -> None:
-    """In the same recording, where one reason is taken away."""
+    """One reason is removed from the same recording."""
     text = gzip.decompress((RECORDINGS / "2.1.9-killed-containers.calls.jsonl.gz").read_bytes()).decode()
     assert '"reason": "Error"' in text
     (tmp_path / "calls.jsonl").write_text(text.replace('"reason": "Error"', '"reason": ""', 1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Properties watched on what a SUT does: the checker's opinion of the same run, and a second one by definition."""
+"""Watching properties of a SUT: the checker's opinion of the same run, and a second one by definition."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 def plain(machine: Machine) -> Machine:
-    """*machine* with every state in plain sight, and no reply that tells nothing."""
+    """Return *machine* with every state visible, and only informative replies."""
     states = {name: replace(state, shows=name) for name, state in machine.states.items()}
     return replace(machine, states=states, indefinite=())
 
 
 def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response]]:
-    """What a test that does the steps of *run* sees."""
+    """Return the observations of a test that performs the steps of *run*."""
     found = []
     for each in run:
         takes_time = bool(machine.events[each.event].ends)
@@ -65,7 +65,7 @@ def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response
 
 
 def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated | None:
-    """What the watch says of *test*."""
+    """Return the watch's answer about *test*."""
     watch.reset()
     violated = None
     for step, seen in test:
@@ -78,7 +78,7 @@ def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated
 
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> None:
-    """Where every state is in plain sight, a run violates the watch if and only if it breaks the property."""
+    """If every state is visible, the watch reports a violation exactly if the run breaks the property."""
     machine = random_machine(chance)
     of = random_property(chance, machine, KINDS)
     assume(not untestable(of))
@@ -99,7 +99,7 @@ def test_what_is_seen_whole_is_judged_by_definition(chance: random.Random) -> No
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random) -> None:
-    """Of all runs that look like what was seen, each must break the property."""
+    """Every run consistent with the observations must break the property."""
     machine = replace(random_machine(chance), indefinite=())
     of = random_property(chance, machine, KINDS)
     assume(not untestable(of))
@@ -121,7 +121,7 @@ def test_what_is_seen_in_part_is_violated_for_certain_only(chance: random.Random
 @pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 def test_calls_that_are_not_followed_violate_nothing(chance: random.Random) -> None:
-    """With more calls in progress than are followed, some runs that break the property may go unnoticed."""
+    """With more calls in progress than are tracked, some runs that break the property may go unnoticed."""
     machine = plain(random_machine(chance))
     of = random_property(chance, machine, KINDS[:1])
     assume(not untestable(of))
@@ -142,7 +142,7 @@ def _veiled(chance: random.Random, each: tuple[Stimulus, Response]) -> tuple[Sti
 
 
 def _joined(chance: random.Random, test: list[tuple[Stimulus, Response]]) -> list[tuple[Stimulus, Response]]:
-    """*test*, with calls that nothing came between made from beginning to end."""
+    """Return *test* with calls joined from request to reply if nothing happened in between."""
     found: list[tuple[Stimulus, Response]] = []
     index = 0
     while index < len(test):
@@ -174,12 +174,12 @@ CASES = [(name, profile) for name in specified() for profile in (None, *load(nam
 def random_tests(
     chance: random.Random, plan: Plan, *, count: int, length: int
 ) -> list[list[tuple[Stimulus, Response]]]:
-    """Tests of *plan*, as a SUT that keeps to its machine takes them; silent cells lead anywhere."""
+    """Yield tests of *plan* as a conforming SUT answers them; silent cells lead anywhere."""
     return [[*random_test(chance, plan, length)] for _ in range(count)]
 
 
 def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Stimulus, Response]]:
-    """One test of *plan*, with calls left in progress and ended where others may have led."""
+    """Return one test of *plan*, with calls left in progress and ended in whatever state other events led to."""
     table, point = plan.table, plan.start
     for _ in range(length):
         leaving = plan.leaving(point)
@@ -203,7 +203,7 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> None:
-    """Many runs as a test goes through a machine: what the checker proves of it is not violated by any."""
+    """No run of a machine violates a property that the checker has proved."""
     of = specification(name)
     table = tabulate(of.machine.under(profile))
     tests = random_tests(random.Random(name), Plan(table=table), count=amount(8, night=1_000), length=30)
@@ -219,7 +219,7 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 
 
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
-    """What a test sees that takes these steps of a counterexample; of calls that overlap, where they act."""
+    """Return the observations of a test with the steps of a counterexample; overlapping calls when they act."""
     found = []
     for index, each in enumerate(taken):
         event = machine.events.get(each.event)
@@ -250,9 +250,9 @@ CAUGHT = [
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated", "mutant"), CAUGHT)
 def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutant: str) -> None:
-    """What the checker shows of a mutant the watch sees in an implementation that does the same, state by state.
+    """The watch finds the checker's counterexample of a mutant in an implementation that performs it, state by state.
 
-    Where states look alike it does not, if the machine may as well have done what is seen.
+    It finds nothing if states look alike and the original machine may have behaved in the same way.
     """
     of = specification(name)
     found = next(each for each in of.properties if each.name == stated)
@@ -282,7 +282,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
 
 
 def at_once(watch: Watch, *words: str) -> Violated | None:
-    """What the watch says of a test in words such as ``make=ok:waiting``: the reply, and what is shown."""
+    """Watch a test written in words such as ``make=ok:waiting``: the reply, and the shown state."""
     test = []
     for word in words:
         what, _, seen = word.partition("=")
@@ -301,7 +301,7 @@ STARTS = 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]'
 
 
 def test_what_never_comes_is_a_violation() -> None:
-    """A call that goes on for ever: what is fair is asked for again and again, and patience has an end."""
+    """A call repeats for ever: fair events are requested repeatedly, and the number of attempts is limited."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
 
@@ -317,7 +317,7 @@ def test_what_never_comes_is_a_violation() -> None:
 
 
 def test_what_comes_is_none() -> None:
-    """The target comes, and nothing is due any more."""
+    """The target occurs, and nothing is due any longer."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
 
@@ -328,7 +328,7 @@ def test_what_comes_is_none() -> None:
 
 
 def test_what_need_not_come_is_a_violation() -> None:
-    """Nothing fair can happen, and the target is due."""
+    """No fair event can happen, and the target is due."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'from = "waiting"\nleads-to = "running"\nfair = ["start.ends"]'))
 
@@ -341,7 +341,7 @@ def test_what_need_not_come_is_a_violation() -> None:
 
 @pytest.mark.parametrize("name", specified())
 def test_fair_systems_keep_what_is_proved(name: str) -> None:
-    """From wherever it is, a machine that does what is fair in turn comes to the target in time."""
+    """From every state, a machine that performs fair events in turn reaches the target in time."""
     of = specification(name)
     plan = Plan(table=tabulate(plain(of.machine)))
     chance = random.Random(name)
@@ -367,7 +367,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
 
 
 def _does(edge: Edge, taken: RunStep) -> bool:
-    """Whether *edge* is this step of a run."""
+    """Check whether *edge* is this step of a run."""
     return (
         edge.step.event == taken.event
         and (edge.step.stage == "end") == taken.ends
@@ -380,7 +380,7 @@ def _is(edge: Edge, due: Stimulus) -> bool:
 
 
 def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
-    """Take *edge*, as a SUT that keeps to its machine does."""
+    """Take *edge* as a conforming SUT does."""
     assert edge.to is not None
     last = edge.ways[-1]
     call = plan.table.machine.events[edge.step.event].kind == "call"
@@ -391,7 +391,7 @@ def _take(watch: Watch, plan: Plan, edge: Edge) -> Point:
 
 
 def test_witnesses_are_remembered_from_test_to_test() -> None:
-    """What should be reachable is met by any test, and reported until then."""
+    """A reachable target is reported as missing until any test reaches it."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'reachable = ["make then running", "start replies error and waiting"]'))
 
@@ -412,7 +412,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
 
 
 def test_garbage_breaks_nothing_by_itself() -> None:
-    """A SUT that shows what no state shows is in none of them; what it did before is remembered."""
+    """A SUT that shows an unknown word is in no state; its earlier observations still count."""
     machine = plain(machine_of(DOOR))
     watch = Watch(machine, stated(machine, 'never = "open then push replies STUCK"'))
 
@@ -426,7 +426,7 @@ def test_garbage_breaks_nothing_by_itself() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", specified())
 def test_aims_put_properties_to_the_test(name: str) -> None:
-    """Each aim is a run of the machine, the last step of which the property asks about."""
+    """Each aim is a run of the machine whose last step concerns the property."""
     of = specification(name)
     machine = plain(of.machine)
     for each in of.properties:
@@ -444,7 +444,7 @@ def test_aims_put_properties_to_the_test(name: str) -> None:
 
 
 def test_what_nobody_saw_may_explain_what_was_seen() -> None:
-    """A hidden event is thought of only where nothing else explains a step; then it excuses."""
+    """A hidden event is assumed only if nothing else explains a step; then it excuses the violation."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
     test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
@@ -456,7 +456,7 @@ def test_what_nobody_saw_may_explain_what_was_seen() -> None:
 
 
 def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
-    """A hidden event that emits may happen any number of times; what cannot be known is not kept."""
+    """A hidden event that emits may happen any number of times, so such outputs are not tracked."""
     loud = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = { to = "shut", emits = ["Creak"] } }')
     machine = machine_of(loud)
     watch = Watch(machine, stated(machine, 'never = "gone then open"'))
@@ -465,7 +465,7 @@ def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
 
 
 def test_a_product_goes_as_far_as_its_machine() -> None:
-    """At each place a call ends, goes on, or is free where it may of the machine alone, also where nothing is specified."""
+    """At each place a call ends, continues, or is free exactly as in the machine, including unspecified behaviour."""
     silent = 0
     for number in range(120):
         chance = random.Random(number)

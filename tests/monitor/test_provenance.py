@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def chain(
     machine: Machine, trace: list[Observation], *, fresh: bool = True, seen: frozenset[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[Provenance]]]:
-    """The states before each observation of one entity, and what is known of those after it."""
+    """Yield the states before each observation of one entity, and the explanation of those after it."""
     monitor = Monitor(machine, fresh=fresh, seen=seen)
     for line, each in enumerate(trace, 1):
         before = tuple(state for state in machine.states if state in monitor.states("e"))
@@ -40,7 +40,7 @@ def chain(
 
 
 def is_possible(machine: Machine, use: UsedCell) -> bool:
-    """Whether the model has the cell and the outcome, by the second opinion."""
+    """Check with the second opinion that the model has the cell and the outcome."""
     step = use.step
     found = naive.ends(machine, step.source, step.event) if step.ends else naive.ways(machine, step.source, step.event)
     if step.outcome == UNSPECIFIED:
@@ -50,7 +50,7 @@ def is_possible(machine: Machine, use: UsedCell) -> bool:
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Whether the uses are possible one after the other, from a state before the observation to the one after it."""
+    """Check that the uses are possible one after the other, from a state before the observation to the one after it."""
     moves = [use for use in derivation.uses if use.known != "confirmed"]
     sources = [use.step.source for use in moves] or [derivation.state]
     targets = [use.step.target for use in moves] or [derivation.state]
@@ -147,7 +147,7 @@ cannot = ["rising", "broken"]
 
 
 def explained(*trace: Observation) -> Provenance:
-    """The reasons for the belief after the last observation of *trace*."""
+    """Return the explanation of the belief after the last observation of *trace*."""
     *_, (_, [last]) = chain(DOOR, list(trace))
     return last
 
@@ -165,7 +165,7 @@ def told(found: Provenance) -> dict[str, list[tuple[str, str, str, str]]]:
 
 
 def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed() -> None:
-    """Each state has the shortest way to it."""
+    """Each state has the shortest derivation."""
     begun = ("in progress", "raise", "down", "rising")
 
     assert told(explained(ASKED)) == {
@@ -187,7 +187,7 @@ def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
 
 
 def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
-    """With the clause of the cell."""
+    """The clause of the cell is named."""
     found = explained(RAISED, RANG)
 
     assert told(found)["up"] == [("observed", "ring", "up", "up")]
@@ -207,7 +207,7 @@ def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
 
 
 def test_a_silent_cell_is_named() -> None:
-    """Anything may follow it, and it is a reason only where there is no other."""
+    """Anything may follow it, so it is a reason only if there is no other."""
     found = explained(RAISED, Observation(entity="e", shows="broken"), RAISED)
 
     assert {each.state for each in found.derivations} == {*DOOR.states}
@@ -266,7 +266,7 @@ ignores = ["off", "warm", "on"]
 
 @pytest.mark.parametrize(("alternative", "legal"), [(', { name = "on", to = "on" }', True), ("", False)])
 def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal: bool) -> None:  # noqa: FBT001
-    """With the clause of the limit where nothing else is possible, so that it is broken."""
+    """The clause of the limit is named if nothing else is possible, because then it is broken."""
     machine = machine_of(LAMP.replace(', { name = "on", to = "on" }', alternative))
     trace = [
         Observation(entity="e", event="switch", at=1_000_000_000),
@@ -283,7 +283,7 @@ def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal:
 
 @pytest.mark.parametrize("defect", ["reversed", "cut", "elsewhere", "another outcome"])
 def test_a_wrong_derivation_is_noticed(defect: str) -> None:
-    """The twin of the comparison."""
+    """Twin of the comparison."""
     right = next(each for each in explained(ASKED).derivations if each.state == "up")
     first, second = right.uses
     wrong = {

@@ -1,4 +1,4 @@
-"""An outcome that has ``within`` leads to a state that is left by then: after that, the monitor does not expect it."""
+"""An outcome with ``within`` leads to a state that is left by then: afterwards, the monitor does not expect it."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ SECOND = 1_000_000_000
 
 
 def judged(text: str) -> list[tuple[str, str, str]]:
-    """What is found in observations in short: second, event, ``?`` for a request and ``=`` for a reply, ``@`` what is met."""
+    """Judge observations in short: second, event, ``?`` for a request and ``=`` for a reply, ``@`` the state that was met."""
     monitor = Monitor(machine_of(LAMP), fresh=True, seen=frozenset({"sweep"}))
     found: list[Violation] = []
     for word in text.split():
@@ -145,18 +145,18 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
     ],
 )
 def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -> None:
-    """The clause is that of the cell which has the limit."""
+    """The clause is that of the cell with the limit."""
     assert found == judged(text)
 
 
 @pytest.mark.parametrize("at", [10, 12])
 def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
-    """It is left when dust comes, and where it comes back from there nothing limits the time."""
+    """It is left when dust comes; when it is entered again from there, the time is not limited."""
     assert [] == judged(f"0:light 1:dim 2:sweep 3:sweep {at}:look@BRIGHT")
 
 
 def test_where_everything_is_shown_nothing_is_assumed() -> None:
-    """What was to happen and is not in the trace has not happened."""
+    """An event that is not in the trace has not happened."""
     monitor = Monitor(machine_of(LAMP), fresh=True)
     for at, event in enumerate(("light", "dim", "look")):
         assert () == monitor.observe(Observation(entity="l", event=event, reply="ok", at=at * 20 * SECOND))
@@ -164,7 +164,7 @@ def test_where_everything_is_shown_nothing_is_assumed() -> None:
 
 
 def test_a_limit_is_one_second_at_least() -> None:
-    """No limit is written by leaving it out."""
+    """An absent limit means no limit."""
     (problem,) = problems_of(LAMP.replace("within = 10", "within = 0"))
 
     assert ("FSM012", LAMP.split("\n").index('  { name = "glows", stays = true, within = 10 },') + 1) == (
@@ -217,7 +217,7 @@ cannot  = ["*"]
 
 
 def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violation]]:
-    """What is found of an order: time and event, and ``@`` what is shown."""
+    """Judge a short text: time and event, and ``@`` the shown state."""
     monitor = Monitor(
         machine_of(ORDER if expires else ORDER.replace('moves   = { placed = "expired" }\ncannot', "cannot")),
         fresh=True,
@@ -255,7 +255,7 @@ def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violati
     ],
 )
 def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires: bool) -> None:
-    """Whether something that nobody sees may leave it or not: the twin of each is one that keeps the limit, or breaks it."""
+    """Whether or not an unobserved event may leave the state; each twin keeps the limit, or breaks it."""
     judgement, found = ordered(text, expires=expires)
 
     assert [line] * bool(line) == [each.line for each in found]
@@ -263,7 +263,7 @@ def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires:
 
 
 def test_the_start_is_named() -> None:
-    """In the violation, and in what is said of it."""
+    """It is in the violation and in its text."""
     _, (violation,) = ordered("09:00place 09:01edit 10:02place 11:03pay")
 
     assert (("placed",), "placed", "place") == (violation.before, violation.illegal, violation.clause.name)
@@ -276,7 +276,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """It is seen to have been left, not when."""
+    """The trace shows that the state was left, but not when."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)
@@ -286,11 +286,11 @@ def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
 # -- a second opinion, straight from the cells -------------------------------------
 
 Timed: TypeAlias = "tuple[str, int | None]"
-"""A state, and the second by which it is to be left."""
+"""A state, and the second by which it must be left."""
 
 
 def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -> Iterator[Timed]:
-    """What an *event* makes of what is *here*, which gives the *reply* if it is known."""
+    """Return the situations after *event* in *here*, with this *reply* if it is known."""
     state, end = here
     cell, ways = machine.events[event].cells[state], naive.ways(machine, state, event)
     if ways is None:
@@ -305,13 +305,13 @@ def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -
 
 
 def quietly(machine: Machine, now: set[Timed], at: int) -> set[Timed]:
-    """*now*, and what hidden events make of it at that second."""
+    """Return *now* and everything reachable by hidden events in that second."""
     hidden = [each.name for each in machine.events.values() if each.kind == "hidden"]
     return {*closure(now, lambda here: (to for event in hidden for to in went(machine, here, event, at)))}
 
 
 def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
-    """The index of the first observation that no run explains which keeps all limits; hidden events come every second."""
+    """Return the index of the first observation that no run within all limits explains; hidden events may come every second."""
     clock = 0
     now = quietly(machine, {(machine.initial, None)}, clock)
     for index, seen in enumerate(trace):
@@ -328,7 +328,7 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Whether nobody may see when a time limit begins to run, or several may run at once: some that are broken are missed."""
+    """Check whether the start of a limit is unobservable, or several may run: some broken limits are missed then."""
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within
@@ -337,13 +337,13 @@ def vague(machine: Machine) -> bool:
 
 
 def outcomes_of(machine: Machine, event: str, state: str) -> Sequence[Outcome]:
-    """The outcomes of one cell."""
+    """Return the outcomes of one cell."""
     cell = machine.events[event].cells[state]
     return cell.outcomes if isinstance(cell, Moves) else ()
 
 
 def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Whole calls and signals, some of which show the state."""
+    """Return whole calls and signals, some of which show the state."""
     found: list[Observation] = []
     at = 0
     for seen in simulate(machine, seed=chance.getrandbits(30), length=chance.randint(2, 12)):
@@ -355,7 +355,7 @@ def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def agrees(seed: int) -> bool:
-    """Whether the monitor finds the first violation where the second opinion does; it accuses nothing that this does not."""
+    """Check that the monitor finds the first violation of the second opinion, and accuses nothing else."""
     chance = random.Random(seed)
     machine = random_machine(chance, time=False, limits=True)
     trace = timed_trace(chance, machine)
@@ -368,12 +368,12 @@ def agrees(seed: int) -> bool:
 @given(seed=st.integers(0, 1 << 32))
 @settings(max_examples=amount(150, night=20_000), deadline=None)
 def test_random_machines(seed: int) -> None:
-    """The first violation is the one that every run breaks, hidden events or not, at some time or another."""
+    """The first violation is the one in every run, with hidden events at any time."""
     assert agrees(seed)
 
 
 def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., tuple[Configuration, ...]]:
-    """What goes on to be due in other states."""
+    """Keep limits running in other states."""
     return lambda self, here, *rest, **how: tuple(
         each._replace(due=here.due or each.due) for each in went(self, here, *rest, **how)
     )
@@ -399,7 +399,7 @@ def test_a_mistake_is_noticed(mistake: str) -> None:
 
 
 def test_what_has_no_limit_covers_what_has_one() -> None:
-    """And not the other way round."""
+    """The reverse is not true."""
     within = Covering(Rules(tabulate(machine_of(LAMP)))).within
     free, due = (frozenset({Configuration(1, due=due)}) for due in (None, Due(3, 1)))
 

@@ -1,4 +1,4 @@
-"""Mutants: every mistake in one cell, told by brute force, and what becomes of each."""
+"""Mutants: every error in one cell, enumerated by brute force, and the result for each."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ if TYPE_CHECKING:
     from fsm.mutation.outcomes import MutationOutcome
 
 Ways = frozenset[tuple[str, frozenset[str], tuple[str, ...], bool]]
-"""What a cell allows: where it leads, what it replies and emits, and whether it begins."""
+"""An outcome of a cell: its target, reply and outputs, and whether a call begins."""
 
 
 def ways_of(machine: Machine, event: str, state: str, *, ends: bool) -> Ways | None:
-    """What the cell allows, whatever its outcomes are called."""
+    """Return the outcomes of the cell without their names."""
     ways = naive.ends(machine, state, event) if ends else naive.ways(machine, state, event)
     return None if ways is None else frozenset((way.to, way.replies, way.emits, way.begins) for way in ways)
 
 
 def mistakes(machine: Machine, event: str, state: str, *, ends: bool) -> set[Ways | None]:
-    """All that somebody could have written instead, in one respect: by definition."""
+    """Return every cell that differs in one respect, by definition."""
     call = machine.events[event].kind == "call"
     still = (state, frozenset({"ok"} if call else ()), (), False)
     found: set[Ways | None] = set()
@@ -74,7 +74,7 @@ def _every(machine: Machine, event: str, state: str) -> set[naive.Way]:
 def one_changed(
     machine: Machine, event: str, way: naive.Way, outputs: set[str]
 ) -> Iterator[tuple[str, frozenset[str], tuple[str, ...], bool]]:
-    """The outcome with another target, reply or output."""
+    """Yield the outcome with another target, reply or output."""
     to, replies, emits, begins, _ = way
     for state in machine.events[event].ends if begins else machine.states:
         yield state, replies, emits, begins
@@ -92,7 +92,7 @@ def one_changed(
 
 
 def lists_all(machine: Machine) -> None:
-    """Every mistake has a mutant, every mutant is one; those that would never end are left out."""
+    """Assert that every error has a mutant and every mutant is one; calls that would never end are left out."""
     made: dict[tuple[str, str, bool], set[Ways | None]] = {}
     for each in mutants(machine):
         place = (each.event, each.state, each.ends)
@@ -108,7 +108,7 @@ def lists_all(machine: Machine) -> None:
 
 
 def never_ends(machine: Machine, event: str, state: str, ways: Ways | None) -> bool:
-    """Whether with these *ways* at one of its ends a call would go on for ever."""
+    """Check whether a call would go on for ever with these *ways* at one of its ends."""
     after = {at: {(way.to, way.begins) for way in naive.ends(machine, at, event)} for at in machine.events[event].ends}
     after[state] = {(to, begins) for to, _, _, begins in ways or ()}
     ending: set[str] = set()
@@ -122,14 +122,14 @@ MACHINES = {"door": DOOR, "job": JOB, "loud": edited(DOOR, 'emits = ["Bang"]', '
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_lists_every_mistake(name: str) -> None:
-    """Of machines with every kind of event, cell and outcome."""
+    """For machines with every kind of event, cell and outcome."""
     lists_all(machine_of(MACHINES[name]))
 
 
 @settings(max_examples=amount(40, night=2_000))
 @given(st.randoms(use_true_random=False))
 def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
-    """And each has a name of its own, differs in its cell alone, and is well formed."""
+    """Each mutant has a unique name, differs in its cell only, and is well formed."""
     machine = random_machine(chance)
     lists_all(machine)
     table = tabulate(machine)
@@ -146,7 +146,7 @@ def test_lists_every_mistake_in_any_machine(chance: random.Random) -> None:
 
 
 def well_formed(machine: Machine) -> None:
-    """Calls that begin can end, signals do not reply, and every cell is there."""
+    """Assert that calls that begin can end, signals do not reply, and every cell is present."""
     for event in machine.events.values():
         assert event.cells.keys() == machine.states.keys()
         for state in machine.states:
@@ -177,7 +177,7 @@ NAMES = [
 
 @pytest.mark.parametrize(("name", "ways"), NAMES, ids=[each[0] for each in NAMES])
 def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tuple[str, ...]]]) -> None:
-    """Property files name mutants in these words."""
+    """Property files name mutants with these words."""
     (found,) = [each for machine in (door(), job()) for each in mutants(machine) if each.name == name]
     allowed = ways_of(found.machine, found.event, found.state, ends=found.ends)
 
@@ -186,7 +186,7 @@ def test_says_in_its_name_what_it_does(name: str, ways: set[tuple[str, str, tupl
 
 
 def test_ends_go_with_what_leads_to_them() -> None:
-    """A call that never begins in a state does not end there; nor in the next."""
+    """A call that never begins in a state does not end there, nor in the next one."""
     found = {each.name: each for each in mutants(job())}
 
     assert {} == found["start in waiting: refused"].machine.events["start"].ends
@@ -199,14 +199,14 @@ CLAIMS = ('never = "ended then running"\nuntil = "absent"', 'always = "stays"\nw
 
 
 def became(machine: Machine, claims: tuple[str, ...], *, whole: bool = True) -> list[MutationOutcome[Mutant]]:
-    """What becomes of the mutants of *machine* by properties with these *claims*."""
+    """Return the results of the mutants of *machine* for properties with these *claims*."""
     properties = [stated(machine, claim) for claim in claims]
     return list(mutation_outcomes(machine, properties, whole=whole))
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=[each.split()[0] for each in CLAIMS])
 def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
-    """The same as when each mutant is checked by itself, and some are killed and some are not."""
+    """The result is that of checking each mutant separately; some are killed and some are not."""
     machine = job()
     kind = stated(machine, claim)
     found = became(machine, (claim,))
@@ -222,7 +222,7 @@ def test_is_killed_by_what_no_longer_comes_out_as_stated(claim: str) -> None:
 @settings(max_examples=30 * TIMES)
 @given(st.randoms(use_true_random=False))
 def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
-    """Steps, tests and witnesses are found once for the mutants of any machine; each by itself comes out alike."""
+    """Steps, tests and witnesses are computed once for all mutants of a machine; computing them separately changes nothing."""
     machine = random_machine(chance)
     kind = random_property(chance, machine, ("always", "never", "reachable"))
     sound = as_stated(decide(kind, tabulate(machine)))
@@ -232,7 +232,7 @@ def test_what_mutants_share_decides_nothing(chance: random.Random) -> None:
 
 
 def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
-    """A second opinion says so; whoever is neither killed nor equivalent survives."""
+    """A second opinion confirms it; a mutant that is neither killed nor equivalent survives."""
     machine = machine_of(edited(DOOR, 'shut = "ajar"', 'shut = "ajar", gone = "gone"'))
     found = became(machine, ())
 
@@ -244,7 +244,7 @@ def test_is_equivalent_if_nobody_can_tell_it_from_the_machine() -> None:
 
 
 def test_one_killer_is_enough() -> None:
-    """If no more are asked for: the same ones are killed."""
+    """The same mutants are killed."""
     all_, one = became(job(), CLAIMS), became(job(), CLAIMS, whole=False)
 
     assert [bool(each.killers) for each in all_] == [bool(each.killers) for each in one]
@@ -252,7 +252,7 @@ def test_one_killer_is_enough() -> None:
 
 
 def test_what_fails_without_a_mutation_kills_nothing() -> None:
-    """It is told; what the others kill is the same as without it."""
+    """It is reported; the other properties kill the same mutants as without it."""
     machine = job()
     wrong = replace(stated(machine, 'never = "waiting"'), name="wrong")
     right = [replace(stated(machine, claim), name=f"right-{number}") for number, claim in enumerate(CLAIMS)]
@@ -265,7 +265,7 @@ def test_what_fails_without_a_mutation_kills_nothing() -> None:
 
 
 def test_mutants_of_a_profile() -> None:
-    """A deviation is a cell like any other."""
+    """A deviation is mutated like any other cell."""
     found = {each.mutant.name for each in mutation_outcomes(door(), (), profile="old")}
 
     assert "push/lock-jams in shut: dropped" in found

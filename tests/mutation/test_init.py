@@ -1,4 +1,4 @@
-"""``fsm init``: what it writes runs at once, can fail, and takes the place of nothing."""
+"""``fsm init``: its files run immediately, can fail, and overwrite nothing."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ SOURCES = {
 
 
 def begun(folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
-    """What ``fsm init thing`` says in *folder*, which is made with the source of that *kind*."""
+    """Run ``fsm init thing`` in *folder*, which has the source of that *kind*, and return its output."""
     file, text, option = SOURCES[kind]
     if file:
         (folder / file).parent.mkdir(parents=True, exist_ok=True)
@@ -112,7 +112,7 @@ def begun(folder: Path, kind: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_tests(folder: Path) -> None:
-    """The tests that were written to *folder*, called as pytest calls them."""
+    """Call the tests in *folder* as pytest calls them."""
     file = folder / "tests" / "test_thing.py"
     spec = importlib.util.spec_from_file_location("test_thing", file)
     assert spec
@@ -131,7 +131,7 @@ def run_tests(folder: Path) -> None:
     [("when it pays!", "When it pays!"), ("is it over?", "Is it over?"), ("pay.", "Pay."), ("pay", "Pay.")],
 )
 def test_a_label_is_a_sentence_with_one_mark_at_its_end(label: str, about: str, tmp_path: Path) -> None:
-    """The twin is the last, which has none."""
+    """The last case has no punctuation."""
     drawing = f'digraph {{ start [shape=point]; start -> a; a -> b [label="{label}"]; b -> a [label="back"] }}'
     (tmp_path / "a.dot").write_text(drawing, encoding="utf-8")
 
@@ -156,7 +156,7 @@ def test_what_is_written_runs(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", SOURCES)
 def test_each_property_can_fail(kind: str, tmp_path: Path) -> None:
-    """A mistake in the model that it says it catches breaks it."""
+    """An error in the model that the property says it catches breaks it."""
     begun(tmp_path, kind)
     stated = specification(str(tmp_path / "properties" / "thing.toml"))
     made = {each.name: each for each in mutants(stated.machine)}
@@ -188,7 +188,7 @@ def test_each_property_can_fail(kind: str, tmp_path: Path) -> None:
     ],
 )
 def test_the_test_finds_a_mistake(kind: str, file: str, mistake: str, instead: str, tmp_path: Path) -> None:
-    """One that is made in the implementation, or in the machine that the starter came from."""
+    """The error is in the implementation, or in the machine that the starter came from."""
     begun(tmp_path, kind)
     text = (tmp_path / file).read_text(encoding="utf-8")
     assert text.count(mistake) == 1
@@ -205,7 +205,7 @@ def test_the_test_finds_a_mistake(kind: str, file: str, mistake: str, instead: s
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["new", "class", "mermaid"])
 def test_pytest_passes(kind: str, tmp_path: Path) -> None:
-    """Alone, and with the properties as tests of their own."""
+    """Alone, and with the properties as separate tests."""
     begun(tmp_path, kind)
 
     ran = subprocess.run(
@@ -222,7 +222,7 @@ def test_pytest_passes(kind: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["models/thing.toml", "properties/thing.toml", "tests/test_thing.py"])
 def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
-    """Not even where only one of the files is there; then the others are not written."""
+    """If only one of the files exists, the others are not written."""
     (tmp_path / there).parent.mkdir()
     (tmp_path / there).write_text("mine", encoding="utf-8")
 
@@ -235,7 +235,7 @@ def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
 
 
 def test_nothing_is_half_written(tmp_path: Path) -> None:
-    """Where one of the files cannot be written, nor are the others, and no folder is left."""
+    """If one of the files cannot be written, no file and no folder is left."""
     (tmp_path / "tests").write_text("no folder", encoding="utf-8")
 
     ran = begun(tmp_path, "new")
@@ -283,7 +283,7 @@ def test_what_the_machine_is_made_of(tmp_path: Path) -> None:
 
 
 def test_a_machine_that_no_attribute_has(tmp_path: Path) -> None:
-    """It is found by the triggers that it gave its model."""
+    """It is found by the triggers that it added to its model."""
     kept = LAMP.replace("self.rules = Machine(", "Machine(")
     assert kept != LAMP
     (tmp_path / "lamp.py").write_text(kept, encoding="utf-8")
@@ -295,7 +295,7 @@ def test_a_machine_that_no_attribute_has(tmp_path: Path) -> None:
 
 
 def test_what_the_drawing_shows(tmp_path: Path) -> None:
-    """An arrow is a call that moves, two of a label are a choice, and where there is none it is refused."""
+    """An arrow is a call that moves, two with one label are a choice, and without an arrow the call is refused."""
     begun(tmp_path, "mermaid")
     machine = load(str(tmp_path / "models" / "thing.toml"))
 
@@ -432,7 +432,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_used(case: str, tmp_path: Path) -> None:
-    """It is said, with a way out, and nothing is written."""
+    """The message has a remedy, and nothing is written."""
     file, text, arguments, said = WRONG[case]
     if file:
         (tmp_path / file).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The power of the judge is measured by what it does not decide itself."""
+"""The power of the judge is measured with an independent reading."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it is held to does not come from it."""
+    """The expected accusations do not come from the judge itself."""
     seeing = power_over(CALLS, limit=60)
     whole = judge(CALLS)
 
@@ -37,7 +37,7 @@ def test_a_blind_judge_misses_everything(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_an_accusation_that_was_there_before_does_not_count() -> None:
-    """Stops of containers that are gone fail in 1.6, also without an edit."""
+    """Stops of removed containers fail in 1.6 even without an edit."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
     found, tolerated = power_over(name, limit=40), power_over(name, profile="containerd-1.6", limit=40)
 
@@ -46,7 +46,7 @@ def test_an_accusation_that_was_there_before_does_not_count() -> None:
 
 
 def test_the_same_seed_gives_the_same_edits() -> None:
-    """Another gives others, and no limit gives all."""
+    """Another seed gives others, and without a limit all are made."""
     first, again, other = (power_over(CALLS, limit=30, seed=seed) for seed in (1, 1, 2))
 
     assert first == again
@@ -66,7 +66,7 @@ def test_blanks_between_keys_and_values_do_not_matter(name: str, tmp_path: Path)
 
 
 def test_lines_that_are_damaged_are_passed_over(tmp_path: Path) -> None:
-    """They are no calls."""
+    """They are not calls."""
     file = tmp_path / "calls"
     file.write_bytes(b'{"op": 7}\nnot json\n\n' + content("cri-calls-2.1.9.jsonl"))
 

@@ -34,19 +34,19 @@ KINDS = {
 
 
 def of(source: str, kind: str) -> list[RecordingEdit]:
-    """The edits of one kind."""
+    """Return the edits of one kind."""
     return [each for each in SOURCES[source] if each.kind == kind]
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_kind_is_made(source: str) -> None:
-    """And none that the source has no line for."""
+    """Except kinds for which the source has no line."""
     assert KINDS[source] == {each.kind for each in SOURCES[source]}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_changes_the_recording(source: str) -> None:
-    """At the line that it names, and by no more lines than it should."""
+    """It changes the line that it names, and no more lines than necessary."""
     lines = LINES[source]
     for edit in SOURCES[source]:
         edited = edit.applied(lines)
@@ -60,7 +60,7 @@ def test_each_changes_the_recording(source: str) -> None:
 
 
 def test_a_reply_is_flipped_both_ways() -> None:
-    """The text of an error goes with it."""
+    """The text of the error changes with it."""
     lines = LINES["calls"]
     for edit in of("calls", "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -73,7 +73,7 @@ def test_a_reply_is_flipped_both_ways() -> None:
 
 @pytest.mark.parametrize("source", ["log", "json log"])
 def test_an_edited_log_is_one(source: str) -> None:
-    """In the form that it had; what failed has an error, what succeeded none."""
+    """In its original format; failures have an error, successes have none."""
     lines = LINES[source]
     for edit in of(source, "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -82,7 +82,7 @@ def test_an_edited_log_is_one(source: str) -> None:
 
 
 def test_times_go_with_the_place() -> None:
-    """Lines that are moved have each other's times."""
+    """Lines that are swapped keep the times of their places."""
     lines = LINES["calls"]
     for edit in of("calls", "lines moved"):
         before = sorted(
@@ -93,7 +93,7 @@ def test_times_go_with_the_place() -> None:
 
 
 def test_late_is_after_the_call() -> None:
-    """And the events stay in the order of time."""
+    """The events stay in time order."""
     lines = LINES["events"]
     for edit in of("events", "told late"):
         times = [json.loads(line)["ts"] for line in edit.applied(lines)]

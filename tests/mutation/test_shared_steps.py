@@ -1,4 +1,4 @@
-"""What is shared by the mutants of a system changes no outcome: steps are held to those taken state by state."""
+"""Sharing steps between the mutants of a system changes no result: shared steps equal those taken state by state."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SYSTEMS = ("plugin-sync", "shared-ids", "late-updates")
 
 
 def steps(table: SystemTable, before: Locals, *, named: bool) -> set[object]:
-    """All that may happen when the copies are in *before*."""
+    """Return all steps that may happen when the copies are in *before*."""
     state = table.number(before)
     ways = ((name, way) for name, row in table.row.items() for way in table.step(state, row))
     return {(name, way.name if named else "", way.reply, way.emits, table.locals(way.to)) for name, way in ways}
 
 
 def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool:
-    """Whether the other does the same in every state, by taking every step there."""
+    """Check by taking every step whether the other system does the same in every state."""
     everywhere = [graph.table.locals(state) for state in graph.depth]
     return graph.table.row.keys() == other.row.keys() and all(
         steps(graph.table, each, named=named) == steps(other, each, named=named) for each in everywhere
@@ -36,7 +36,7 @@ def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool
 
 
 class NearSteps(StepsOf):
-    """Looks only at the states that differ in the first copy that matters."""
+    """Compares only states that differ in the first relevant copy."""
 
     def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
         return super()._sampled(digits[:1])
@@ -44,7 +44,7 @@ class NearSteps(StepsOf):
 
 @cache
 def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, bool, bool]]]:
-    """What a system can reach, its mutants, and whether each takes the same steps, also in ways of the same names."""
+    """Yield the reachable states of a system, its mutants, and whether each takes the same steps, also with the same names of ways."""
     system = load_system(name)
     graph = explore(SystemTable(system))
     found = []
@@ -57,7 +57,7 @@ def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, b
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_same_steps_as_taken_one_by_one(name: str) -> None:
-    """Though only what has changed is compared, and each only once for what it depends on."""
+    """Although only changed parts are compared, and each only once for everything that it depends on."""
     graph, mutants = asked(name)
     known = StepsOf(graph)
 
@@ -66,7 +66,7 @@ def test_the_same_steps_as_taken_one_by_one(name: str) -> None:
 
 
 def test_a_comparison_in_fewer_states_is_caught() -> None:
-    """Some mutants take other steps only where two copies are in certain states."""
+    """Some mutants take other steps only if two copies are in certain states."""
     wrong = [
         mutant
         for name in SYSTEMS

@@ -1,4 +1,4 @@
-"""The strict reading: what it finds, and that it finds nothing in what containerd really did."""
+"""The strict reading: its findings, and that it finds nothing in real behaviour of containerd."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CONTAINERS = load("cri-container")
 
 
 def acts(*calls: str) -> list[RecordedAct]:
-    """*calls* as ``start-end call reply [shows]``, or ``at call reply``."""
+    """Parse *calls* written as ``start-end call reply [shows]``, or ``at call reply``."""
     found = []
     for number, (when, event, reply, *shows) in enumerate(map(str.split, calls), 1):
         start, _, end = when.partition("-")
@@ -39,7 +39,7 @@ def acts(*calls: str) -> list[RecordedAct]:
 
 
 def read(*calls: str, rooms: tuple[Room, ...] = ()) -> tuple[int, tuple[str, ...]] | None:
-    """The call that contradicts the contract of a container that is created first, and the states it was in."""
+    """Return the first call that contradicts the contract of a newly created container, and its possible states."""
     found = contradiction(CONTAINERS, acts(*calls), rooms, initial=["absent"], unseen=["exit"])
     return None if found is None else (found.act.line, found.states)
 
@@ -59,19 +59,19 @@ ILLEGAL = [
 
 @pytest.mark.parametrize("calls", LEGAL, ids=" ".join)
 def test_an_order_is_found(calls: tuple[str, ...]) -> None:
-    """Of what may have happened unseen, and of calls that overlap."""
+    """An order is found for unobserved events and overlapping calls."""
     assert read(*calls) is None
 
 
 @pytest.mark.parametrize(("calls", "found"), ILLEGAL, ids=[" ".join(each[0]) for each in ILLEGAL])
 def test_a_contradiction_is_found(calls: tuple[str, ...], found: tuple[int, tuple[str, ...]]) -> None:
-    """With the states that the other calls leave."""
+    """It has the states that the other calls leave."""
     assert found == read(*calls)
 
 
 @pytest.mark.parametrize("certain", [False, True])
 def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
-    """Where one may have been, or has been, and nothing more."""
+    """Only where a restart may have happened, or was recorded."""
     room = Room(start=1, end=3, certain=certain)
 
     assert read("1 create ok", "4 status ok CONTAINER_UNKNOWN", rooms=(room,)) is None
@@ -83,7 +83,7 @@ def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
 
 
 def contradictions(name: str) -> list[Contradiction]:
-    """Whatever contradicts its contract in a recording, under the profile of its version."""
+    """Return the contradictions in a recording under the profile of its version."""
     lines = content(name).splitlines()
     calls = name in CALLS
     recorded: RecordedActs = of_calls(lines, Restarts()) if calls else of_log(lines)
@@ -106,12 +106,12 @@ def contradictions(name: str) -> list[Contradiction]:
     "name", [each for each in (*CALLS, *LOGS) if TIMES > 1 or not any(crowded in each for crowded in CROWDED)]
 )
 def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None:
-    """Where the reading is too strict, edits that are legal would be taken for illegal."""
+    """If the reading were too strict, legal edits would count as illegal."""
     assert [] == contradictions(name)
 
 
 def test_a_planted_line_does() -> None:
-    """The same reading sees what is wrong."""
+    """The same reading finds the planted line."""
     name = "cri-calls-2.1.9.jsonl"
     lines = content(name).splitlines()
     index, call = next(

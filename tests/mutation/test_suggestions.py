@@ -1,4 +1,4 @@
-"""Suggested properties hold of the model, and kill what they are said to kill."""
+"""Suggested properties hold for the model, and kill the mutants that they claim to kill."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def survivors(machine: Machine) -> list[str]:
-    """The mutants of *machine* that nothing kills, as nothing is stated."""
+    """Return the mutants of *machine* that nothing kills, because it has no properties."""
     return [each.mutant.name for each in mutation_outcomes(machine, []) if each.survives]
 
 
 def lies(machine: Machine, found: Suggested) -> list[str]:
-    """What is wrong with what was *found*: by the property file that it is, and the tables of mutants from scratch."""
+    """Return what is wrong with *found*, according to the property file and to mutant tables computed from scratch."""
     text = suggestions.written(machine.name, [each.candidate for each in found.suggestions])
     file = parse(text.encode(), Stated, path="suggested.toml")
     stated = {each.name: each for each in specify(file, lambda _: machine).properties}
@@ -58,7 +58,7 @@ def lies(machine: Machine, found: Suggested) -> list[str]:
 
 
 def checked(machine: Machine) -> Suggested:
-    """What is suggested for *machine*, after all that is said of it was compared."""
+    """Return the suggestions for *machine* after checking all their claims."""
     alive = survivors(machine)
     found = suggested(machine, alive)
     assert [] == lies(machine, found)
@@ -72,14 +72,14 @@ def checked(machine: Machine) -> Suggested:
     "machine", [door(), job(), pytest.param(load("nri-pod"), marks=pytest.mark.slow)], ids=lambda each: each.name
 )
 def test_all_survivors_are_killed(machine: Machine) -> None:
-    """Of machines with outputs, calls that take time, and cells of which nothing is said."""
+    """For machines with outputs, calls that take time, and silent cells."""
     assert checked(machine).left == ()
 
 
 @settings(max_examples=amount(4, night=300), deadline=None)
 @given(machine=machines())
 def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
-    """Most of the survivors are killed; what is left is said."""
+    """Most survivors are killed; the rest is reported."""
     found = checked(machine)
 
     assert len(found.left) <= len(survivors(machine)) / 2
@@ -87,7 +87,7 @@ def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
 
 @pytest.mark.slow
 def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If all candidates were taken for proved, there would be some that are not true."""
+    """If all candidates were treated as proved, some would be false."""
     machine = load("cri-pod")
     right = next(each for each in check(machine).checked if isinstance(each.verdict, Proved))
     monkeypatch.setattr(suggestions, "decide", lambda stated, *_, **__: replace(right, of=stated))
@@ -95,14 +95,14 @@ def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_that_kills_less_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If each was said to kill all that it is asked about."""
+    """If each claimed to kill everything that it is asked about, this would be noticed."""
     monkeypatch.setattr(suggestions, "killers", lambda asked, *_: [each.name for each in asked])
 
     assert any("does not kill" in each for each in lies(door(), suggested(door(), survivors(door()))))
 
 
 def without_properties(folder: Path, name: str) -> Path:
-    """The model called *name* of those that are shipped, in a *folder* that has no properties."""
+    """Write the shipped model *name* into a *folder* without properties."""
     (folder / "models").mkdir()
     (folder / "properties").mkdir()
     path = folder / "models" / f"{name}.toml"
@@ -113,7 +113,7 @@ def without_properties(folder: Path, name: str) -> Path:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["nri-pod", pytest.param("cri-pod", marks=pytest.mark.slow)])
 def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -> None:
-    """What is suggested is a file with which every profile is as stated, and no mutant survives; then nothing is missing."""
+    """With the suggested file every profile is as stated, and no mutant survives; then nothing is missing."""
     path = without_properties(tmp_path, name)
     stated = tmp_path / "properties" / path.name
 
@@ -130,7 +130,7 @@ def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -
 
 @pytest.mark.nightly
 def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
-    """With names that are not taken; cells are listed with what is killed in them."""
+    """They have unused names; cells are listed with the mutants killed in them."""
     path = without_properties(tmp_path, "nri-pod")
     stated = tmp_path / "properties" / path.name
     first = fsm("mutate", str(path), "--suggest").stdout.partition("[property.")[2].partition("]")[0]
@@ -153,7 +153,7 @@ def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["", "\n"])
 def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
-    """A shell has made it already when what is suggested goes there, by > or >>."""
+    """The shell has created the file when suggestions are redirected to it by > or >>."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
     (tmp_path / "properties" / path.name).write_text(there, encoding="utf-8")
@@ -166,14 +166,14 @@ def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
 
 
 def test_a_suggestion_says_what_it_claims() -> None:
-    """In a sentence that can be read without the claim."""
+    """Its sentence can be understood without the claim."""
     told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
 
     assert told["push-acts-in-gone"] == "Where it is gone, push replies NOT_FOUND and changes nothing."
 
 
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
-    """It is equivalent; and where there is no suggestion the exit code says so."""
+    """An equivalent mutant is reported as such; without a suggestion the exit code says so."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
 

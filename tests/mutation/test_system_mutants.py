@@ -1,4 +1,4 @@
-"""Mutants of systems: what somebody could get wrong in a joint event, and what becomes of it."""
+"""Mutants of systems: possible errors in a joint event, and the result for each."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ MACHINES = {"door": door(), "job": job()}
 
 
 def office(text: str = TEXT) -> System:
-    """The office, which works."""
+    """Return the office, which is correct."""
     return system_of(text, MACHINES)
 
 
 def made(text: str = TEXT, machines: dict[str, Machine] = MACHINES) -> dict[str, JointMutant]:
-    """Every mutant by its name."""
+    """Return every mutant by its name."""
     found = list(joint_mutants(system_of(text, machines), parse(text.encode(), WrittenSystem, path="system.toml")))
     assert len(found) == len({each.name for each in found})
     return {each.name: each for each in found}
@@ -148,12 +148,12 @@ job: heard turned round
 
 
 def test_lists_every_mistake() -> None:
-    """In the order of the file: of each joint event, its ways, and their steps."""
+    """In the order of the file: each joint event, its ways, and their steps."""
     assert MUTANTS.splitlines() == list(made())
 
 
 def ways(joint: JointEvent) -> list[str]:
-    """The ways of a joint event in short: where they are asked, what is done, and the reply."""
+    """Abbreviate the ways of a joint event: conditions, steps, and replies."""
     found = []
     for way in joint.ways:
         steps = [
@@ -191,7 +191,7 @@ DOES = [
 
 @pytest.mark.parametrize(("name", "does"), DOES, ids=[each[0] for each in DOES])
 def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
-    """The same of every copy, and nothing else is changed."""
+    """It changes every copy alike, and nothing else."""
     system, mutant = office(), made()[name]
     family = [each for each in mutant.change(system).events.values() if each.family == mutant.event]
     found = ways(family[-1])
@@ -210,7 +210,7 @@ def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
 
 
 def test_conditions_are_dropped_and_turned_round() -> None:
-    """Of joint events and ways; and where a part is heard."""
+    """Conditions of joint events and ways, and of deliveries of outputs to a part."""
     found = made()
 
     assert found["work: when dropped"].change(office()).events["work.1"].when is None
@@ -240,7 +240,7 @@ def test_lines_are_those_of_what_is_changed() -> None:
 
 
 def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
-    """The others have theirs where they are written, and what is left out has no mutants."""
+    """The others have the lines where they are written; removed ways have no mutants."""
     text = f'{TEXT}[profile.late]\nabout = "L."\n[profile.late.event.work]\nways.failed.steps = ["door.slam"]\n'
     text += '[profile.early]\nabout = "E."\nevent.work.without = ["failed"]\n'
     lines, file = text.splitlines(), parse(text.encode(), WrittenSystem, path="system.toml")
@@ -257,7 +257,7 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
 
 
 def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, MutationOutcome[JointMutant]]:
-    """What becomes of each mutant of the office by properties that make these *claims*."""
+    """Return the result of each mutant of the office for properties with these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
     mutants = joint_mutants(system, parse(text.encode(), WrittenSystem, path="system.toml"))
@@ -296,7 +296,7 @@ FATES = [
 
 @pytest.fixture(scope="module")
 def found() -> dict[str, MutationOutcome[JointMutant]]:
-    """What becomes of the mutants of the office."""
+    """Return the results of the mutants of the office."""
     return became(CLAIMS)
 
 
@@ -304,7 +304,7 @@ def found() -> dict[str, MutationOutcome[JointMutant]]:
 def test_is_killed_by_what_no_longer_comes_out_as_stated(
     name: str, killers: tuple[str, ...], found: dict[str, MutationOutcome[JointMutant]]
 ) -> None:
-    """By each of them, and by no other."""
+    """By exactly these properties."""
     assert killers == found[name].killers
 
 
@@ -322,7 +322,7 @@ SPARED = [
 
 @pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
 def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, MutationOutcome[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
-    """If nobody kills it."""
+    """If no property kills it."""
     assert not found[name].killers
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
@@ -331,7 +331,7 @@ def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str,
 def test_what_fails_without_a_mutation_kills_nothing(
     found: dict[str, MutationOutcome[JointMutant]], *, smaller: bool
 ) -> None:
-    """Whether the same system with fewer copies is checked first or not."""
+    """Whether or not the same system with fewer copies is checked first."""
     system = office()
     claims = CLAIMS | {"wrong": 'never = "door is open"'}
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
@@ -345,7 +345,7 @@ def test_what_fails_without_a_mutation_kills_nothing(
 
 
 def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOutcome[JointMutant]]) -> None:
-    """No property is left out, and one killer is enough if no more are asked for."""
+    """No property is left out, and one killer is enough if no more are requested."""
     stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
     one = became(CLAIMS, whole=False)
 
@@ -357,7 +357,7 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
-    """What fails in as many steps notices nothing; what holds, or fails in other ways, does."""
+    """A property that fails in the same number of steps notices nothing; one that holds or fails differently does."""
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
 
@@ -367,7 +367,7 @@ def test_what_is_known_to_fail_kills_by_its_length() -> None:
 
 
 def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
-    """It would kill all."""
+    """It would kill all mutants."""
     found = became({"idle": 'for = "job"\nnever = "job is running"'})
 
     assert not any(each.killers for each in found.values())
@@ -377,7 +377,7 @@ def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
 @settings(max_examples=25 * TIMES, suppress_health_check=[HealthCheck.filter_too_much])
 @given(st.randoms(use_true_random=False))
 def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Random) -> None:
-    """A second opinion says so: the whole as one machine, by definition. Names are unique, and all are well formed."""
+    """A second opinion confirms it with the whole system as one machine. Names are unique, and all mutants are well formed."""
     text, machines = random_text(chance)
     system = system_of(text, machines)
     assume(small(system))
@@ -391,7 +391,7 @@ def test_equivalent_is_what_nobody_can_tell_from_the_system(chance: random.Rando
 
 
 def small(system: System) -> bool:
-    """Whether there is not much that *system* can reach."""
+    """Check whether *system* has few reachable states."""
     try:
         return bool(Runs(SystemModel(system), most=40).steps)
     except OverflowError:
@@ -399,7 +399,7 @@ def small(system: System) -> bool:
 
 
 def watched(system: System) -> Machine:
-    """The whole as one machine, which shows what each copy does."""
+    """Return the whole system as one machine that shows the steps of each copy."""
     whole = flatten(system)
     shown = {}
     for name, state in whole.states.items():

@@ -15,7 +15,7 @@ STOPPED = [(80, "StopContainer")]
 
 
 def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, str]]) -> dict[str, bool]:
-    """By name, whether a plugin was told of each call that counts."""
+    """Return, by name, whether a plugin was notified of each call that counts."""
     of: dict[str, dict[str, str]] = {"Configure": {}, "Synchronize": {}}
     lines = [
         json.dumps({"ts": at, "event": name, **of.get(name, {"pod": POD, "container": CONTAINER})}).encode()
@@ -28,7 +28,7 @@ def _told(events: list[tuple[int, str]], calls: list[tuple[str, str, int, int, s
 
 @pytest.mark.parametrize(("start", "counts"), [(25, {"CreateContainer": True}), (15, {})])
 def test_a_plugin_is_there_when_it_is_synchronised(start: int, counts: dict[str, bool]) -> None:
-    """Between its connection and that, calls do not ask it."""
+    """Calls between its connection and its synchronisation do not notify it."""
     assert _told(CREATED, [("CreateContainer", CONTAINER, start, 40, "OK")]) == counts
 
 

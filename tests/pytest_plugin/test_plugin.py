@@ -1,4 +1,4 @@
-"""The pytest plugin, in repositories of strangers."""
+"""The pytest plugin in other people's repositories."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ catches = ["push in gone: to open"]
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    """Somebody's repository, which does not ask for anything."""
+    """Create a repository that does not request the plugin."""
     for folder, text in (("models", DOOR), ("properties", TEXT)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
@@ -45,13 +45,13 @@ OPTIONS = ("-p", "no:cacheprovider", "--color=no")
 
 
 def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Pytest in that repository, which finds the plugin by its entry point, in a process of its own."""
+    """Run pytest in that repository in a process of its own; it finds the plugin by its entry point."""
     command = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
     return subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
 
 
 def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedProcess[str]:
-    """The same without the time that a process takes to start; *inside* a folder of the repository."""
+    """Run it without the start-up time of a process; *inside* a folder of the repository."""
     with (
         contextlib.chdir(at / inside),
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -63,12 +63,12 @@ def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedP
 
 
 def asks(at: Path, text: str = "[tool.fsm]\n") -> None:
-    """Let the repository ask for it."""
+    """Let the repository request the plugin."""
     (at / "pyproject.toml").write_text(text, encoding="utf-8")
 
 
 def test_does_nothing_unless_asked(repository: Path) -> None:
-    """Its tests are what they were, and the engines are not even imported."""
+    """Its tests run as before, and the engines are not even imported."""
     probe = "def pytest_sessionfinish(session):\n    import sys\n    print('imported', 'fsm.checker' in sys.modules)\n"
     (repository / "conftest.py").write_text(probe, encoding="utf-8")
 
@@ -83,7 +83,7 @@ def test_does_nothing_unless_asked(repository: Path) -> None:
 @pytest.mark.installed
 @pytest.mark.parametrize("how", ["table", "option"])
 def test_collects_models_and_properties(repository: Path, how: str) -> None:
-    """Each file, each property, each profile."""
+    """There is a test for each file, each property and each profile."""
     if how == "table":
         asks(repository)
     found = ran(repository, "models", "properties", "-v", "-W", "error", *(["--fsm"] if how == "option" else []))
@@ -97,7 +97,7 @@ def test_collects_models_and_properties(repository: Path, how: str) -> None:
 
 
 def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
-    """In our words, without a traceback."""
+    """The message is that of the command, without a traceback."""
     asks(repository)
     (repository / "models" / "door.toml").write_text(DOOR.replace('to = "open"', 'to = "opne"'), encoding="utf-8")
 
@@ -110,7 +110,7 @@ def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
 
 
 def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
-    """As the command tells it."""
+    """The text is that of the command."""
     asks(repository)
     text = TEXT + '\n[property.never]\nsays = "No."\nMUST  = "x"\nnever = "open"\n'
     (repository / "properties" / "door.toml").write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
 
 
 def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """There pytest cuts nothing short; reports of whole runs would be printed twice."""
+    """In CI, pytest does not shorten lines; reports with whole runs would be printed twice."""
     asks(repository)
     (repository / "properties" / "door.toml").write_text(
         TEXT.replace("gone then not gone", "open then open"), encoding="utf-8"
@@ -144,7 +144,7 @@ def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeyp
 
 
 def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) -> None:
-    """That the model is well formed, and whether the SUT conforms to it."""
+    """Return the tests that the model is well formed, and whether the SUT conforms to it."""
     assert found.returncode == int(fails), found.stdout
     assert "Traceback" not in found.stdout
     assert ("1 failed, 1 passed" if fails else "2 passed") in found.stdout
@@ -155,7 +155,7 @@ def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) ->
     ("sut", "fails"), [("python:carpenter:Door", False), ("python:carpenter:Jammed", True), ("model:nope", True)]
 )
 def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
-    """As pyproject.toml names it for all models; one that is not there fails too."""
+    """pyproject.toml names it for all models; a missing one fails too."""
     asks(repository, f'[tool.fsm]\nagainst = "{sut}"\n')
 
     conforms(called(repository, "models"), fails=fails)
@@ -163,7 +163,7 @@ def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
 
 @pytest.mark.slow
 def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
-    """One that does not conform, so that a way in which it was not found would pass."""
+    """The SUT does not conform, so the test would pass if it were not found."""
     sut = "python:carpenter:Jammed"
     asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ncri-pod = "reference"\n')
     by_name = called(repository, "models")
@@ -184,7 +184,7 @@ def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     ],
 )
 def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> None:
-    """Before anything runs, in a line."""
+    """One line is printed, and nothing runs."""
     asks(repository, text)
 
     found = called(repository, "models")
@@ -200,7 +200,7 @@ MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Jammed"\n'
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
 def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
-    """A misspelt name: else nothing would be tested, and all would pass."""
+    """With a misspelt name nothing would be tested, and everything would pass."""
     asks(repository, MISSPELT)
 
     found = called(repository, *asked)
@@ -225,7 +225,7 @@ def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> N
 @pytest.mark.parametrize("where", ["models/gate.toml", "parts/yard/models/gate.toml", "lifecycles/gate.toml", "name"])
 @pytest.mark.parametrize("asked", ["models/door.toml", "properties/door.toml"])
 def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
-    """Anywhere in the repository, below a link too, and by the name that the file says: no false alarm for a part of it."""
+    """A model anywhere in the repository is known by its path, also below a link, so a partial run raises no false alarm."""
     file = repository / ("models/other.toml" if where == "name" else where)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(DOOR.replace('name    = "door"', 'name    = "gate"'), encoding="utf-8")
@@ -243,7 +243,7 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
 
 @pytest.mark.slow
 def test_in_the_folder_of_the_models(repository: Path) -> None:
-    """As editors call it: modules of SUTs are where pyproject.toml is, and the error says so."""
+    """For example in an editor: modules of SUTs are searched beside pyproject.toml, and the error says so."""
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Jammed"\n')
     assert "violation: " in called(repository, inside="models").stdout
 
@@ -266,7 +266,7 @@ class Ghost(Door):
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", ["", "models"])
 def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: str) -> None:
-    """Of a model and of a property, for the folder in which pytest was called; it fails as the test did."""
+    """For models and properties, and for the folder in which pytest was called; it fails in the same way as the test."""
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Ghost"\n')
     with (repository / "carpenter.py").open("a", encoding="utf-8") as file:
         file.write(GHOST)
