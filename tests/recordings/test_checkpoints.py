@@ -1,4 +1,4 @@
-"""Checkpoints, file by file or by the directory: what is read, what is found, and what cannot be read."""
+"""Checkpoints, as single files or as a directory: reading, findings, and unreadable files."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RAN = {"Version": "v1", "CreatedAt": 5, "StartedAt": 7, "FinishedAt": 9, "ExitCo
 
 
 def record(folder: Path, name: str, **changed: object) -> Path:
-    """A checkpoint below *folder*, with some of its keys *changed*."""
+    """Write a checkpoint below *folder*, with some of its keys *changed*."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(RAN | changed), encoding="utf-8")
@@ -33,7 +33,7 @@ def record(folder: Path, name: str, **changed: object) -> Path:
 @pytest.mark.parametrize("version", ["1.6.20", "2.1.9"])
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model: str) -> None:
-    """Also one that ended before its start was recorded."""
+    """Including one that ended before its start was recorded."""
     found = judge(HERE / version, models=[model], profile=f"containerd-{version}")
 
     (judgement,) = found.judgements
@@ -62,7 +62,7 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
 def test_a_record_that_containerd_does_not_write_is_found(
     changed: dict[str, object], clauses: list[str], tmp_path: Path
 ) -> None:
-    """In its file, whose name or directory is that of the container."""
+    """The finding names the file, whose name or directory is that of the container."""
     path = record(tmp_path, "containers/c1/status", **changed)
     record(tmp_path, "containers/c2/status")
 
@@ -85,7 +85,7 @@ def test_a_record_that_containerd_does_not_write_is_found(
     ],
 )
 def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
-    """Not elsewhere: a directory may be large."""
+    """They are not searched elsewhere, because a directory may be large."""
     path = record(tmp_path, name)
     record(tmp_path, "other/place/c2/status")
 
@@ -93,14 +93,14 @@ def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> 
 
 
 def unicode(text: str) -> bool:
-    """Whether *text*, and all strings in it, can be encoded."""
+    """Check whether *text*, and all strings in it, can be encoded."""
     whole = json.dumps(json.loads(text, object_pairs_hook=list), ensure_ascii=False)
     return whole == whole.encode(errors="replace").decode()
 
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """In files made at random; only what is no Unicode, which Go replaces, is an error here."""
+    """For random files; only invalid Unicode, which Go replaces, is an error here."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"
@@ -127,7 +127,7 @@ def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: str, tmp_path: Path) -> None:
-    """Each of them is named, with the way out; the command ends with exit code 2."""
+    """Each of them is named, with a remedy, and the exit code is 2."""
     for name in ("c1", "c2"):
         record(tmp_path, f"{name}/status").write_text(content, encoding="utf-8")
     record(tmp_path, "c3/status")
@@ -142,6 +142,5 @@ def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: s
 
 
 def test_a_directory_without_checkpoints_is_no_recording(tmp_path: Path) -> None:
-    """As before."""
     with pytest.raises(InputError, match="cannot be opened: is a directory"):
         judge(tmp_path)

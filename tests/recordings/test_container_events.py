@@ -1,4 +1,4 @@
-"""Events of GetContainerEvents are held to the calls of the same recording: what is wrong is found, and nothing else is."""
+"""Events of GetContainerEvents are checked against the calls of the same recording: exactly the errors are found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BEGIN = 1_795_000_000 * SECOND
 
 
 def call(op: str, name: str, at: float, code: str = "OK", **more: object) -> dict[str, Any]:
-    """A call of a tenth of a second, so that what it sends is dated in its middle."""
+    """Return a call of a tenth of a second, whose events are dated in its middle."""
     start = BEGIN + int(at * SECOND)
     return {"op": op, "id": name, "start": start, "end": start + SECOND // 10, "code": code, **more}
 
@@ -49,7 +49,7 @@ def over(at: float, stream: int = 1) -> dict[str, Any]:
 
 
 def life() -> Lines:
-    """A pod and two containers, one of which is removed with the pod; the events come as containerd sends them."""
+    """Return a pod and two containers, one removed with the pod, with the events that containerd sends."""
     return [
         event("CREATED", POD, 0),
         event("STARTED", POD, 0.01),
@@ -76,7 +76,7 @@ def life() -> Lines:
 
 
 def found(folder: Path, lines: Lines) -> list[tuple[str, str]]:
-    """By clause, and the entity that broke it."""
+    """Return the entities by the clause that they broke."""
     file = folder / "calls.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in lines), encoding="utf-8")
     judged = judge(file).judgements
@@ -107,7 +107,7 @@ def doubled(type_: str, name: str) -> Callable[[Lines], object]:
 
 
 def swapped(first: tuple[str, str], second: tuple[str, str]) -> Callable[[Lines], object]:
-    """The order in which they came, not when they are dated."""
+    """Swap the order of arrival, not the times of events."""
 
     def edit(lines: Lines) -> None:
         one, other = _at(lines, *first), _at(lines, *second)
@@ -228,7 +228,7 @@ def test_what_is_wrong_is_found(tmp_path: Path, edit: Callable[[Lines], object],
     ],
 )
 def test_what_may_be_is_not_claimed(tmp_path: Path, edit: Callable[[Lines], object]) -> None:
-    """Each with less said of it than containerd's events say, or more than calls do."""
+    """Each case has less information than containerd's events, or more than calls have."""
     lines = life()
     edit(lines)
 
@@ -236,7 +236,7 @@ def test_what_may_be_is_not_claimed(tmp_path: Path, edit: Callable[[Lines], obje
 
 
 def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
-    """In what is drawn, as what the runtime told of them."""
+    """In charts, as messages of the runtime."""
     file = tmp_path / "calls.jsonl"
     file.write_text("".join(json.dumps(each) + "\n" for each in life()), encoding="utf-8")
     told = [(each.seen.entity[:1], each.seen.output) for each in as_recorded(str(file)).steps if each.seen.output]
@@ -246,7 +246,7 @@ def test_events_are_shown_where_they_are_dated(tmp_path: Path) -> None:
 
 
 def test_a_call_that_was_given_up_is_shown_where_it_began(tmp_path: Path) -> None:
-    """Before what was told of it, though it is held back until it is known whether the runtime was restarted."""
+    """Before its events, although it is held back until it is known whether the runtime was restarted."""
     lines = life()
     changed("CreateContainer", ONE, code="DEADLINE_EXCEEDED")(lines)
     file = tmp_path / "calls.jsonl"

@@ -1,4 +1,4 @@
-"""Damaged recordings: nothing raises but ``InputError``, and what is missing accuses nobody."""
+"""Damaged recordings: only ``InputError`` is raised, and missing lines cause no accusation."""
 
 from __future__ import annotations
 
@@ -30,28 +30,28 @@ __all__ = ["every_violation"]
 
 
 CROWDED = re.compile(r"-(?:contexts|random)\.")
-"""Clients with many calls in progress at once; judging a part takes seconds."""
+"""Clients with many concurrent calls; judging a part of them takes seconds."""
 
 
 @cache
 def starts(name: str) -> list[int]:
-    """Where the lines of the recording *name* begin."""
+    """Return the offsets of the lines of the recording *name*."""
     return [0] + [index + 1 for index, byte in enumerate(content(name)) if byte == ord("\n")]
 
 
 def place(found: Found, above: int) -> tuple[object, ...]:
-    """What *found* accuses whom of, at its line in the whole recording."""
+    """Return the accusation of *found* with its line in the whole recording."""
     return (found.line + above, found.machine, found.cause, found.event, found.reply)
 
 
 @cache
 def accused(name: str, folder: Path) -> dict[tuple[object, ...], int]:
-    """What the whole recording *name* gives, and the level of each."""
+    """Return the accusations in the whole recording *name*, with their levels."""
     return {place(each, 0): LEVELS.index(each.level) for each in violations(judged(content(name), folder))}
 
 
 def false_accusations(name: str, folder: Path, first: int, last: int) -> list[Found]:
-    """What the bytes from *first* to *last* of a recording give, and the whole does not give there, or not as strongly."""
+    """Return the accusations in the bytes from *first* to *last* that the whole recording does not have, or has with a weaker level."""
     above = bisect.bisect_right(starts(name), first) - 1
     whole = accused(name, folder)
     return [
@@ -70,11 +70,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [*LOGS, *EVENTS, *(name for name in CALLS if not CROWDED.search(name))])
 def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """A beginning, an end or a middle part, cut between lines or within one, gives no violation of its own.
+    """A beginning, an end or a middle part, cut between lines or within one, has no violation of its own.
 
-    A client's recording that is cut at its end lacks the calls in progress
-    there, and nothing tells of them; that this accuses nobody is tried here,
-    and not certain as it is for logs.
+    A client's recording that is cut at its end lacks the calls in progress there without any trace of them. For
+    these, unlike for logs, the absence of false accusations is tested, but not guaranteed.
     """
     chosen = random.Random(name)
     size = len(content(name))
@@ -88,7 +87,7 @@ def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 @pytest.mark.parametrize("name", ["containerd-1.7.24.log", "2.1.9-orphan.log.gz"])
 def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """Whichever line is the first one that was kept."""
+    """For each possible first line."""
     for first in starts(name)[:: 1 if TIMES > 1 else 4]:
         assert [] == false_accusations(name, folder, first, len(content(name))), first
 
@@ -98,7 +97,7 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No call of these clients took four seconds; after them a log is judged as if it had lasted longer than any call."""
+    """No call of these clients took four seconds; after that time a log is judged as if it were longer than any call."""
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
     for _ in range(4 * TIMES):
@@ -110,7 +109,7 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("containerd-")])
 def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """Wherever in its last line it breaks off."""
+    """At any position in its last line."""
     end = starts(name)[-40]
     for last in range(end - 900, end, 1 if TIMES > 1 else 9):
         assert [] == false_accusations(name, folder, 0, last), last
@@ -120,7 +119,7 @@ def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 
 def answered(data: bytes, folder: Path) -> bool:
-    """Whether there is a verdict of each machine, or a problem that says what to do."""
+    """Check that there is a verdict of each machine, or a problem with a remedy."""
     try:
         found = judged(data, folder)
     except InputError as error:
@@ -164,7 +163,7 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
-    """Files that nobody writes, and some that are found on nodes after a power failure."""
+    """Artificial files, and files found on nodes after a power failure."""
     assert answered(ODD[case], folder)
 
 

@@ -1,4 +1,4 @@
-"""Plugins' events with calls that their callers gave up: what is found is listed beside the recordings, and each is true."""
+"""Plugins' events with calls that their callers gave up: the findings are listed beside the recordings, and each is true."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PAIRS = [
 
 
 def rows(events: str, calls: str) -> list[str]:
-    """The rows of the table about a plugin, with the calls or the log of its run."""
+    """Yield the rows of the table about a plugin, with the calls or the log of its run."""
     found = defaultdict(list)
     for judgement in judge(str(FOLDER / events), calls=str(FOLDER / calls)).judgements:
         for finding in judgement.verdict.findings if isinstance(judgement.verdict, Illegal) else ():
@@ -45,7 +45,7 @@ def test_what_is_found_is_listed(events: str, calls: str) -> None:
 
 @pytest.mark.parametrize(("events", "calls"), PAIRS)
 def test_what_is_known_of_a_version_is_tolerated(events: str, calls: str) -> None:
-    """A stop that is relayed again after another plugin was synchronised is known of created containers only."""
+    """A stop relayed again after another plugin was synchronised is known for created containers only."""
     found = judge(str(FOLDER / events), calls=str(FOLDER / calls), profile=profile(events)).judgements
     findings = [each for of in found if isinstance(of.verdict, Illegal) for each in of.verdict.findings]
     broken = [(each.clause.name, each.line) for of in findings for each in of.first if each.clause.level == "MUST"]

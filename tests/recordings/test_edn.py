@@ -24,7 +24,7 @@ VALUES: st.SearchStrategy[Data] = st.recursive(
 
 
 def written(value: Data) -> str:
-    """*value* as EDN; the keys of maps as keywords."""
+    """Write *value* as EDN, with the keys of maps as keywords."""
     match value:
         case None:
             return "nil"
@@ -46,13 +46,13 @@ def written(value: Data) -> str:
 
 
 def read(text: str) -> list[Data]:
-    """The values of the forms of *text*."""
+    """Return the values of the forms of *text*."""
     return [form.value for form in forms(text)]
 
 
 @given(st.lists(VALUES.filter(lambda value: not isinstance(value, list)), max_size=4))
 def test_what_is_written_is_read(values: list[Data]) -> None:
-    """One a line, or all in one vector or list."""
+    """One form for each line, or all in one vector or list."""
     lines = "\n".join(map(written, values))
 
     assert values == read(lines)
@@ -62,7 +62,7 @@ def test_what_is_written_is_read(values: list[Data]) -> None:
 
 @given(st.text(alphabet=st.sampled_from('{}[]()":\\#_;, \nab1.-N/~^\u00e9'), max_size=60))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    """With the line on which it goes wrong, and by nothing else."""
+    """The refusal has the line of the error; no other exception is raised."""
     last = text.count("\n") + 1
     lines: list[int] = []
     try:
@@ -127,7 +127,7 @@ def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str
 
 
 def test_nesting_is_bounded() -> None:
-    """By a number, not by the stack of the interpreter."""
+    """By a number, not by the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
         with pytest.raises(NotationError, match="nests deeper than 32 levels"):

@@ -1,4 +1,4 @@
-"""Fields of statuses in recorded calls and in traces: what is found, in every format, and what is tolerated."""
+"""Fields of statuses in recorded calls and in traces: findings in every format, and tolerated deviations."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ZERO = -6795364578871345152
 
 
 def status(**fields: object) -> bytes:
-    """A recording of a client: a container that has exited, as its status shows it."""
+    """Return a client's recording of an exited container, with its status."""
     shown = {"created_at": 5, "started_at": 7, "finished_at": 9, "exit_code": 0, "reason": "Completed"} | fields
     return json.dumps({"op": "status", "id": "c" * 64, "start": 11, "state": "CONTAINER_EXITED"} | shown).encode()
 
 
 def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> None:
-    """In text, JSON, JUnit, SARIF and as annotations; clauses that nothing put to the test are skipped."""
+    """In text, JSON, JUnit, SARIF and annotations; clauses that were not exercised are skipped."""
     report = Report(judged=(judged(status(finished_at=0), tmp_path),))
 
     assert "violation: CONTAINER_EXITED was shown with finished 0" in text(report)
@@ -59,7 +59,7 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
 
 
 def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -> None:
-    """Without the profile it is a violation that looks like that."""
+    """Without the profile it is a violation that resembles the deviation."""
     zero = status(finished_at=ZERO)
     (judgement, _) = judged(zero, tmp_path, profile="containerd-1.7.24").judgements
     assert ["zero-exit-time"] == [each.first.deviation.name for each in judgement.tolerated]
@@ -82,7 +82,7 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
     ],
 )
 def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path) -> None:
-    """By the names of the model, times in nanoseconds or RFC 3339; others are none of its business."""
+    """With the names of the model, and times in nanoseconds or RFC 3339; other fields are ignored."""
     line = f'{{"entity": "c1", "event": "status", "reply": "ok", "shows": "CONTAINER_EXITED", "fields": {fields}}}'
 
     found = judged(line.encode(), tmp_path, models=["cri-container"])
@@ -91,7 +91,7 @@ def test_a_trace_may_have_fields(fields: str, clauses: list[str], tmp_path: Path
 
 
 def test_a_status_that_shows_a_wrong_state_is_one_finding() -> None:
-    """Its fields are those of the state that it is in."""
+    """Its fields are judged for the state that it is in."""
     monitor = Monitor(load("cri-container"), fresh=True)
     fields: dict[str, int | str] = {"created": 5, "started": 7, "finished": 0}
     for event in ("create", "start"):
@@ -123,7 +123,7 @@ ENDED = RUNS | {"finished": 9, "exit-code": 3}
     ],
 )
 def test_what_was_shown_stays(lines: list[tuple[str, dict[str, int | str]]], clauses: list[str]) -> None:
-    """Of one entity, once set, until the runtime is restarted or the entity is there no longer."""
+    """For one entity, once set, until the runtime is restarted or the entity is gone."""
     monitor = Monitor(load("cri-container"))
     found: list[Violation] = []
     for what, fields in lines:
@@ -143,7 +143,7 @@ def test_what_was_shown_stays(lines: list[tuple[str, dict[str, int | str]]], cla
 def test_containerd_keeps_every_clause_but_for_the_times_that_nothing_has_put_to_the_test(
     version: str, tmp_path: Path
 ) -> None:
-    """Every clause is put to the test by the recordings of each version, and none is broken."""
+    """The recordings of each version exercise every clause, and break none."""
     found = judged(content(f"{version}-random.calls.jsonl.gz"), tmp_path, profile=f"containerd-{version}")
 
     (container, _) = found.judgements

@@ -1,4 +1,4 @@
-"""A file or pipe that is followed gives each line once, through rotation, truncation and absence."""
+"""Following a file or pipe yields each line once, through rotation, truncation and absence."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from fsm.recordings.line_reader import Piece
 
 LOOKS = 4
-"""Looks after which everything that was written must have been read."""
+"""Number of looks after which everything written must have been read."""
 
 
 class Reader:
-    """What a follower of *path* has read, look by look."""
+    """The lines that a follower of *path* has read, look by look."""
 
     def __init__(self, path: Path) -> None:
         self.over = False
@@ -38,7 +38,7 @@ class Reader:
         self.missing += 1
 
     def read(self) -> list[bytes]:
-        """The lines that have come."""
+        """The lines read so far."""
         lines: list[bytes] = []
         looks = 0
         while looks < LOOKS:
@@ -68,7 +68,7 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def test_lines_as_they_are_written(path: Path) -> None:
-    """A line is given once it is whole; the last one at the end."""
+    """A line is returned once it is complete; the last one at the end."""
     path.write_bytes(b"one\ntw")
     reader = Reader(path)
 
@@ -81,7 +81,7 @@ def test_lines_as_they_are_written(path: Path) -> None:
 
 
 def test_rotation_by_renaming(path: Path) -> None:
-    """What is still written to the old file is read before the new one, whose lines are counted anew."""
+    """Lines written to the old file after the renaming come before the new file, whose lines are numbered from one."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -102,7 +102,7 @@ def test_rotation_by_renaming(path: Path) -> None:
 
 
 def test_rotation_by_copying(path: Path) -> None:
-    """What was written between the last look and the copy is read from the copy."""
+    """Lines written between the last look and the copy are read from the copy."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -118,7 +118,7 @@ def test_rotation_by_copying(path: Path) -> None:
 
 @pytest.mark.parametrize("after", [b"new\n", b"this is longer than what was there before\n", b"xyz\n"])
 def test_truncation(path: Path, after: bytes) -> None:
-    """Without a copy lines may be missing, however many there are by the next look."""
+    """Without a copy lines may be missing, whatever the size at the next look."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -131,7 +131,7 @@ def test_truncation(path: Path, after: bytes) -> None:
 
 
 def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
-    """Before it is there, and after it was removed."""
+    """Before it exists, and after it was removed."""
     reader = Reader(path)
     assert reader.read() == []
     assert reader.missing
@@ -147,7 +147,7 @@ def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
 
 
 def test_a_pipe_ends(tmp_path: Path) -> None:
-    """So does what follows it; a last line without an end is given."""
+    """Following ends with the pipe; an incomplete last line is returned."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
@@ -162,7 +162,7 @@ def test_a_pipe_ends(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
-    """A directory, compressed data, a file in what is none."""
+    """A directory, compressed data, and a path below a file."""
     packed = tmp_path / "log.gz"
     packed.write_bytes(b"\x1f\x8b\x08\x00rest")
     plain = tmp_path / "plain"

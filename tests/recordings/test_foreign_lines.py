@@ -1,4 +1,4 @@
-"""Lines of which nothing can be made are counted, and the first of them are named."""
+"""Lines that are not recognized are counted, and the first of them are named."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def lines_of(path: Path) -> list[bytes]:
 
 
 def damaged(lines: list[bytes], path: Path, count: int) -> list[int]:
-    """Write *lines* with so many of garbage between them; the numbers of those."""
+    """Write *lines* with a number of garbage lines between them, and return the numbers of those."""
     chance = random.Random(count)
     whole = [(line, False) for line in lines]
     for _ in range(count):

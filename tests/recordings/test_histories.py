@@ -1,4 +1,4 @@
-"""Histories of concurrent operations in every form that is read, and what is wrong with those that are not."""
+"""Histories of concurrent operations in every supported format, and errors in others."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ PAIRS: dict[str, tuple[str, int, list[int]]] = {
 
 
 def judged(name: str, machine: str) -> Judged:
-    """The file *name*, judged by *machine*, or by the one that it names."""
+    """Judge the file *name* with *machine*, or with the machine that the file names."""
     return judge(str(FOLDER / name), models=[machine] if machine else [])
 
 
 def violation(name: str, machine: str) -> Violation:
-    """The only violation in the file *name*."""
+    """Return the only violation in the file *name*."""
     (judgement,) = judged(name, machine).judgements
     assert isinstance(judgement.verdict, Illegal)
     (finding,) = judgement.verdict.findings
@@ -69,7 +69,7 @@ def test_one_is_legal(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_its_twin_is_not(name: str) -> None:
-    """It says which operation, and which stretch no order explains."""
+    """The report has the operation, and the window that no order explains."""
     machine, line, lines = PAIRS[name]
 
     found = violation(name.replace(".", ".bad."), machine)
@@ -130,7 +130,7 @@ def test_what_an_end_says(text: str, reply: str, shows: str) -> None:
 
 
 def test_a_value_that_was_asked_with_is_no_reply() -> None:
-    """Jepsen has the value of a call at its end too, unless there is another."""
+    """Jepsen repeats the value of a call at its end, unless there is another one."""
     text = "{:type :invoke, :f :start, :process 0, :value 7}\n{:type :ok, :f :start, :process 0, :value 7}"
 
     ((seen, *_),) = read("x", text.encode()).operations
@@ -165,7 +165,7 @@ def test_what_never_returned(text: str) -> None:
 
 
 def test_the_nemesis_is_no_client() -> None:
-    """Its operations have :info at both ends and values of any kind; they count only where the machine has them."""
+    """Its operations have :info at both ends and values of any kind; they count only if the machine has them."""
     nemesis = "{:type :info, :f :%s, :process :nemesis, :value {:any [1 2 3]}}\n"
     rest = (FOLDER / "starts-at-once.ok.edn").read_text(encoding="utf-8")
     found = read("x", (2 * (nemesis % "restart") + rest).encode())
@@ -174,7 +174,7 @@ def test_the_nemesis_is_no_client() -> None:
 
 
 def test_what_is_nobodys_own_happens_to_everybody(tmp_path: Path) -> None:
-    """A start that is lost in a restart is of one container, the restart of both."""
+    """A start lost in a restart concerns one container, the restart concerns both."""
     text = (FOLDER / "restart.bad.jsonl").read_text(encoding="utf-8")
     again = text.replace('"entity": "c1"', '"entity": "c2"').splitlines(keepends=True)[1:]
     again = [line.replace('"process": "', '"process": "x') for line in again if "operator" not in line]
@@ -272,7 +272,7 @@ def test_a_byte_that_is_no_text() -> None:
 
 
 def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not read on, however well it was compressed."""
+    """Reading stops, however well it was compressed."""
     path = tmp_path / "large.edn.gz"
     path.write_bytes(gzip.compress(CALL.encode() * 100_000))
     monkeypatch.setattr(histories, "LARGEST", 1 << 20)

@@ -1,4 +1,4 @@
-"""What must happen in the end has happened: containers that were stopped do not run, nor do those of a stopped pod."""
+""" "Eventually" is judged: containers that were stopped no longer run, and neither do those of a stopped pod."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ STOPPED = {
     "1.7.24-killed-containers.calls.jsonl.gz": "b5ecc",
     "2.1.9-killed-containers.calls.jsonl.gz": "71efe",
 }
-"""Containers that are shown as running after a stop that succeeded: their shim was killed, and the exit is handled later."""
+"""Containers shown as running after a successful stop: their shim was killed, and the exit is handled later."""
 
 SECOND = 1_000_000_000
 
 
 def looks(container: str, state: str, at: int) -> list[bytes]:
-    """A status call, and what it showed."""
+    """Return a status call with its result."""
     call = {"op": "ContainerStatus", "id": container, "start": at, "end": at + 1_000, "code": "OK"}
     shown = {"op": "status", "id": container, "start": at + 2_000, "state": state}
     return [json.dumps(each).encode() for each in (call, shown)]
@@ -62,7 +62,7 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 
 @pytest.mark.parametrize(("call", "on"), [("StopContainer", "c" * 64), ("StopPodSandbox", "d" * 64)])
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
-    """As its own stop does; one that is started after it was stopped, never having run, may run for ever."""
+    """Like its own stop; a container that is started after it was stopped without ever having run may run for ever."""
     container, pod = "c" * 64, "d" * 64
     run = {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"}
     create = {"op": "CreateContainer", "id": container, "pod": pod, "start": 3, "end": 4, "code": "OK"}
@@ -81,7 +81,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A start that is refused since the container runs, a minute after its stop, is as good as a status."""
+    """A start refused because the container runs, a minute after its stop, is equivalent to a status."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (
@@ -108,7 +108,7 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
-    """Wherever a recording has a start by a full id refused since the pod was stopped, it is found if it succeeds instead."""
+    """In every recording, a start with a full id that was refused because of the stopped pod is a finding if it succeeds."""
     planted = 0
     for name in CALLS:
         lines = content(name).splitlines()
@@ -166,7 +166,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
     *,
     found: bool,
 ) -> None:
-    """It may have looked at the pod before that was stopped; and so may one whose caller gave up."""
+    """It may have checked the pod before the stop; the same for a start whose caller gave up."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -194,7 +194,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
     asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
 ) -> None:
-    """It died by itself, and is never ready again, unless a restart between the two finds that it was not dead."""
+    """It died by itself, and is not ready again, unless a restart in between finds that it was alive."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -214,7 +214,7 @@ def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
 def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(
     release: str, tmp_path: Path, *, stopped: bool
 ) -> None:
-    """Then a plugin may be sent it after the stop; but for 2.1, one that begins when the pod is *stopped* is refused."""
+    """Then a plugin may receive it after the stop; except in 2.1, a creation that begins in state *stopped* is refused."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},

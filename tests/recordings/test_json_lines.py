@@ -1,4 +1,4 @@
-"""Traces, decoded many lines at once and judged as columns, say what they say when each line is decoded and judged alone."""
+"""Traces decoded in bulk and judged as columns equal those decoded and judged line by line."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ BYTES = (b'{"entity": "\xff"}', b'{"entity": "c1", "detail": "\xff"}', b'{"entit
 
 
 def random_line(chance: random.Random) -> bytes:
-    """A line of a trace: mostly one of a few shapes, sometimes anything."""
+    """Return a line of a trace: usually one of a few shapes, sometimes anything."""
     if chance.random() < 0.1:
         return chance.choice([*(line.encode() for line in WHOLE_LINES), *BYTES])
     said: dict[str, object] = {"entity": chance.choice(IDS)} if chance.random() < 0.95 else {}
@@ -130,7 +130,7 @@ class Found(NamedTuple):
 
 
 def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, large: bool = True) -> Found:
-    """What is in *pieces*, as columns, too, if they are *large*."""
+    """Read *pieces*, including columns if they are *large*."""
     title = TraceHeader(trace=1, machine="door", clock="relative" if relative else "epoch")
     trace = Trace(title=title, lenient=lenient, size=1 << 60 if large else -(1 << 60))
     found: list[tuple[int | Line, Observation]] = []
@@ -153,7 +153,7 @@ def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, la
 
 
 def _same(columns: Columns, index: int, seen: Observation) -> None:
-    """Check that *columns* say at *index* what was *seen*."""
+    """Check that *columns* describe the observation at *index*."""
     kind, at, time = columns.kind[index], columns.at[index], nanoseconds(seen.at)
     assert (kind < 0) == (bool(seen.fields) or (time is not None and time < 0))
     if kind >= 0:
@@ -163,14 +163,14 @@ def _same(columns: Columns, index: int, seen: Observation) -> None:
 
 
 def pieces_of(chance: random.Random) -> list[bytes]:
-    """Pieces of a trace."""
+    """Return pieces of a trace."""
     return [b"\n".join(random_line(chance) for _ in range(chance.randint(1, 120))) for _ in range(chance.randint(1, 4))]
 
 
 @given(seed=st.integers(0, 1 << 32), lenient=st.booleans(), relative=st.booleans())
 @settings(max_examples=amount(80, night=4_000))
 def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> None:
-    """Decoded many lines at once, or one by one: with the same lines, notes and errors, and columns that say the same."""
+    """The same lines, notes and errors, and equal columns, in bulk and one by one."""
     pieces = pieces_of(random.Random(seed))
     alone = [line for piece in pieces for line in piece.split(b"\n")]
 
@@ -189,7 +189,7 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
     ],
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What would be wrong if columns were."""
+    """A defect in the columns changes the result."""
     monkeypatch.setattr(decoded_columns, name, wrong)
 
     with pytest.raises((AssertionError, TypeError, ValueError)):
@@ -197,7 +197,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a trace has ever more of is forgotten."""
+    """Kinds that occur ever more often are forgotten."""
     monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
@@ -210,7 +210,7 @@ def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("lines", [["{}", "{} {}", "", "{}"], ["{}", '{"entity":', '"c1"} {}'], ["{}{}", ""]])
 def test_each_line_is_one_object(lines: list[str]) -> None:
-    """Also where there are as many objects as lines."""
+    """Even if there are as many objects as lines."""
     found = read(["\n".join(lines).encode()], lenient=False)
 
     assert [each.line for each in found.problems] == [
@@ -219,7 +219,7 @@ def test_each_line_is_one_object(lines: list[str]) -> None:
 
 
 def test_intervals_are_put_in_order() -> None:
-    """Calls with an interval are in the order in which they ended: then there are no columns."""
+    """Calls with an interval are sorted by their end, and have no columns."""
     lines = [f'{{"entity": "c{n % 3}", "event": "start", "reply": "ok"}}' for n in range(50)]
     timed = [f'{{"entity": "c{n % 3}", "event": "stop", "start": {n}, "end": {n + 5}}}' for n in range(50)]
     pieces = ["\n".join(each).encode() for each in (lines, [*lines, *timed], lines)]
@@ -234,7 +234,7 @@ def test_intervals_are_put_in_order() -> None:
 def test_time_limits_are_judged_by_compiled_code(
     time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, table: bool
 ) -> None:
-    """Whether observations have times or not: few are judged one by one."""
+    """With and without times: only a few observations are judged one by one."""
     trace, large = tmp_path / "trace.jsonl", tmp_path / ("trace.parquet" if table else "trace.jsonl")
     lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
     for number in range(3_000):
@@ -270,7 +270,7 @@ def test_time_limits_are_judged_by_compiled_code(
 @pytest.mark.parametrize("size", [50, 1 << 20])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the size of pieces, plain and compressed, with lines that are cut."""
+    """For any size of pieces, plain and compressed, with truncated lines."""
     monkeypatch.setattr(line_reader, "PIECE", size)
     monkeypatch.setattr(line_reader, "LONGEST", 150)
     chance = random.Random(size)
@@ -302,7 +302,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
 
 
 def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where it is broken at a line of another file."""
+    """Even if it is broken at a line of another file."""
     trace = tmp_path / "trace.jsonl"
     at = 1_795_172_600 * 10**9
     lines: list[dict[str, object]] = [
@@ -328,7 +328,7 @@ def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch:
 
 
 def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """And judged one after the other."""
+    """They are judged one after the other."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(
         '{"trace": 1, "machine": "container-status"}\n' + '{"entity": "c1", "event": "status", "reply": "ok"}\n' * 99
@@ -347,7 +347,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     ("size", "expected"), [(0, [False, False, True]), (29, [False, False, True]), (30, [True] * 3)]
 )
 def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """By its size, unless it has grown since."""
+    """Chosen by its size, unless it has grown since."""
     monkeypatch.setattr(json_lines, "LARGE", 30)
     trace = Trace(size=size)
 
@@ -357,7 +357,7 @@ def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: py
 
 
 def test_sizes_of_files(tmp_path: Path) -> None:
-    """A compressed file has more lines than its size tells; of what is no file nothing is known."""
+    """A compressed file has more lines than its size suggests; for a pipe nothing is known."""
     plain, compressed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
     plain.write_bytes(bytes(100))
     compressed.write_bytes(bytes(100))

@@ -1,4 +1,4 @@
-"""A log that is read in bulk shows what it shows line by line."""
+"""A log read in bulk has the observations of one read line by line."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PLAIN = sorted(RECORDINGS.glob("containerd-*.log"))
 MORE = [RECORDINGS / f"{name}.log.gz" for name in ("2.1.9-random", "1.7.24-restart-graceful", "1.6.20-debuglevel")]
 SLOWER = sorted(set(RECORDINGS.glob("*.log.gz")) - set(MORE))
 STOP = b'time="2026-11-20T11:03:25.27Z" level=info msg="StopContainer for \\"%064x\\" with timeout %d (s)"'
-"""A line of the log, but for the id and a number."""
+"""A line of the log, except the id and a number."""
 ID = re.compile(rb"[0-9a-f]{64}")
 
 
@@ -62,7 +62,7 @@ def read_slowly(lines: Sequence[bytes]) -> tuple[Log, list[tuple[int, Observatio
 
 
 def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[int, Observation]], int]:
-    """What is in *lines*, read in bulk, so many at once, which are scanned before; and how many of them were so."""
+    """Read *lines* in bulk, a number of them at a time, and return how many were read in bulk."""
     log, found, at, in_bulk = Log(), list[tuple[Any, "Observation"]](), 0, 0
     bulk, parts = Bulk(log), list[Any]()
     while at < len(lines):
@@ -92,7 +92,7 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
 
 
 def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tuple[bool, int]:
-    """Whether *lines* say something else in bulk than one by one; and how many of them were read in bulk."""
+    """Return whether *lines* differ between bulk and single reading, and how many were read in bulk."""
     log, found = read_slowly(lines)
     other, in_bulk, count = read(lines, iter(lambda: chosen.randrange(least, 700), None))
     for each in (log, other):  # an empty list of starts is as good as none
@@ -101,7 +101,7 @@ def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tu
 
 
 def in_bulk_alike(lines: Sequence[bytes]) -> bool:
-    """Whether *lines* say the same in bulk, and nearly all of them are read so."""
+    """Check that *lines* are equal in bulk, and that nearly all of them are read in bulk."""
     differs, count = differ(lines, random.Random(len(lines)))
     return not differs and count > 0.7 * len(lines)
 
@@ -121,7 +121,7 @@ def test_every_recording_says_in_bulk_what_it_says_line_by_line(path: Path) -> N
 
 
 def again(lines: Sequence[bytes], turns: int, minutes: int) -> list[bytes]:
-    """*lines* again and again, each time so many minutes later, with other ids."""
+    """Repeat *lines*, each time a number of minutes later, with other ids."""
     found = []
     for turn in range(turns):
         for line in lines:
@@ -147,7 +147,7 @@ def test_damaged_lines_say_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(amount(5, night=300)))
 def test_lines_with_exchanged_ids_say_the_same(seed: int) -> None:
-    """A call on a container may name the id of a pod, and the other way round, while calls from before may be in progress."""
+    """A call on a container may name the id of a pod, and the reverse, while earlier calls may be in progress."""
     chosen = random.Random(seed)
     lines = lines_of(chosen.choice([*PLAIN, *MORE]))[: chosen.choice((200, 400, 2_000))]
     ids = sorted({each for line in lines for each in ID.findall(line)})
@@ -172,7 +172,7 @@ def test_logs_that_are_mixed_line_by_line_say_the_same() -> None:
 
 
 FEW = patch.object(pod_calls, "UNRECORDED", 34)
-"""More than there may be in a shape."""
+"""More than the maximum number in a shape."""
 
 
 def test_where_few_that_were_removed_are_remembered_the_same_is_said() -> None:
@@ -186,7 +186,7 @@ def test_a_pod_that_is_not_forgotten_is_found() -> None:
 
 
 def forgotten_lines() -> list[bytes]:
-    """Recordings side by side, and calls on a pod that was removed, of which some end when it is forgotten."""
+    """Return interleaved recordings, and calls on a removed pod, of which some end when it is forgotten."""
     parts = [lines_of(path) for path in PLAIN]
     lines = [line for each in zip(*parts, strict=False) for line in each]
     time = b'time="2026-11-20T11:30:%02d.5Z" level=info msg="'
@@ -206,7 +206,7 @@ FEW_TEMPLATES = patch.object(log_in_bulk, "_TEMPLATES", 128)
 
 @pytest.fixture(scope="module")
 def many_templates() -> list[bytes]:
-    """Lines of many templates, of which most say nothing."""
+    """Return lines of many templates, most of which are not lifecycle events."""
     lines = again(lines_of(PLAIN[1]), 3, 1)
     return [each for at, line in enumerate(lines) for each in (b"word%s" % (b"x" * (at % 90)), line)]
 
@@ -263,7 +263,7 @@ def test_a_template_stands_for_lines_that_say_the_same() -> None:
 
 
 def test_code_that_was_kept_runs_in_a_process_that_compiles_nothing() -> None:
-    """It is loaded without all that Numba prepares to compile."""
+    """It is loaded without Numba's compiler."""
     code = "from fsm.runtimes.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
     for _ in range(2):  # the first may compile it
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
@@ -354,7 +354,7 @@ def test_a_mistake_is_found(mistake: str) -> None:
 
 
 def judged(path: Path, part: Part = WHOLE) -> object:
-    """All that is judged of the recording in *path*, and what its notes are."""
+    """Return all judgements of the recording in *path*, and its notes."""
     found = judge(path, part=part)
     stories = [
         (
@@ -368,7 +368,7 @@ def judged(path: Path, part: Part = WHOLE) -> object:
 
 
 def in_bulk() -> ExitStack:
-    """Short logs are read in bulk, and in short pieces."""
+    """Read even short logs in bulk, in short pieces."""
     stack = ExitStack()
     stack.enter_context(patch.object(log_reader, "ENOUGH", -1))
     stack.enter_context(patch.object(line_reader, "PIECE", 1 << 14))
@@ -412,7 +412,7 @@ def test_rotated_and_followed_files_say_the_same(tmp_path: Path) -> None:
 
 
 class Once:
-    """Over when the file was read once."""
+    """Ends after the file was read once."""
 
     def __init__(self) -> None:
         self.asked = 0

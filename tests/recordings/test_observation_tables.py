@@ -1,4 +1,4 @@
-"""Recordings as tables: judged as what they were written from, and refused where they are no observations."""
+"""Recordings as tables: judged like their sources, and refused if they contain no observations."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ START: Final = {"entity": "c1", "event": "start", "reply": "ok"}
 
 
 def converted(name: str, folder: Path) -> Path:
-    """The table of the recording *name*."""
+    """Convert the recording *name* to a table."""
     table = folder / "recording.parquet"
     with table.open("wb") as file:
         write(open_recording(name), file, Restarts())
@@ -59,7 +59,7 @@ def converted(name: str, folder: Path) -> Path:
 
 
 def in_groups(table: Path) -> None:
-    """Write the *table* once more, in groups of 50 rows."""
+    """Write the *table* again in groups of 50 rows."""
     known, rows = parquet.read_metadata(table).metadata[ORIGIN], parquet.read_table(table)
     with parquet.ParquetWriter(table, rows.schema) as writer:
         writer.write_table(rows, 50)
@@ -67,7 +67,7 @@ def in_groups(table: Path) -> None:
 
 
 def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
-    """All that is reported of the recording in *file*, called *name*, its times as numbers."""
+    """Return the complete report of the recording in *file*, called *name*, with times as numbers."""
     report = Report(judged=(judge(file, every=True, models=models),), every=True)
 
     def plain(value: object) -> object:
@@ -82,7 +82,7 @@ def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = None) -> str:
-    """A table of somebody's own with these *rows*."""
+    """Write a user's table with these *rows*."""
     name = str(folder / "own.parquet")
     parquet.write_table(pa.Table.from_pylist(rows, schema), name)
     return name
@@ -90,7 +90,7 @@ def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = N
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
-    """Verdicts, violations, coverage, notes and lines are the same, in one group of rows or in many."""
+    """Verdicts, violations, coverage, notes and lines are the same, with one group of rows or with many."""
     recording = str(RECORDINGS / name)
     expected, table = with_files(found(name, recording), recording, name), converted(recording, tmp_path)
 
@@ -106,7 +106,7 @@ def test_any_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None
 
 
 def with_files(report: object, recording: str, name: str) -> object:
-    """*report*, each line of which is that of the *recording*."""
+    """Replace each line of *report* by that of the *recording*."""
     if isinstance(report, list):
         return [with_files(each, recording, name) for each in report]
     if isinstance(report, dict):
@@ -117,7 +117,7 @@ def with_files(report: object, recording: str, name: str) -> object:
 
 
 def test_a_violation_is_not_lost(tmp_path: Path) -> None:
-    """The twin of the two above: another recording is told apart."""
+    """Twin of the two above: another recording has another report."""
     one, other = (str(RECORDINGS / name) for name in SOME[:2])
 
     assert found("", str(converted(one, tmp_path))) != found("", other)
@@ -135,7 +135,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """What another tool writes loses the metadata; the rows say what they are of."""
+    """Other tools drop the metadata; the rows still name their origin."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -150,7 +150,7 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
-    """It decides whether an id may be new, where names are ids; of other tables compiled code takes the columns."""
+    """It decides whether an id may be new, if names are ids; columns of other tables are used by compiled code."""
     rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
 
@@ -158,7 +158,7 @@ def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None
 
 
 def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation | None]:
-    """The kind of each of the *rows*; ``None`` of one that has none."""
+    """Return the kind of each of *rows*, or ``None``."""
     found = columns.batch(rows).columns
     assert found is not None
     return [None if each < 0 else found.kinds[each] for each in found.kind]
@@ -166,7 +166,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bulk only rows that differ are looked at; also where there are too many words or kinds."""
+    """In bulk only different rows are examined, also if there are too many words or kinds."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -193,7 +193,7 @@ def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pyte
 
 
 def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is left out there, and only there."""
+    """It is left out only there."""
     name = str(tmp_path / "own.parquet")
     rows = [{"entity": "c1", "event": "start", "reply": reply} for reply in (None, None, "ok", None, "UNKNOWN")]
     parquet.write_table(pa.Table.from_pylist(rows), name, row_group_size=2)
@@ -207,7 +207,7 @@ def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many they are, for what the format alone would do is to give up codes after a megabyte."""
+    """However many there are; the format alone would give up dictionary encoding after a megabyte."""
     lines, ids = tmp_path / "trace.jsonl", 17_000
     rows = [json.dumps({"entity": f"{each:064x}", "event": "stop", "reply": "ok"}) for each in range(ids)]
     lines.write_text("\n".join(rows * 2))
@@ -222,7 +222,7 @@ def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_table_of_ones_own(tmp_path: Path) -> None:
-    """Rows without numbers are counted; columns that are not known are left out."""
+    """Rows without numbers are counted; unknown columns are ignored."""
     name = table(tmp_path, [{**START, "node": "n1"}, {**REMOVE, "node": "n1"}])
 
     batches = list(open_recording(name).batches)
@@ -260,7 +260,7 @@ def test_fields_and_times_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.uint64(), pa.string()])
 def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
-    """Times, whole nanoseconds and text are the same instant."""
+    """Timestamps, whole nanoseconds and text are the same instant."""
     at = 1_795_172_600_000_000_000
     value = (
         at
@@ -277,7 +277,7 @@ def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
 
 
 def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
-    """A call that began before another and ended after it stands below it, in a table as in lines."""
+    """A call that began before another and ended after it comes after it, in a table as in lines."""
     at = 1_795_172_600 * 10**9
     begun = {"entity": "c1", "event": "create", "reply": "ok", "start": at + 1, "end": at + 2}
     rows = [{**START, "start": at + 20, "end": at + 30}, begun]
@@ -321,7 +321,7 @@ def test_rows_that_are_no_observations(
 
 
 def test_a_damaged_table(tmp_path: Path) -> None:
-    """Exit code 2 and one line, wherever the file was cut."""
+    """The exit code is 2 and there is one line, wherever the file was cut."""
     whole = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path).read_bytes()
     for size in (8, len(whole) // 2, len(whole) - 4):
         (tmp_path / "cut.parquet").write_bytes(whole[:size])
@@ -332,7 +332,7 @@ def test_a_damaged_table(tmp_path: Path) -> None:
 
 
 def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
-    """Where the reading stops, or a later group is damaged; what was read before is what it was."""
+    """When reading stops, or a later group is damaged; earlier groups are unaffected."""
     name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
     in_groups(name)
     groups, threads = parquet.read_metadata(name).num_row_groups, threading.active_count()
@@ -356,7 +356,7 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
-    """In the order of their names, Parquet and Arrow; not if each is a recording of its own."""
+    """Parquet and Arrow files in the order of their names, unless each is a recording of its own."""
     folder = tmp_path / "parts"
     folder.mkdir()
     rows = [pa.Table.from_pylist([each]) for each in (START, STOP, REMOVE)]
@@ -377,7 +377,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
-    """Each batch is what it was, also once later ones were read; lines are those of the file that it was."""
+    """A batch does not change when later ones are read; lines are those of its file."""
     name = str(RECORDINGS / "containerd-1.6.20.log")
     batches = list(open_recording(str(converted(name, tmp_path))).batches)
 
@@ -387,7 +387,7 @@ def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """It says what it wrote; another file, a history, and what is no recording are refused, and nothing is left."""
+    """It reports what it wrote; refused inputs leave no file."""
     log = str(RECORDINGS / "containerd-1.6.20.log")
     done = fsm("convert", log, "-o", "log.parquet", cwd=tmp_path)
     assert (0, "log.parquet: 271 observations, of containerd log\n") == (done.returncode, done.stdout)
@@ -410,7 +410,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """It has no calls as they were made, and restarts were assumed when it was written."""
+    """It has no original calls, and restarts were assumed when it was written."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -446,7 +446,7 @@ def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", ["1.6.20", "2.1.9"])
 def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_path: Path) -> None:
-    """What a recording shows first decides, in a table too, which has all of it from the beginning."""
+    """The first evidence of the version counts, and the table stores all of it."""
     log, table = tmp_path / "both.log", str(tmp_path / "both.parquet")
     parts = (
         gzip.decompress((RECORDINGS / f"{each}-restart-graceful.log.gz").read_bytes()) for each in (older, "1.7.24")
@@ -494,7 +494,7 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """part-10 comes behind part-9; a part that was divided by what a row needs is refused; what is hidden is left out."""
+    """part-10 comes after part-9; parts that separate dependent rows are refused; hidden files are ignored."""
     folder = tmp_path / "parts"
     folder.mkdir()
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)).replace_schema_metadata(
@@ -529,7 +529,7 @@ def test_an_arrow_stream(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_lines(compression: str, tmp_path: Path) -> None:
-    """Lines have their numbers, also where two parts are one file; what breaks off is unknown."""
+    """Lines have their numbers, even if two parts form one file; a truncated file makes the verdict unknown."""
     data = (RECORDINGS / "containerd-1.6.20.log").read_bytes() * 20
     packed = b"".join(pa.compress(each, compression, asbytes=True) for each in (data[:5_000], data[5_000:]))
     one, notes = tmp_path / "log", Counter[str]()

@@ -1,4 +1,4 @@
-"""Recordings of real containerd: what each is expected to give, and edits of them that must be found."""
+"""Recordings of real containerd: expected verdicts, and edits that must be found."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ NOT_IDEMPOTENT = {
     "containerd-1.6.20.log": (27, 1),
     "cri-calls-1.6.20.jsonl": (27, 1),
 }
-"""Stops of containers and of pods that were gone already, and that 1.6 answers NOT_FOUND."""
+"""Stops of removed containers and pods, which 1.6 answers with NOT_FOUND."""
 
 STARTED_AFTER_STOP = {
     "1.7.24-forgotten.nri.jsonl.gz": 1,
@@ -49,15 +49,15 @@ STARTED_AFTER_STOP = {
     "2.1.9-nri.nri.jsonl.gz": 3,
     "nri-events-2.1.9.jsonl": 1,
 }
-"""Containers that a plugin was told to have stopped, and then to start."""
+"""Containers that, according to a plugin's events, stopped and then started."""
 
 
 CROWDED = re.compile(r"^1\..*-contexts\.")
-"""Recordings of many at once, which take longest; those of the newest version are judged for every change."""
+"""Recordings of many clients, which take longest; those of the newest version are judged for every change."""
 
 
 def recordings(*names: str, installed: Collection[str] = ()) -> list[object]:
-    """Parameters of a test of each of *names*, with the marks of those that have any."""
+    """Return test parameters for *names*, with their marks."""
     marks = {
         name: [
             *([pytest.mark.installed] if name in installed else []),
@@ -73,7 +73,7 @@ EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.
 
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS, installed=EACH_FORM))
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
-    """Only 1.6 breaks a MUST, and only in that stopping what is gone fails; plugins hear of starts after a stop."""
+    """Only 1.6 breaks a MUST, and only by failing to stop removed entities; plugins receive starts after a stop."""
     found = judged(content(name), tmp_path)
 
     stops = Counter(each.event for each in violations(found))
@@ -89,7 +89,7 @@ def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS))
 def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> None:
-    """Whatever a version is known for is tolerated and reported; nothing else is found."""
+    """Known deviations of the version are tolerated and reported; nothing else is found."""
     found = judged(content(name), tmp_path, profile=profile(name))
 
     assert {Holds()} == {each.verdict for each in found.judgements}
@@ -100,7 +100,7 @@ def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [name for name in LOGS if "-random" in name])
 def test_a_log_tells_its_version(name: str, tmp_path: Path) -> None:
-    """The line that containerd begins with names it."""
+    """The first line of containerd names it."""
     version = judged(content(name), tmp_path, profile=profile(name)).version
 
     assert f"containerd {name.partition('-')[0]}" == re.split("[+~]", version)[0]
@@ -128,10 +128,9 @@ WAS = "Unknown desc = failed to set starting state for container: container is i
 
 
 class Edit(NamedTuple):
-    """After line ``after`` of a recording, ``drop`` lines are replaced by ``lines``; what is then found.
+    """After line ``after`` of a recording, ``drop`` lines are replaced by ``lines``; and what is then found.
 
-    Ids are cut short.  Where a line of JSON is dropped its keys are kept,
-    unless the line that replaces it has them.
+    Ids are abbreviated. When a JSON line is replaced, its keys are kept unless the new line has them.
     """
 
     name: str
@@ -144,40 +143,40 @@ class Edit(NamedTuple):
 
 
 def info(message: str) -> str:
-    """A line of the log."""
+    """Return a line of the log."""
     return f'time="2026-11-21T03:12:52.9Z" level=info msg="{message}"'.replace("'", r"\"")
 
 
 def failed(call: str, identity: str, error: str) -> tuple[str, str]:
-    """The two lines of a call that failed."""
+    """Return the two lines of a call that failed."""
     line = f'level=error msg="{call} for \\"{identity}\\" failed" error="rpc error: code = {error}"'
     return info(f"{call} for '{identity}'"), f'time="2026-11-21T03:12:52.9Z" {line}'
 
 
 def went(call: str, identity: str) -> tuple[str, str]:
-    """The two lines of a call that succeeded."""
+    """Return the two lines of a call that succeeded."""
     return info(f"{call} for '{identity}'"), info(f"{call} for '{identity}' returns successfully")
 
 
 def created(pod: str, container: str) -> tuple[str, str]:
-    """The two lines of a creation."""
+    """Return the two lines of a creation."""
     what = f"CreateContainer within sandbox '{pod}' for"
     metadata = "&ContainerMetadata{Name:c,Attempt:0,}"
     return info(f"{what} container {metadata}"), info(f"{what} {metadata} returns container id '{container}'")
 
 
 def reply(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """A reply that is not allowed."""
+    """Expect an illegal reply."""
     return Found(line, of, "reply", event, said, clause, level, edit)
 
 
 def met(line: int, event: str, said: str, clause: str, level: str, edit: str, of: str = "container-status") -> Found:
-    """A state in which the call cannot have met anybody."""
+    """Expect a state that the call cannot have met."""
     return Found(line, of, "state", event, said, clause, level, edit)
 
 
 def output(line: int, event: str, clause: str, edit: str, level: str = "MUST", of: str = "plugin-container") -> Found:
-    """An output that is not allowed."""
+    """Expect an illegal output."""
     return Found(line, of, "output", event, "", clause, level, edit)
 
 
@@ -458,7 +457,7 @@ PLANTED = (
 
 
 def planted(edit: Edit) -> bytes:
-    """The recording of *edit* with the edit made."""
+    """Return the recording of *edit* with the edit made."""
     data = content(edit.recording)
     lines = data.splitlines()
     ids = {each[:5]: each for each in re.findall(r"\b[0-9a-f]{64}\b", data.decode())}
@@ -471,7 +470,7 @@ def planted(edit: Edit) -> bytes:
 
 @pytest.mark.parametrize("edit", PLANTED, ids=[edit.name.replace(" ", "-") for edit in PLANTED])
 def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
-    """It is found where it stands, with its clause and what would mend it; nothing else is."""
+    """It is found at its line, with its clause and the edit that fixes it; nothing else is found."""
     known = "no-start-after-stop"  # which the whole has too
     (found,) = (each for each in violations(judged(planted(edit), tmp_path, fresh=edit.fresh)) if each.clause != known)
 
@@ -488,7 +487,7 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """NOT_FOUND answers a stop that succeeded, if somebody has deleted the record: tolerated, and reported."""
+    """NOT_FOUND answers a stop that succeeded, if the record was deleted in between: tolerated, and reported."""
     edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
 
     found = judged(planted(edit), tmp_path, profile=profile(LOG))
@@ -501,7 +500,7 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """Whatever order its callers keep to, containerd's NRI layer may have sent it."""
+    """Whatever order its callers keep, containerd's NRI layer may have sent these events."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
@@ -511,11 +510,11 @@ def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Pa
 
 
 EITHER_WAY = {"PostStartContainer", "StopContainer"}
-"""A container that ends at once is told to have stopped before or after it is told to have started."""
+"""The exit of a short-lived container may be relayed before or after its start."""
 
 
 def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: Path) -> None:
-    """Whichever neighbours are swapped in what a plugin was told of a container, it is found."""
+    """Swapping any two neighbouring events of a container is found."""
     lines = content(PLUGIN).splitlines()
     told = [(json.loads(line).get("container"), number) for number, line in enumerate(lines)]
     whole = [each._replace(line=0) for each in violations(judged(content(PLUGIN), tmp_path))]
@@ -540,7 +539,7 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     "number", [line for line, text in enumerate(content(PLUGIN).splitlines()) if b'"CreateContainer"' in text]
 )
 def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_path: Path) -> None:
-    """If it was told the run of the pod; of a pod that it was not told of, it may have come later."""
+    """If the plugin received the run of the pod; otherwise it may have connected later."""
     lines = content(PLUGIN).splitlines()
     pod = json.loads(lines[number])["pod"]
     lacking = [line for index, line in enumerate(lines) if index != number]
@@ -562,7 +561,7 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
 )
 @pytest.mark.parametrize("pause", [0, 60_000_000])
 def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
-    """Unless the runtime may have been restarted meanwhile, and has made a record anew that it could not read."""
+    """Unless the runtime may have been restarted in between, and has created an unreadable record again."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
     shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
     shown |= {"finished_at": 30, "exit_code": 0}
@@ -576,6 +575,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The recording of the plug-in begins before everything, so that it may be judged as fresh."""
+    """The plugin's recording starts before everything else, so it may be judged as fresh."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

@@ -1,4 +1,4 @@
-"""Restarts of the runtime are assumed only where calls leave room for one, and the verdict says so."""
+"""Restarts of the runtime are assumed only if calls leave room for one, and the verdict says so."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 MS = 1_000_000
 BEGINNING = 1_795_230_856_000_000_000
 RESTARTED = ("corrupt", "forgotten", "orphan", "restart")
-"""Parts of the names of recordings of runtimes that were restarted, or that died."""
+"""Parts of the names of recordings with a restarted or killed runtime."""
 
 
 class Call(NamedTuple):
@@ -34,7 +34,7 @@ class Call(NamedTuple):
     detail: str = ""
 
     def lines(self) -> list[dict[str, object]]:
-        """The lines that a client writes of it."""
+        """The lines that a client records for the call."""
         times = {"start": BEGINNING + self.start * MS, "end": BEGINNING + self.end * MS}
         call = {"op": self.op, "id": self.id, "pod": "p" * 64, **times, "code": self.code, "detail": self.detail}
         shown = {"op": "status", "id": self.id, "start": times["end"], "state": f"CONTAINER_{self.shows}"}
@@ -42,7 +42,7 @@ class Call(NamedTuple):
 
 
 def recorded(*calls: Call) -> bytes:
-    """The recording of *calls*."""
+    """Write the recording of *calls*."""
     return "".join(f"{json.dumps(line)}\n" for call in calls for line in call.lines()).encode()
 
 
@@ -54,7 +54,7 @@ CREATED = (
 
 
 def assumed(*calls: Call, folder: Path, **how: object) -> list[tuple[int, int]] | None:
-    """The milliseconds between which restarts of containers are assumed; ``None`` if *calls* are not legal."""
+    """Return the milliseconds between which restarts are assumed, or ``None`` if *calls* are illegal."""
     found = judged(recorded(*calls), folder, **how)
     if violations(found):
         return None
@@ -63,7 +63,7 @@ def assumed(*calls: Call, folder: Path, **how: object) -> list[tuple[int, int]] 
 
 
 def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
-    """A container that was fine is unreadable only after a restart; the verdict names the pause."""
+    """A readable container becomes unreadable only by a restart; the verdict names the pause."""
     after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
 
     assert [(5, 205)] == assumed(*CREATED, after, folder=tmp_path)
@@ -80,7 +80,7 @@ def test_a_pause_leaves_room_for_a_restart(tmp_path: Path) -> None:
     ],
 )
 def test_a_call_that_was_not_sent_does_nothing(unsent: str, tmp_path: Path) -> None:
-    """Another one that found no runtime may act yet."""
+    """A call that found no runtime may still act later."""
     lost = Call(6, 7, "StartContainer", "UNAVAILABLE", detail="Stream removed")
     runs = Call(8, 9, "ContainerStatus", shows="RUNNING")
 
@@ -99,7 +99,7 @@ def test_no_room_where_calls_follow_each_other(tmp_path: Path) -> None:
 
 
 def test_no_room_while_a_call_is_in_progress_that_is_answered(tmp_path: Path) -> None:
-    """A restart would have cut it off, of whatever container it is; one that was cut off leaves room."""
+    """A restart would have cut off the call, on any container; a call that was cut off leaves room."""
     other = Call(5, 204, "StopContainer", id="d" * 64)
     after = Call(205, 206, "ContainerStatus", shows="UNKNOWN")
 
@@ -125,7 +125,7 @@ def test_one_restart_explains_several_containers(tmp_path: Path) -> None:
 
 
 def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) -> None:
-    """A restart between the calls would explain it; there is no room for one."""
+    """A restart between the calls would explain it, but there is no room for one."""
     ops = ["StartContainer", "StopContainer", "StartContainer"]
     calls = [Call(10 * place, 10 * place + 1, op) for place, op in enumerate(ops, 1)]
 
@@ -136,7 +136,7 @@ def test_a_restart_that_is_not_there_explains_no_second_start(tmp_path: Path) ->
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) -> None:
-    """Recordings without a restart need none; of the others some do, and none where none is assumed."""
+    """Recordings without a restart need none; some of the others do, and fail if none is assumed."""
     verdicts = {
         how: not violations(judged(content(name), tmp_path, profile=profile(name), restarts=how))
         for how in ("none", "seen", "maybe")
@@ -148,7 +148,7 @@ def test_real_runtimes_are_restarted_where_they_were(name: str, tmp_path: Path) 
 
 
 def test_stretches_are_found_among_overlapping_calls() -> None:
-    """One is as long as no call is in progress that will be answered."""
+    """A restart window lasts while no call is in progress that will be answered."""
     stretches: Stretches[str] = Stretches(restarts=Restarts(shortest=10))
     points = [(0, "a", 1), (5, "b", 1), (6, "a", -1), (30, "b", -1), (35, "c", 1), (36, "c", -1), (50, "d", 1)]
     found = [each for at, name, change in points for each in stretches.take(at, name, change=change)]
@@ -158,7 +158,7 @@ def test_stretches_are_found_among_overlapping_calls() -> None:
 
 
 def test_an_assumption_about_one_entity_is_reported(tmp_path: Path) -> None:
-    """With its line, where it has no time; one that is not needed is not."""
+    """With its line if it has no time; an unnecessary assumption is not reported."""
     header = (
         '{"trace": 1, "machine": "cri-container", "fresh": true}\n{"entity": "c1", "event": "create", "reply": "ok"}\n'
     )

@@ -1,4 +1,4 @@
-"""Files into which a recording was rotated are judged as one run, whatever their order, with the lines of each."""
+"""The files of a rotated recording are judged as one run, in any order, with the line numbers of each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _data(path: Path) -> bytes:
 
 
 def _rotated(folder: Path, name: str, *, parts: int = 3) -> list[Path]:
-    """The recording in so many files, the last lines in the one without a number; older ones are compressed."""
+    """Split the recording into files, the last lines in the one without a number; older ones are compressed."""
     lines = _data(RECORDINGS / name).splitlines(keepends=True)
     size = -(-len(lines) // parts)
     files = []
@@ -54,7 +54,7 @@ def _found(judged: Judged) -> list[Violation]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_as_the_whole(name: str, tmp_path: Path) -> None:
-    """The same verdicts and counts; each violation at its line of its file."""
+    """The same verdicts and counts; each violation has its line and its file."""
     files = _rotated(tmp_path, name)
     rotated, whole = _judged(files), judge(RECORDINGS / name, every=True)
 
@@ -82,7 +82,7 @@ def test_one_after_another_by_themselves_are_judged_otherwise(tmp_path: Path) ->
 
 
 def test_a_number_that_is_not_there(tmp_path: Path) -> None:
-    """Lines are missing, so nothing is known from there on: fewer violations, and a note."""
+    """Lines are missing, so the state is unknown from there on: fewer violations, and a note."""
     newest, middle, oldest = _rotated(tmp_path, NAMES[0])
     middle.unlink()
     found = _judged([newest, oldest])
@@ -96,7 +96,7 @@ def test_a_number_that_is_not_there(tmp_path: Path) -> None:
 
 
 def test_files_that_are_not_of_one_recording(tmp_path: Path) -> None:
-    """Of another kind, without a time, of the same time, of none; an empty file is none."""
+    """Files of another kind, without a time, or of the same time; an empty file does not count."""
     log = str(RECORDINGS / NAMES[0])
     other = tmp_path / "other.log"
     other.write_bytes(b"".join(_data(RECORDINGS / NAMES[0]).splitlines(keepends=True)[:2]))
@@ -122,7 +122,7 @@ def test_files_that_are_not_of_one_recording(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """One report, with the name of each file at its lines."""
+    """There is one report, with the file name at each line."""
     files = [str(each) for each in _rotated(tmp_path, NAMES[0])]
     done = fsm("judge", "--rotated", "--all", "--format", "json", *files)
     text = fsm("judge", "--rotated", *files)

@@ -1,4 +1,4 @@
-"""Recordings in every form in which they come, and what their lines mean."""
+"""Recordings in every form in which they occur, and the meaning of their lines."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ CRI_O = (
 
 
 def parts(line: str) -> dict[str, str]:
-    """The fields of one of containerd's lines."""
+    """Split one of containerd's lines into fields."""
     found = LINE.fullmatch(line)
     assert found
     fields = {name: value.strip('"') for name, value in re.findall(r' (\w+)=("(?:[^"\\]|\\.)*"|\S+)', found[4])}
@@ -53,7 +53,7 @@ def parts(line: str) -> dict[str, str]:
 
 
 def terminal(line: str) -> str:
-    """*line* as containerd writes it to a terminal."""
+    """Format *line* as containerd writes it to a terminal."""
     fields = parts(line)
     level, message, time = (fields.pop(name) for name in ("level", "msg", "time"))
     rest = "".join(f" \x1b[36m{name}\x1b[0m={json.dumps(value)}" for name, value in fields.items())
@@ -79,7 +79,7 @@ FORMS: dict[str, Callable[[str], str]] = {
 
 
 def beside_lines(found: Judged) -> list[tuple[object, ...]]:
-    """All that was found, but not where."""
+    """Return all findings without their places."""
     return [(each.verdict == Holds(), each.entities, each.observations) for each in found.judgements] + [
         violation[1:] for violation in violations(found)
     ]
@@ -87,7 +87,7 @@ def beside_lines(found: Judged) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
-    """A frame around a line changes nothing, nor does what stands between the lines."""
+    """Neither a frame around a line nor text between the lines changes anything."""
     recording = content(RECORDING)
     foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
     lines = [FORMS[form](line) for line in recording.decode().splitlines()]
@@ -102,7 +102,7 @@ def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
 
 
 def test_compressed_is_the_same(tmp_path: Path) -> None:
-    """What gzip has compressed is read as if it were not, several members in a row too."""
+    """Gzip data is read like plain data, also with several members."""
     recording = content(RECORDING)
     half = recording.index(b"\n", len(recording) // 2) + 1
 
@@ -112,7 +112,7 @@ def test_compressed_is_the_same(tmp_path: Path) -> None:
 
 
 def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
-    """Of a truncated file what can be read is judged, and that it is truncated is noted."""
+    """The readable part of a truncated file is judged, and the truncation is noted."""
     recording = content(RECORDING)
 
     found = judged(gzip.compress(recording)[:-2_000], tmp_path)
@@ -126,7 +126,7 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
 
 
 def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
-    """What is missing may be a violation; a plain file cannot show that it is half."""
+    """The missing part may contain a violation; a plain file cannot show that it is truncated."""
     recording = content("containerd-1.7.24.log")
 
     whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
@@ -150,7 +150,7 @@ def test_a_line_that_was_cut_is_one_line(end: bytes, lines: int, tmp_path: Path)
 def test_standard_input_is_a_recording(
     pack: Callable[[bytes], bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``-`` reads what another command writes."""
+    """``-`` reads the output of another command."""
     recording = content(RECORDING)
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(pack(recording))))
 
@@ -158,7 +158,7 @@ def test_standard_input_is_a_recording(
 
 
 def quoted(text: str) -> str:
-    """A string as Go's ``strconv.Quote`` writes it."""
+    """Quote a string as Go's ``strconv.Quote`` does."""
     short = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\x07": "\\x07", "\u2028": "\\u2028"}
     return f'"{"".join(short.get(each, each) for each in text)}"'
 
@@ -168,7 +168,7 @@ def quoted(text: str) -> str:
     error=st.text('ab \\"\n=', min_size=1, max_size=8),
 )
 def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
-    """Every escape in a message and in a field, whatever is beside it."""
+    """Every escape in a message and in a field, next to any character."""
     line = f'time="T" level=info msg={quoted(message)} error={quoted(error)} version=v2.1.9'
 
     assert entry(line.encode()) == (message, "T", error, "v2.1.9")
@@ -178,7 +178,7 @@ def test_what_go_quotes_is_read_back(message: str, error: str) -> None:
     "line", [KUBELET, b"", b"{", b'{"MESSAGE": 7}', b'{"log": ["a"]}', b"\xff\xfe", b"null", b"[]"]
 )
 def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
-    """Foreign and damaged lines are no entries."""
+    """Foreign and damaged lines are not log entries."""
     assert entry(line) is None
     assert recognised("", [line]) is None
 
@@ -218,9 +218,9 @@ BROKEN = "rpc error: code = Unknown desc = ttrpc: closed"
 
 
 def log(*messages: str, minutes: int = 0) -> bytes:
-    """A log of *messages*, a second apart; what follows `` ! `` is an error, and after ``-- `` stands a line as it is.
+    """Return a log of *messages*, a second apart; text after `` ! `` is an error, text after ``-- `` is a literal line.
 
-    From the message ``later`` on it is so many *minutes* later.
+    From the message ``later`` on, times are *minutes* later.
     """
     lines, past = [], 0
     for second, message in enumerate(messages):
@@ -240,12 +240,12 @@ def log(*messages: str, minutes: int = 0) -> bytes:
 
 
 def ran(pod: str = P) -> str:
-    """A pod came to be."""
+    """A pod was run."""
     return f'RunPodSandbox for &PodSandboxMetadata{{Name:p,Uid:u,Namespace:d,Attempt:0,}} returns sandbox id "{pod}"'
 
 
 def created(container: str = C, pod: str = P, metadata: str = META) -> tuple[str, str]:
-    """A container came to be."""
+    """A container was created."""
     what = f'CreateContainer within sandbox "{pod}" for'
     return f"{what} container {metadata}", f'{what} {metadata} returns container id "{container}"'
 
@@ -262,7 +262,7 @@ def failed(call: str, error: str, identity: str = C) -> tuple[str, str]:
 
 
 def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tuple[int, str, str, str]]:
-    """Line, event, reply and clause of each violation."""
+    """Return line, event, reply and clause of each violation."""
     return [
         (each.line, each.event, each.reply, each.clause)
         for each in violations(judged(log(*messages, minutes=minutes), tmp_path))
@@ -270,7 +270,7 @@ def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tup
 
 
 ALIVE = (BOOT, ran(), *created(), *went("StartContainer"))
-"""A container that runs; seven lines, counting the first of what follows."""
+"""A running container; seven lines, counting the first of the following text."""
 TWICE = (8, "StartContainer", "ok", "start-only-created")
 REMOVED = ("StartContainer", "ok", "absent-is-not-found")
 
@@ -463,14 +463,14 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> None:
-    """What is certain is judged; what is not accuses nobody."""
+    """Certain information is judged; uncertain information accuses nobody."""
     messages, expected = SAID[case]
 
     assert expected == found(tmp_path, messages)
 
 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
-    """After ten minutes no call is in progress any more that began before the log."""
+    """After ten minutes no call is in progress any longer that began before the log."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
     early = (*went("StopPodSandbox", P), *vanished)
     late = (*went("StopPodSandbox", P), "later", *vanished)
@@ -483,7 +483,7 @@ def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
 
 
 def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path) -> None:
-    """They may act later, as they may in a log that has lasted longer."""
+    """They may act later, as in a longer log."""
     removal = f'RemovePodSandbox for "{P}"'
     runs = failed("StartContainer", RUNS)
     vanished = (*runs, "later", *runs, *failed("StartContainer", GONE))
@@ -493,7 +493,7 @@ def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path)
 
 
 def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
-    """Once a reply without a request has stirred doubts, the calls in progress are doubted to their end."""
+    """After a reply without a request, the calls in progress are doubtful until they end."""
     stirred = (
         f'StartContainer for "{C}"',
         f'UpdateContainerResources for "{C}" returns successfully',
@@ -516,7 +516,7 @@ def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> No
     ],
 )
 def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
-    """Whatever a container is called, its id is found."""
+    """The id of a container is found in both."""
     messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
 
     assert [TWICE] == found(tmp_path, messages)
@@ -557,7 +557,7 @@ EXITS = (
 
 @pytest.mark.parametrize("form", EXITS)
 def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
-    """The exit of a container that was never started is noticed, the exit of what ran in it is not its own."""
+    """The exit of a container that was never started is reported; the exit of an exec process is not the container's."""
     before = (BOOT, ran(), *created())
 
     assert [(5, "exit", "", "no-process-no-exit")] == found(tmp_path, (*before, form % (C, C)))
@@ -576,7 +576,7 @@ def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
-    """An exit of a pause process is one of its pod; an out-of-memory kill one of a container."""
+    """The exit of a pause process belongs to its pod, an out-of-memory kill to a container."""
     recording = Log()
     for line in log(BOOT, ran()).splitlines():
         recording.observations(line)
@@ -599,7 +599,7 @@ def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
     ],
 )
 def test_restarts_are_counted_once(messages: tuple[str, ...], restarts: int) -> None:
-    """Journald tells of the node's, containerd of its own, which every one of the node's brings."""
+    """Journald logs the restart of the node, containerd its own, which every restart of the node causes."""
     recording = Log()
     seen = [each for line in log(*messages).splitlines() for each in recording.observations(line)]
 
@@ -658,7 +658,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_errors_tell_a_code_and_a_state(error: str) -> None:
-    """Whatever was wrapped around them, before and behind."""
+    """With any text wrapped around them."""
     code, text = split(error)
 
     assert ERRORS[error] == (code, met(text, pod=False), met(text, pod=True))
@@ -680,7 +680,7 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
 )
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
-    """Its own end counts, as that of a call does: what it overlaps may have come before it; without one it is a moment."""
+    """With its own end, like a call: calls that overlap it may have acted before; without an end it is an instant."""
     status = {
         "op": "status",
         "id": C,
@@ -702,7 +702,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """Whether it was a container or a pod nobody knows."""
+    """It is unknown whether they were containers or pods."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))
@@ -722,7 +722,7 @@ SPELLINGS = {
     "name", ["cri-calls-1.6.20.jsonl", "1.6.20-deadlines.calls.jsonl.gz", "1.6.20-restart-graceful.calls.jsonl.gz"]
 )
 def test_codes_may_be_spelled_as_in_go(name: str, tmp_path: Path) -> None:
-    """Or as Python has them; what they mean is the same."""
+    """Both Go's and Python's spellings have the same meaning."""
     data = content(name).decode()
     codes = set(re.findall('"code": "([A-Z_]+)"', data))
     respelled = tmp_path / "calls.jsonl"

@@ -1,4 +1,4 @@
-"""What a trace says is read completely, or it is an error: no misspelt key and no time in another unit passes in silence."""
+"""A trace is read completely or refused: a misspelt key, or a time in another unit, is always an error."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ WRONG: dict[str, tuple[object, str, str]] = {
 
 
 def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end: str = "\n") -> Path:
-    """A trace of *lines*, those that are text as they are."""
+    """Write a trace of *lines*; texts are written unchanged."""
     path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in (header, *lines)) + end)
     return path
 
 
 @pytest.mark.parametrize("case", WRONG)
 def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
-    """In its line, with the way out; a lenient judge counts it, and does not know."""
+    """The error has its line and a remedy; with --lenient it is counted, and the verdict is unknown."""
     line, what, hint = WRONG[case]
     trace = written(tmp_path / "t.jsonl", GOOD, line, "", GOOD | {"entity": "c9"})
 
@@ -69,7 +69,7 @@ def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
-    """Those of one line too, and the exit code is that of a wrong input; lenient, a violation outweighs them."""
+    """Also those of one line, with exit code 2; with --lenient, a violation takes precedence."""
     illegal = {"entity": "c3", "event": "stop", "reply": "NOT_FOUND"}
     wrong = {"entity": 7, "evnt": "create", "at": 5}
     trace = written(tmp_path / "t.jsonl", wrong, GOOD, "garbage", illegal)
@@ -89,7 +89,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """A thousand of them say enough."""
+    """A thousand errors are enough."""
     trace = written(tmp_path / "t.jsonl", *[GOOD | {"evnt": "x"}] * 3_000)
 
     with pytest.raises(InputError, match="and 900 more") as refused:
@@ -105,7 +105,7 @@ def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_path: Path) -> None:
-    """It says how every line is to be taken; its own keys are free as well."""
+    """It defines how every line is read; keys of the user's own are allowed here, too."""
     with pytest.raises(InputError, match="header of a trace") as refused:
         judge(written(tmp_path / "t.jsonl", GOOD, header=header))
     assert what in refused.value.problems[0].what
@@ -124,7 +124,7 @@ def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_
     ],
 )
 def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Path) -> None:
-    """Of an instant, and of the ends of an interval; keys of one's own are free."""
+    """Times of an instant, and of the ends of an interval; keys of the user's own are ignored."""
     trace = written(tmp_path / "t.jsonl", GOOD | {"at": at, "x-host": "n7"}, {**GOOD, "start": at, "end": at})
 
     seen = [each for batch in open_recording(str(trace)).batches for each in batch.observations]
@@ -134,7 +134,7 @@ def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Pat
 
 
 def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
-    """Its numbers may be small; twin of those that are an error."""
+    """Its numbers may be small; twin of the errors."""
     lines = [GOOD | {"at": 3}, GOOD | {"entity": "c2", "start": -7, "end": 0.5}]
 
     judged = judge(written(tmp_path / "t.jsonl", *lines, header=HEADER | {"clock": "relative"}))
@@ -146,7 +146,7 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """It is being written; what it says is unknown. A whole one needs no line end, and must be right."""
+    """It is still being written, so its content is unknown. A complete line needs no line end, and must be correct."""
     trace = tmp_path / "t.jsonl"
     cut = judge(written(trace, GOOD, json.dumps(GOOD)[:30], end=""), lenient=lenient)
     whole = judge(written(trace, GOOD, GOOD | {"entity": "c2"}, end=""), lenient=lenient)
@@ -160,7 +160,7 @@ def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path
 
 @pytest.mark.parametrize(("line", "code"), [(GOOD | {"entity": "c2"}, 0), (GOOD | {"evnt": "x"}, 3), ("garbage", 3)])
 def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: Path) -> None:
-    """Nobody can go back and mend them; the verdict is unknown."""
+    """Nobody can correct them, so the verdict is unknown."""
     trace = written(tmp_path / "t.jsonl", GOOD, line)
 
     followed = fsm("judge", "--follow", "-", stdin=trace.read_bytes())
@@ -169,7 +169,7 @@ def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: 
 
 
 def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
-    """Where it was taken from another file, reports point there."""
+    """Reports point to the file from which the line was taken."""
     stop = {"entity": "c3", "event": "stop", "reply": "NOT_FOUND", "file": "app.log", "line": 77}
     trace = written(tmp_path / "t.jsonl", GOOD, stop)
 
@@ -182,7 +182,7 @@ def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
-    """It is counted, and meets no cell; what is legal only if it did not act is a violation."""
+    """It is counted, and covers no cell; a trace that is legal only if it did not act is a violation."""
     bare = {"entity": "c1", "event": "create"}
     trace = written(tmp_path / "t.jsonl", GOOD | {"entity": "c2"}, bare)
 
@@ -208,7 +208,7 @@ def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
     ],
 )
 def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path) -> None:
-    """Whatever else the trace has; one reply more, and it does."""
+    """Whatever else the trace has; with one more reply it holds."""
     header = {"trace": 1, "machine": "cri-container"}
     none = judge(written(tmp_path / "t.jsonl", *lines, header=header))
     some = judge(written(tmp_path / "t.jsonl", *lines, GOOD | {"entity": "c9"}, header=header | {"fresh": True}))
@@ -221,7 +221,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
 
 
 def test_a_table_of_times_in_another_unit_is_refused(tmp_path: Path) -> None:
-    """As in lines; those that fsm convert writes keep the clock of their trace."""
+    """As in lines; tables that fsm convert writes keep the clock of their trace."""
     pa = pytest.importorskip("pyarrow", reason="the extra 'fast' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "own.parquet"
