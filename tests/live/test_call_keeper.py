@@ -1,4 +1,4 @@
-"""A call that a client has begun comes to its end, though the client is killed."""
+"""A call that a client has begun is completed even if the client is killed."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ KEPT = (
 def test_what_a_killed_test_has_begun_is_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, ends: str, number: signal.Signals
 ) -> None:
-    """The call of a client that stands alone is given up with it."""
+    """Without the keeper, the call would be cancelled together with its client."""
     begun, over = threading.Event(), threading.Event()
     came: list[str] = []
 
@@ -70,7 +70,7 @@ def test_what_a_killed_test_has_begun_is_answered(
 
 
 def test_a_runtime_that_is_gone_is_unavailable(tmp_path: Path) -> None:
-    """As it would be without anything in between."""
+    """As without the keeper."""
     with served(tmp_path) as address:
         session = RuntimeSession(address, image="busybox")
         before = session.client.call("Version").code

@@ -1,4 +1,4 @@
-"""What is recorded of calls is what the reader of recordings reads."""
+"""The reader of recordings reads what the recorder of calls writes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ CALLS: list[tuple[str, Message, Message | None, str]] = [
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
 def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None:
-    """Requests, replies, and what statuses showed; also while the file is still open."""
+    """Requests, replies, and states shown by statuses; also while the file is still open."""
     with CallRecording(tmp_path / name) as recording:
         for number, (op, request, response, code) in enumerate(CALLS):
             start = 10 * number

@@ -1,4 +1,4 @@
-"""``docs/reference/conformance-matrix.md`` has a row for every clause and a column for every version; what it links is there."""
+"""``docs/reference/conformance-matrix.md`` has a row for every clause and a column for every version; its links work."""
 
 from __future__ import annotations
 

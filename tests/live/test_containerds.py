@@ -1,4 +1,4 @@
-"""The daemons that live tests talk to: they last as they are told to, and leave nothing behind."""
+"""The daemons for live tests: they run as long as requested, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEWEST = list(VERSIONS)[-1]
 
 
 def of_the_folder(folder: Path) -> list[str]:
-    """The mounts of this namespace below *folder*, and the processes that name it."""
+    """Return the mounts of this namespace below *folder*, and the processes that name it."""
     mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if str(folder) in line]
     return mounts + [each.parent.name for each in Path("/proc").glob("[0-9]*/cmdline") if _names(each, f"{folder}/")]
 
@@ -32,7 +32,7 @@ def _names(command: Path, path: str) -> bool:
 
 
 def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
-    """By a restart, by a kill, and by a command; the images are still there, and it is another process."""
+    """By a restart, by a kill, and by a command; the images remain, and the process is a new one."""
     seen = [containerd.pid]
     containerd.restart()
     seen.append(containerd.pid)
@@ -62,7 +62,7 @@ def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_daemon_ends_with_who_started_it(number: signal.Signals, tmp_path: Path) -> None:
-    """Also if that is killed."""
+    """Even if that process is killed."""
     if why := lacks():
         pytest.skip(why)
     program = "import time\nfrom pathlib import Path\nfrom containerds import Containerd\n"

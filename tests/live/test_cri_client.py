@@ -1,4 +1,4 @@
-"""The client of CRI: what calls come to is a value, and what is no runtime is an error that says so."""
+"""The CRI client: results of calls are values, and a server that is no runtime is reported as such."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
 
 
 def test_a_status_is_a_value(tmp_path: Path) -> None:
-    """With the code as recordings have it, also for methods that the runtime does not have."""
+    """With the code as in recordings, also for methods that the runtime does not have."""
     answers = {
         "ContainerStatus": _refuse(grpc.StatusCode.NOT_FOUND, "no such container"),
         "StopContainer": _refuse(grpc.StatusCode.CANCELLED, "given up"),
@@ -68,7 +68,7 @@ def test_a_status_is_a_value(tmp_path: Path) -> None:
 
 
 def test_every_call_has_a_deadline(tmp_path: Path) -> None:
-    """A runtime that hangs is left when it is over."""
+    """The client gives up on a runtime that hangs."""
     over = threading.Event()
     answers = {"StopContainer": lambda _request, _context: over.wait(5) and None}
     with serving(tmp_path / "it.sock", answers), CriClient(str(tmp_path / "it.sock"), timeout=0.05) as client:
@@ -80,7 +80,7 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
-    """It listens before it answers a connection, for longer on a busy machine."""
+    """A runtime listens before it answers, for longer on a busy machine."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "it.sock"))
         listening.listen()
@@ -91,7 +91,7 @@ def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
-    """And so it is until there is one again, to which the same client connects anew."""
+    """It stays so until there is a new one, to which the same client reconnects."""
     asked, over = threading.Event(), threading.Event()
 
     def stop(_request: object, _context: object) -> StopContainerResponse:
@@ -128,7 +128,7 @@ def test_a_closed_client_calls_nothing(tmp_path: Path) -> None:
 
 
 def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
-    """As they are sent; an end by the server, by the deadline and by the client are told apart."""
+    """The end by the server, by the deadline and by the client are distinguished."""
     going = threading.Event()
 
     def two(_request: object, _context: grpc.ServicerContext) -> Iterator[ContainerEventResponse]:
@@ -155,7 +155,7 @@ def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nor is the path of the socket sent as the authority."""
+    """The path of the socket is not sent as the authority either."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     hosts: list[str] = []
@@ -173,7 +173,7 @@ def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
-    """Another service, a runtime of an older API, one that does not say what it is."""
+    """Another service, a runtime with an older API, and one that does not name itself."""
     with serving(tmp_path / "other.sock", {}), pytest.raises(InputError, match="is not CRI: it has no Version"):
         connected(str(tmp_path / "other.sock"))
     with (

@@ -1,4 +1,4 @@
-"""The client of CRI against real daemons: calls, events, recordings of it, and a runtime that goes away."""
+"""The CRI client with real daemons: calls, events, recordings, and a runtime that disappears."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """Stopping a removed container is answered NOT_FOUND by 1.6.20; its profile says so, and the contract does not."""
+    """Stopping a removed container is answered NOT_FOUND by 1.6.20, which its profile tolerates and the contract does not."""
     path = tmp_path / "calls.jsonl"
     with CallRecording(path) as recording:
         client.seen = recording.take
@@ -80,7 +80,7 @@ def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: 
 
 
 def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
-    """Before, the stream ends at once, and says that there is no such method."""
+    """Earlier versions end the stream at once, because they lack the method."""
     stream = client.events(timeout=60)
     seen: list[ContainerEventResponse] = []
     reader = threading.Thread(target=lambda: seen.extend(stream))
@@ -104,7 +104,7 @@ def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: 
 def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
     client: CriClient, pod: str, containerd: Containerd
 ) -> None:
-    """And after it was started again, the container is as it was."""
+    """After a restart the container is unchanged."""
     number = started(client, pod)
     answers: list[CallAnswer] = []
     first = ExecSyncRequest(container_id=number, cmd=["cat", "/proc/1/comm"], timeout=30)

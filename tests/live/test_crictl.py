@@ -31,11 +31,11 @@ CALLED = {
     "attach": "Attach",
     "checkpoint": "CheckpointContainer",
 }
-"""The call that each command of crictl makes, but for those that make several."""
+"""The call of each crictl command, except those that make several."""
 
 
 def _called(words: list[str]) -> list[str]:
-    """The calls that the line *words* makes of a container that was created and not started, or of a pod that is stopped."""
+    """Return the calls that the line *words* makes on a created container that was not started, or on a stopped pod."""
     match words:
         case ["crictl", "rm", _]:
             return ["RemoveContainer"]
@@ -54,7 +54,7 @@ def _called(words: list[str]) -> list[str]:
 
 
 def _run(text: str, folder: Path) -> list[list[str]]:
-    """What a shell that runs *text* calls, by programs that only say that they were called."""
+    """Run *text* in a shell with programs that only report that they were called."""
     for name in ("crictl", "grpcurl", "sleep", "timeout"):
         program = folder / name
         then = 'shift; exec "$@"' if name == "timeout" else f'echo "{name} $*" >> "$LOG"; echo id-of-{name}'
@@ -76,7 +76,7 @@ def _run(text: str, folder: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
-    """The script for all cells that one client can meet calls what the steps say, in their order."""
+    """The script for all cells that a client can cover makes the calls of the steps, in order."""
     machine = load(name)
     plan = Plan(tabulate(machine))
     paths = {cell: path for cell, path in client_paths(machine).items() if path.alone}
@@ -88,7 +88,7 @@ def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
 
 
 def _meant(name: str, path: ClientPath) -> list[str]:
-    """The calls of *path*, with the run of the pod that its container needs."""
+    """Return the calls of *path*, with the run of the pod that its container needs."""
     machine = load(name)
     rpcs = [rpc for step in path.steps if (rpc := machine.events[step.event].rpc)]
     return ["RunPodSandbox", *rpcs] if "CreateContainer" in rpcs and machine.entity == "container" else rpcs
@@ -113,12 +113,12 @@ def _meant(name: str, path: ClientPath) -> list[str]:
     ],
 )
 def test_what_a_step_takes(text: str, line: str) -> None:
-    """Containers end, or fail to start, where the steps after their creation say so; what crictl would not call is called."""
+    """Containers end, or fail to start, as the steps after their creation say; calls that crictl does not make are made."""
     assert line in lines(Plan(tabulate(load("cri-container"))), steps(text))
 
 
 def test_what_was_not_made_is_not_removed() -> None:
-    """Calls on an id that was never given leave nothing behind, and remove nothing."""
+    """Calls on an id that was never assigned leave nothing behind, and remove nothing."""
     assert lines(Plan(tabulate(load("cri-pod"))), [Stimulus("stop")]) == ("POD=$NOBODY", 'crictl stopp "$POD"')
 
 

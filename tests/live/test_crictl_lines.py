@@ -1,6 +1,6 @@
-"""The script that ``fsm cover`` proposes, run by a shell against a served runtime, covers what was missing.
+"""The script that ``fsm cover`` proposes covers the missing cells when a shell runs it against a served runtime.
 
-``crictl`` and ``grpcurl`` are played here: each command makes the calls that the real one makes.
+``crictl`` and ``grpcurl`` are simulated here: each command makes the calls of the real one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ read -r code <&3
 cat <&3
 exit "$code"
 """
-"""Passes on what it is called with, and prints what it is told."""
+"""Forwards its arguments and prints the answer."""
 
 BY_ID: Final = {
     "start": ("StartContainer", "container_id"),
@@ -43,7 +43,7 @@ BY_ID: Final = {
     "stopp": ("StopPodSandbox", "pod_sandbox_id"),
     "inspectp": ("PodSandboxStatus", "pod_sandbox_id"),
 }
-"""The commands of crictl that make one call on the id that stands last."""
+"""The crictl commands that make one call on the id given last."""
 
 
 class PlayedTools:
@@ -53,7 +53,7 @@ class PlayedTools:
         self._call: Callable[..., CallAnswer] = client.call
 
     def run(self, folder: Path, *words: str) -> CallAnswer:
-        """What the last call of the command *words* comes to, in *folder*."""
+        """Run the command *words* in *folder* and return the result of its last call."""
         call = self._call
         match words:
             case "grpcurl", *_, "-d", fields, _, method:
@@ -80,7 +80,7 @@ class PlayedTools:
                 raise AssertionError(words)
 
     def _removed(self, of: str, field: str, identity: str, up: int, *, force: bool = False) -> CallAnswer:
-        """As crictl removes: the status first; what is up is stopped if forced, and else left."""
+        """Remove like crictl: status first; a running entity is stopped if forced, and left alone otherwise."""
         looked = self._call(f"{of}Status", **{field: identity})
         if looked.code != "OK" or (looked.message.status.state == up and not force):
             return looked
@@ -95,7 +95,7 @@ def _read(path: Path, message: Any) -> Any:  # noqa: ANN401  (of protobuf)
 
 @contextmanager
 def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
-    """The environment of a shell in which the tools are called."""
+    """Return the environment of a shell in which the tools are called."""
     for name in ("crictl", "grpcurl"):
         (folder / name).write_text(PROGRAM, encoding="utf-8")
         (folder / name).chmod(0o755)
@@ -120,7 +120,7 @@ def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
 
 
 def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
-    """The cells that a client could yet cover by calls alone, and the verdicts of the recordings."""
+    """Return the cells that a client could still cover by calls, and the verdicts of the recordings."""
     document = json.loads(fsm("cover", "--format", "json", *map(str, names)).stdout)
     missing = {
         (each["machine"], row["event"], row["state"])
@@ -133,7 +133,7 @@ def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
 
 @pytest.mark.parametrize("only", [pytest.param("", marks=pytest.mark.slow), "cri-pod: status in ready"])
 def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> None:
-    """A recording of the script is legal, and no cell is missing then; with the lines of one cell only, the others are."""
+    """A recording of the script is legal, and no cell is missing; with the lines of one cell only, the others are."""
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     with served(tmp_path) as address:
         with ServedClient(address, before) as client:

@@ -1,4 +1,4 @@
-"""The container events of a runtime under test are held to the calls of the tests."""
+"""The container events of a runtime under test are checked against the calls of the tests."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_what_the_reference_tells_fits_the_calls(tmp_path: Path) -> None:
 def test_what_a_runtime_tells_wrongly_is_found(
     instead: int | None, clauses: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """An event of a start that tells of another container, or of a removal."""
+    """The event of a start that names another container, or says that it was removed."""
     event = node_messages.event
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401  (passed on)
@@ -108,7 +108,7 @@ def test_after_a_restart_what_was_not_started_may_end(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """As what is unknown does; though the end of the stream was not heard of yet."""
+    """Like an unknown container, although the end of the stream has not been noticed yet."""
     event, sent, first = node_messages.event, list[object](), list[str]()
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401

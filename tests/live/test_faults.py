@@ -1,4 +1,4 @@
-"""Faults on request: what a rule says happens to the calls that fit it, and to no other."""
+"""Faults on request: a rule affects the calls that match it, and no others."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def rules(tmp_path: Path, text: str) -> FaultRules:
 
 @dataclass(slots=True, kw_only=True)
 class Faulty:
-    """A runtime that sends back what it gets, behind a proxy with rules."""
+    """A runtime that echoes messages, behind a proxy with rules."""
 
     echo: Echo
     proxy: Passing
     near: grpc.Channel
 
     def code(self, method: str, request: bytes, *, timeout: float = 5, sent: tuple[tuple[str, str], ...] = ()) -> str:
-        """What one call comes to."""
+        """Make one call and return its code."""
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = self.near.unary_unary(method)
         try:
             return "OK" if calling(request, timeout=timeout, metadata=sent) == request else "another reply"
@@ -59,7 +59,7 @@ def faulty(tmp_path: Path, text: str) -> Iterator[Faulty]:
 
 
 def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
-    """The calls of other methods, and on others, do; a record does not take the fault for an answer of the runtime."""
+    """Calls of other methods, and on other containers, do; the recording does not attribute the fault to the runtime."""
     with faulty(tmp_path, RULE + 'do = "fail"\nid = "abc"\nmessage = "tested: é"\n') as it:
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
         with pytest.raises(grpc.RpcError) as refused:
@@ -80,7 +80,7 @@ def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_failure_after_hides_what_the_runtime_did(tmp_path: Path) -> None:
-    """A record has what the runtime answered, and what the client got."""
+    """The recording has the runtime's answer, and the one that the client got."""
     with faulty(tmp_path, RULE + 'do = "fail"\nwhen = "after"\ncode = "INTERNAL"\n') as it:
         assert it.code(STOP, on("abc"), sent=(("x-a", "b"),)) == "INTERNAL"
         assert it.echo.asked == [on("abc")]
@@ -114,7 +114,7 @@ def test_a_call_is_cancelled_in_its_middle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) -> None:
-    """What is recorded is how long the runtime took."""
+    """The recording has the duration in the runtime."""
     with faulty(tmp_path, RULE + f'do = "delay"\nmilliseconds = 150\nwhen = "{when}"\n') as it:
         began = time.monotonic()
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
@@ -131,7 +131,7 @@ def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) 
 
 
 def test_a_delayed_call_can_be_given_up(tmp_path: Path) -> None:
-    """It never reaches the runtime then, and other calls are not held up."""
+    """Then it never reaches the runtime, and other calls are not delayed."""
     with faulty(tmp_path, RULE + 'do = "delay"\nmilliseconds = 100\nnth = 1\n') as it:
         assert it.code(STOP, on("abc"), timeout=0.02) == "DEADLINE_EXCEEDED"
         assert it.code(STOP, on("xyz")) == "OK"
@@ -151,7 +151,7 @@ def test_the_calls_that_fit_are_counted(tmp_path: Path, choice: str, failed: lis
 
 
 def test_chance_is_the_same_on_every_run(tmp_path: Path) -> None:
-    """And another with another seed."""
+    """Another seed gives another result."""
 
     def drawn(seed: int) -> list[bool]:
         found = rules(tmp_path, f'{RULE}do = "fail"\nprobability = 0.5\nseed = {seed}\n')
@@ -170,7 +170,7 @@ def test_of_several_rules_the_first_happens(tmp_path: Path) -> None:
 
 
 def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> None:
-    """What was dropped is credited: the windows of the connection do not run out."""
+    """Dropped messages are credited, so the connection's flow-control windows do not run out."""
     body = b"\n\x01a" + b"\x12" + b"\x80\x80\x04" + bytes(65_536)
     text = (
         f'{RULE}do = "fail"\nwhen = "after"\nevery = 2\n[[fault]]\nmethod = "StartContainer"\ndo = "fail"\nevery = 2\n'

@@ -1,4 +1,4 @@
-"""What generated tests find in real daemons, without being told where to look, as the shortest test that shows it."""
+"""Defects of real daemons that generated tests find without hints, with the shortest test for each."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the con
 
 
 def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd) -> None:
-    """One call shows it: nothing need be created for a container not to be there."""
+    """One call shows it: the container need not have existed."""
     tested = conform(load("cri-container"), f"cri:unix://{containerd.endpoint}", examples=0)
 
     found = [
@@ -49,17 +49,17 @@ UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "Updat
 
 
 def told(daemon: Containerd) -> Callable[[], SUT]:
-    """A pod with containers, and a plugin; what it may rely on says what is legal."""
+    """A pod with containers, and a plugin whose contract is the judge."""
     options = {"nri": f"unix://{daemon.nri}", "restart_command": daemon.restart_command}
     return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model="plugin-container")
 
 
 @TAKING_PLUGINS
 def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: Path) -> None:
-    """Two calls of a container at once show it, and so does the recording of them.
+    """Two concurrent calls on a container show it, and so does their recording.
 
-    What else is found is left aside, so that the search ends: other events that come too late, what one thread comes to as
-    well, and that 2.1.9 ends itself at a removal of a container whose pod is gone.
+    Other findings are ignored so that the search ends: other late events, races that one thread causes too, and
+    that 2.1.9 exits at the removal of a container whose pod is gone.
     """
     others = [STARTED_AFTER_STOP, ("broken",)]
     others += [(*UPDATED_AFTER_REMOVAL[:3], f"Post{each}Container") for each in ("Create", "Start", "Update")]
@@ -87,7 +87,7 @@ def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: P
 
 @TAKING_PLUGINS
 def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) -> None:
-    """No plugin is told that they are removed; found by the tests that are aimed, and shrunk to one life."""
+    """No plugin is notified of their removal; found by the targeted tests, and shrunk to one life."""
     found = conform(node(None), told(containerd), examples=0, most=3)
 
     failure, *_ = [

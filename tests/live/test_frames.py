@@ -1,4 +1,4 @@
-"""Frames: what is encoded is decoded, however it is cut; hostile frames are refused, and take no memory."""
+"""Frames: encoding and decoding are inverse, however the data is split; hostile frames are refused, and take no memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from fsm.runtimes.sockets.frames import FIRST, LONGEST, FrameDecoder, FrameError
 
 
 def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
-    """The stream of each connection."""
+    """Return the stream of each connection."""
     streams: dict[int, bytes] = {}
     for connection, piece in pieces:
         streams[connection] = streams.get(connection, b"") + piece
@@ -23,7 +23,7 @@ def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    """*data* in pieces of *sizes*, and the rest."""
+    """Split *data* into pieces of *sizes*, and the rest."""
     found = []
     for size in sizes:
         found.append(data[:size])
@@ -66,7 +66,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """NRI in Go hangs at one frame of 5,010 bytes; of two it needs the first to fill its buffer."""
+    """NRI in Go hangs at one frame of 5,010 bytes; with two, the first must fill its buffer."""
     wire = frames(1, bytes(size))
     found = []
     while wire:
@@ -95,7 +95,7 @@ def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
 
 
 def test_a_long_frame_takes_no_memory() -> None:
-    """The longest frame that may be is passed on as it comes."""
+    """The longest legal frame is passed on in pieces."""
     chunk = bytes(65_536)
     decoder = FrameDecoder()
     tracemalloc.start()
@@ -112,7 +112,7 @@ def test_a_long_frame_takes_no_memory() -> None:
 
 
 async def ends() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], Multiplexer]:
-    """One end of a stream, and a multiplexer at the other."""
+    """Return one end of a stream, with a multiplexer at the other."""
     left, right = socket.socketpair()
     return await asyncio.open_connection(sock=left), Multiplexer(*await asyncio.open_connection(sock=right))
 

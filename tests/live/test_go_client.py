@@ -1,4 +1,4 @@
-"""A client of CRI that is not ours, in Go: through the proxy it meets what it meets without it, and fsm serves it too."""
+"""An independent CRI client, in Go: the proxy changes nothing for it, and fsm serves it too."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ LIFE = (
 )
 
 EVENTS = 16
-"""How many there are at least of two lives."""
+"""Minimum number of events of two lives."""
 
 
 def _life(client: GoClient, name: str, image: str) -> list[dict[str, Any]]:
-    """A pod with a container, from the beginning to the end and beyond."""
+    """Perform a pod's and a container's life, and some calls after its end."""
     pod = {
         "metadata": {"name": name, "uid": name},
         "linux": {"security_context": {"namespace_options": {"network": 2}}},
@@ -71,7 +71,7 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
-    """As they passed the proxy; 1.6 has none."""
+    """As recorded by the proxy; 1.6 has no events."""
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
         near.watch()
         for name in ("one", "two"):
@@ -86,7 +86,7 @@ def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_it_is_served(tmp_path: Path) -> None:
-    """By the reference implementation, as by containerd; the events of the container come in order."""
+    """By the reference implementation, as by containerd; the events of the container are in order."""
     with served(tmp_path) as address, GoClient(address) as client:
         client.watch()
         found = _life(client, "served", "busybox")

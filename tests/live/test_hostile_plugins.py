@@ -1,4 +1,4 @@
-"""Plugins that do not keep to the protocol, or do not end: each is told apart, and nothing of it is left."""
+"""Plugins that break the protocol, or do not end: each is identified, and nothing of it is left."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def contract() -> Machine:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that have *mark* in their environment."""
+    """Return the processes with *mark* in their environment."""
     found = []
     for each in Path("/proc").iterdir():
         try:

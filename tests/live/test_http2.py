@@ -1,4 +1,4 @@
-"""What a relay reads in HTTP/2: frames however they are cut, header blocks, messages."""
+"""Reading HTTP/2 in a relay: frames however they are split, header blocks, messages."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_padding_and_priority_are_no_payload() -> None:
 
 @given(given_headers=headers, ends=st.booleans())
 def test_headers_are_read_as_they_were_written(given_headers: list[tuple[bytes, bytes]], *, ends: bool) -> None:
-    """Also those that need several frames; the writer's refer to no other block, so any may be left out."""
+    """Including those that need several frames; written blocks refer to no other block, so any may be left out."""
     writer, reader = HeaderWriter(), HeaderBlocks()
     writer.frames(1, given_headers, ends=False)
     parts = FrameSplitter().frames(writer.frames(3, given_headers, ends=ends))
@@ -80,7 +80,7 @@ def test_headers_are_read_as_they_were_written(given_headers: list[tuple[bytes, 
 
 
 def test_blocks_of_a_peer_refer_to_earlier_ones() -> None:
-    """So one that was not read makes a later one unreadable."""
+    """So an unread block makes a later one unreadable."""
     encoder = Encoder()
     blocks = [
         Frame(HEADERS, END_HEADERS, 1, frame(HEADERS, 1, encoder.encode([(b"grpc-x", b"1")]), END_HEADERS))
@@ -95,7 +95,7 @@ def test_blocks_of_a_peer_refer_to_earlier_ones() -> None:
 
 @pytest.mark.parametrize("squeezed", [False, True])
 def test_a_message_is_complete_with_its_last_byte(*, squeezed: bool) -> None:
-    """Compressed or not; what follows belongs to the next."""
+    """Compressed or not; the following bytes belong to the next message."""
     body = gzip.compress(b"hello") if squeezed else b"hello"
     data = bytes([squeezed]) + len(body).to_bytes(4, "big") + body
     messages = Messages(keep=True)
@@ -107,7 +107,7 @@ def test_a_message_is_complete_with_its_last_byte(*, squeezed: bool) -> None:
 
 
 def test_each_message_of_a_stream_is_taken_once() -> None:
-    """However they are cut into pieces."""
+    """However they are split into pieces."""
     data = b"".join(b"\0" + len(body).to_bytes(4, "big") + body for body in (b"one", b"", b"three"))
     for size in range(1, len(data) + 1):
         messages = Messages(keep=True, each=True)

@@ -1,4 +1,4 @@
-"""Nothing is left of tests of a real runtime: not by those that end, and not by those that are killed half-way."""
+"""Tests of a real runtime leave nothing behind, whether they end or are killed half-way."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 RUNS = {4: range(1, 3), 20: range(2, 20, 4)}
-"""How many runs there are, and which of them are killed: two of four, five of twenty."""
+"""Number of runs, and which of them are killed: two of four, five of twenty."""
 
 LIVES = "create; start; status; exit; remove; create; start; stop; remove"
 EARLIEST = 0.15
-"""Seconds after which the first is killed that has a pod, by its number, the others later: before its tour is over."""
+"""Seconds after which runs with a pod are killed, by their number: before the tour is over."""
 
 AGE = 120.0
-"""Seconds after which a folder of nobody is old."""
+"""Seconds after which a folder without an owner counts as old."""
 
 
 def command(containerd: Containerd, model: str, *more: str) -> list[str]:
@@ -41,7 +41,7 @@ def pods(client: CriClient) -> list[str]:
 
 
 def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, list[str]]:
-    """What there is of pods, containers, images, processes, mounts, sockets, control groups and files, by kind."""
+    """Return pods, containers, images, processes, mounts, sockets, control groups and files, by kind."""
     run = Path(f"/proc/{containerd.pid}/root/run/containerd")
     mounts = Path(f"/proc/{containerd.pid}/mounts").read_text(encoding="utf-8").splitlines()
     tasks = containerd.folder / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
@@ -62,7 +62,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
 
 
 def _of(containerd: Containerd, group: Path) -> bool:
-    """Whether *group* is of a container of this daemon: others may run beside it."""
+    """Check whether *group* belongs to a container of this daemon; other daemons may run beside it."""
     return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -75,7 +75,7 @@ def client(containerd: Containerd) -> Iterator[CriClient]:
 
 @pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_path: Path, runs: int) -> None:
-    """Some are killed somewhere in a whole tour; the next run removes what they have left."""
+    """Some are killed at a random moment of a whole tour; the next run removes what they left."""
     if containerd.version == "1.6.20":  # two are long enough
         return
     env = {**os.environ, "TMPDIR": str(tmp_path)}

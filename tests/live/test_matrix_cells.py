@@ -1,4 +1,4 @@
-"""What tests of a version say of each clause; the versions here are machines that play them."""
+"""Test results of a version for each clause; the versions here are simulated machines."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ PROFILE = f"containerd-{VERSION}"
 
 
 class Playing(Simulated):
-    """A pod as the profile has it, whose ``stop``, once it is gone, is answered *gone*."""
+    """A pod under the profile, whose ``stop`` is answered *gone* after its removal."""
 
     def __init__(self, gone: str = "ok", lacks: str = "") -> None:
         super().__init__(load("cri-pod").under(PROFILE))
         self._gone, self._lacks = gone, lacks
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Nothing: a profile would have its deviations arranged."""
+        """Arrange nothing: with a profile, its deviations would be arranged."""
         del event, outcome
         return False
 
@@ -67,7 +67,7 @@ def test_a_clause_that_is_kept_holds() -> None:
 
 
 def test_what_the_profile_says_is_tolerated() -> None:
-    """With the shortest test that fails without it."""
+    """With the shortest test that fails without the profile."""
     found = measured(lambda: Playing("NOT_FOUND"))
 
     broken = cell(found, "stop-is-idempotent")
@@ -105,7 +105,7 @@ def test_what_is_not_covered_has_a_reason() -> None:
     ],
 )
 def test_the_page_shows_it(gone: str, shown: str) -> None:
-    """A trace is linked, and is there."""
+    """The trace is linked, and on the page."""
     text = page([measured(lambda: Playing(gone))])
 
     assert f"| `stop-is-idempotent` | MUST | {shown} |" in text
@@ -132,14 +132,14 @@ def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
     [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
 )
 def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
-    """And where it is new, it may be by chance that it was not seen before."""
+    """A new one may have been missed before by accident."""
     new, kept = (f"## A pod\n\n| `a` | MUST | {each} |\n" for each in (now, then))
 
     assert found == [by_chance for _, by_chance in differences(new, kept)]
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """Of a section about that; in one about calls it is a difference for good."""
+    """In a section about plugins; in one about calls it is a definite difference."""
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
 
@@ -150,7 +150,7 @@ def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
 def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
-    """A start after a stop is tolerated under the profile of its version; what is not, is a difference."""
+    """A start after a stop is tolerated under the profile of its version; anything else is a difference."""
     recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
     plain = judge(recording, models=[machine.name]).judgements
     profiled = judge(recording, models=[machine.name], profile=profile).judgements
@@ -166,19 +166,19 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """Stops of what is gone are answered NOT_FOUND once in seven tests."""
+    """Answers a stop of an absent pod with NOT_FOUND once in seven tests."""
 
     _tests = 0
 
     def reset(self) -> None:
-        """One more test."""
+        """Begin another test."""
         super().reset()
         self._tests += 1
         self._gone = "ok" if self._tests % 7 else "NOT_FOUND"
 
 
 def test_what_a_page_has_at_times_is_looked_for_again() -> None:
-    """It is shrunk, and the page that has it is what it is read from."""
+    """It is shrunk, and read from the page."""
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 

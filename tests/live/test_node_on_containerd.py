@@ -1,4 +1,4 @@
-"""Real daemons, a pod, a container and a plugin of ours: what calls do, and what the plugin is told, judged together."""
+"""Real daemons, a pod, a container and a plugin of ours: calls and the plugin's events, judged together."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ FORGOTTEN = {
     "plugin-container": "plugin-joins; run-pod=ready; create-container=created; start-container=started; exit-container; "
     "relay-exit; restart; plugin-joins; remove-container",
 }
-"""What a plugin is not told any more after a restart, by the model that says so."""
+"""Events that a plugin no longer receives after a restart, by the model that says so."""
 
 
 def made(
     daemon: Containerd, judge: str = "", profile: str | None = None, *, restarts: bool = True
 ) -> Callable[[], SUT]:
-    """What makes the system under test, whose tests are those of ``node``; *judge* judges them, as *profile* has it."""
+    """Return the factory of the system under test for ``node``; *judge* judges its tests under *profile*."""
     restart = daemon.restart_command if restarts else ""
     options = {
         "nri": f"unix://{daemon.nri}",
@@ -61,7 +61,7 @@ def clauses(found: Tested) -> list[str]:
 
 @pytest.mark.slow  # the comparison with the conformance matrix finds it too, and shrinks it
 def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
-    """As the shortest test of what plugins may rely on; the profile of the version has it."""
+    """It is the shortest test against the plugin's contract; the profile of the version tolerates it."""
     machine = node(None)
     found = suite.conform(machine, made(containerd, "plugin-container", restarts=False), examples=0, most=1)
 
@@ -80,7 +80,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """That it is removed; the profile of the version has it."""
+    """Its removal is not relayed; the profile of the version tolerates this."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
@@ -91,7 +91,7 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
 
 @pytest.mark.slow  # as the comparison with the conformance matrix
 def test_a_pod_whose_run_was_refused_comes_back(containerd: Containerd) -> None:
-    """With a restart of 2.1, which has left its pause process; 1.7 has not."""
+    """With a restart of 2.1, which has left its pause process; not with 1.7."""
     life = steps("plugin-joins; run-pod=refused-by-plugin; restart; plugin-joins; run-pod=ready")
     found = suite.replay(node(None), made(containerd), life)
 
@@ -107,7 +107,7 @@ def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd)
 
 
 def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
-    """And calls and what is told of it are judged on."""
+    """Calls and events are still judged."""
     life = (
         "run-pod=ready; create-container=created; plugin-joins; start-container=started; "
         "restart=done: pod ready, container unknown; plugin-joins; stop-container; remove-container; remove-pod"
@@ -120,7 +120,7 @@ def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
 
 
 def test_the_system_holds(containerd: Containerd) -> None:
-    """Wherever calls and a plugin lead to."""
+    """Wherever calls and a plugin lead."""
     found = suite.conform(node(None), made(containerd, restarts=False), examples=0)
 
     assert isinstance(found.verdict, Holds), found.failures

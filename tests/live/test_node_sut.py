@@ -1,4 +1,4 @@
-"""A pod, its container and a plugin of ours as one system under test: what the served reference tells is judged."""
+"""A pod, its container and a plugin as one system under test: the events of the served reference are judged."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ STOPPED_FIRST = "plugin-joins; run-pod=ready; create-container=created; stop-con
 
 @pytest.fixture(scope="module")
 def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str]]:
-    """Where the reference, which is as containerd 2.1, takes calls, and where plugins."""
+    """Serve the reference with the behaviour of containerd 2.1; return the addresses for calls and for plugins."""
     folder = tmp_path_factory.mktemp("node")
     with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         yield address, f"unix://{folder / 'nri.sock'}"
@@ -55,7 +55,7 @@ def runtime(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, str
 def again(
     runtime: tuple[str, str], text: str, judge: str = "", profile: str | None = None, *, restart: str = ""
 ) -> Tested:
-    """What comes of the steps in *text*."""
+    """Perform the steps in *text* and return the result."""
     machine = node(None)
     options = {"nri": runtime[1], "restart_command": restart}
     return suite.replay(
@@ -64,7 +64,7 @@ def again(
 
 
 def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
-    """What happens is told on its new connection only."""
+    """Events come on its new connection only."""
     sut = find(f"cri:{runtime[0]}", node(None), options={"nri": runtime[1]})()
     try:
         for event in ("plugin-joins", "plugin-joins", "run-pod"):
@@ -76,7 +76,7 @@ def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
-    """A life with refusals, late ends, and a plugin that comes and goes; nothing is left."""
+    """A life with refusals, late ends, and a plugin that connects and disconnects; nothing is left."""
     found = again(runtime, LIFE)
 
     assert not found.failures
@@ -86,7 +86,7 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 
 
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
-    """To the step that it is of; the end of a container to the step that asks for it, or to the removal that tells of it."""
+    """Events belong to their step; the end of a container to the step that causes it, or to the removal that reports it."""
     machine = node(None)
     sut = find(f"cri:{runtime[0]}", machine, options={"nri": runtime[1]})()
     walk = Execution(oracle(machine, overlaps=False, sut=sut), sut)
@@ -112,7 +112,7 @@ def test_what_ended_before_the_plugin_joined_may_have_been_told_to_nobody(runtim
 
 
 class _Silent(NodePlugins):
-    """Tells plugins of no end."""
+    """Never notifies plugins of an end."""
 
     async def send(self, request: Request) -> Relayed:
         if request.event == "StopContainer":
@@ -122,7 +122,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a plugin that was told that the container runs: when it joined, or when it was started."""
+    """By a plugin that knows that the container runs, from its synchronisation or its start."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:
@@ -170,7 +170,7 @@ def test_a_pod_whose_run_was_refused_does_not_come_back(
 
 
 class _Forgetful(NodePlugins):
-    """Tells plugins of no removal."""
+    """Never notifies plugins of a removal."""
 
     async def send(self, request: Request) -> Relayed:
         if request.event == "RemoveContainer":
@@ -180,7 +180,7 @@ class _Forgetful(NodePlugins):
 
 @pytest.mark.slow
 def test_what_is_not_told_is_found(tmp_path: Path) -> None:
-    """By the system, and by what plugins may rely on."""
+    """By the system, and by the plugin's contract."""
     life = "plugin-joins; run-pod=ready; create-container=created; remove-container"
     with served(tmp_path, plugins=_Forgetful()) as address:
         runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
@@ -210,7 +210,7 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
 
 @pytest.mark.slow
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """What containerd does otherwise is found, tolerated under its profile, and recorded so that it is judged alike."""
+    """containerd's deviations are found, tolerated under its profile, and recorded so that they are judged alike."""
     calls = tmp_path / "calls.jsonl"
     test = ("test", "nri-plugin-contract", "--against", f"cri:{runtime[0]}", "--nri", runtime[1])
     tested = fsm(*test, "--replay", STOPPED_FIRST, "--record", str(calls), "--format", "json", "--fail-on", "SHOULD")
@@ -242,7 +242,7 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
     ],
 )
 def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) -> None:
-    """With the way out."""
+    """With a remedy."""
     found = fsm("test", *arguments)
 
     assert (found.returncode, found.stdout) == (2, "")
@@ -250,7 +250,7 @@ def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) ->
 
 
 def test_nobody_takes_plugins(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """At an address where there is no socket."""
+    """At an address without a socket."""
     found = fsm("test", "node", "--against", f"cri:{runtime[0]}", "--nri", f"unix://{tmp_path / 'nri.sock'}")
 
     assert found.returncode == 2

@@ -1,4 +1,4 @@
-"""The plugin that records, connected to real daemons."""
+"""The recording plugin, connected to real daemons."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ TOLD = ["Configure", "Synchronize", *LIFE]
 
 
 def life(containerd: Containerd) -> None:
-    """A container is created, started, stopped and removed in a pod of its own."""
+    """Create, start, stop and remove a container in a pod of its own."""
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
         ended(client, started(client, pod))
 
 
 @contextmanager
 def recording(containerd: Containerd, path: Path) -> Iterator[Callable[[], list[dict[str, Any]]]]:
-    """``fsm record`` at *path*, which is told of two lives; what it has written so far."""
+    """Run ``fsm record`` at *path* during two lives; yield what it has written so far."""
 
     def written() -> list[dict[str, Any]]:
         return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []

@@ -1,4 +1,4 @@
-"""The plugin's side of NRI, connected to real daemons: what they give it, and what they do with its answers."""
+"""The plugin's side of NRI, connected to real daemons: their events, and their use of its answers."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.live
 
 SECONDS = 60
-"""In which a runtime does what it is to do."""
+"""Maximum number of seconds for a runtime to act."""
 
 
 class Listening:
-    """Keeps what it is given, and refuses what it is asked to, or answers it late the first time."""
+    """Keeps its events, and refuses some requests, or answers late the first time."""
 
     def __init__(self, *, refuses: str = "", late: str = "") -> None:
         self.told: list[str] = []
@@ -59,12 +59,12 @@ class Listening:
         return None
 
     async def shut_down(self) -> None:
-        """It goes on until it is told to leave."""
+        """Continues until it is asked to leave."""
 
 
 @asynccontextmanager
 async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:
-    """A plugin that is synchronised, and why it was disconnected each time."""
+    """Yield a synchronised plugin, and the reason of each disconnection."""
     made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
     running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
     await asyncio.wait_for(handlers.ready.wait(), SECONDS)
@@ -81,7 +81,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
-    """Return when the plugin was told of an update of the container *number*: it is so some time after it was synchronised."""
+    """Wait until the plugin was notified of an update of the container *number*, some time after its synchronisation."""
     late = time.monotonic() + SECONDS
     while "UpdateContainer" not in handlers.told:
         assert time.monotonic() < late
@@ -95,7 +95,7 @@ def has_nri(containerd: Containerd) -> bool:
 
 
 async def test_a_plugin_that_joins_late_is_given_what_is_there(containerd: Containerd) -> None:
-    """And what it then asks for unasked is done, or is said not to be."""
+    """Its unsolicited updates are made, or reported as failed."""
     if not has_nri(containerd):
         return
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:

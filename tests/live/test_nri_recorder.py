@@ -1,4 +1,4 @@
-"""What the observing plugin records is judged as what happened, whatever the runtime or the disk do."""
+"""Events recorded by the observing plugin are judged correctly, whatever the runtime or the disk do."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ STARTED_TWICE = [*LIFE[:5], "StartContainer", *LIFE[5:]]
 
 
 class Domain:
-    """A runtime of which a plugin is told *containers* at each connection."""
+    """A runtime that reports *containers* to a plugin at each connection."""
 
     def __init__(self, *containers: nri.Container) -> None:
         self.containers = containers
@@ -73,7 +73,7 @@ def event(name: str, identity: str = "c1") -> RelayedEvent:
 async def runtime(
     socket: Path, domain: Domain | None = None, *, request: float = 2.0, old: bool = False
 ) -> AsyncIterator[NriRuntime]:
-    """A runtime that listens at *socket*."""
+    """Run a runtime that listens at *socket*."""
     there = NriRuntime(domain or Domain(), name="containerd", version="2.1.9", request=request, state_changes=old)
     with closing(await there.listen(str(socket))):
         yield there
@@ -81,7 +81,7 @@ async def runtime(
 
 
 async def until(condition: Callable[[], bool]) -> None:
-    """Wait for what a thread, or a task, does."""
+    """Wait for a thread or a task."""
     while not condition():  # noqa: ASYNC110  (a thread sets no event of asyncio)
         await asyncio.sleep(0.01)
 
@@ -115,7 +115,7 @@ async def test_the_command_records_until_a_signal(tmp_path: Path, name: str, end
 
 
 async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *, old: bool = False) -> list[str]:
-    """Record one runtime after another at *socket*, each with the events of a life; what the user was told."""
+    """Record one runtime after another at *socket*, each with the events of a life; return the messages to the user."""
     ended, said = asyncio.Event(), list[str]()
     with path.open("wb") as file:
         writer = LineWriter(file)
@@ -182,7 +182,7 @@ class Stuck(io.BytesIO):
 
 
 async def test_it_answers_while_the_disk_hangs_and_loses_nothing_unseen(tmp_path: Path) -> None:
-    """It leaves when it is too far behind, and a new connection begins when all is written."""
+    """It disconnects when it is too far behind, and reconnects when everything is written."""
     file, ended, said = Stuck(), asyncio.Event(), list[str]()
     writer = LineWriter(file, most=20)
     async with runtime(tmp_path / "nri.sock", request=0.5) as there:
@@ -230,7 +230,7 @@ def test_a_runtime_that_is_not_there(tmp_path: Path) -> None:
 
 
 async def test_a_runtime_that_refuses(tmp_path: Path) -> None:
-    """What is not NRI at all is waited for, as a runtime that restarts is; a refusal ends the command."""
+    """A server without NRI is treated like a restarting runtime; a refusal ends the command."""
     async with runtime(tmp_path / "nri.sock"):
         with pytest.raises(Exception, match="has not registered the plugin: invalid plugin name"):
             await record(
@@ -257,7 +257,7 @@ def test_a_recording_goes_on_after_one_that_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_before_it_is_answered_does_not_end_the_command(tmp_path: Path) -> None:
-    """What it asks last is answered into a socket whose other side has gone."""
+    """The last request is answered into a socket whose other side is closed."""
     address, path = tmp_path / "nri.sock", tmp_path / "events.jsonl"
     told: list[str] = []
     with socket.socket(socket.AF_UNIX) as listener:

@@ -1,4 +1,4 @@
-"""The connection of a plugin at a socket passes the same kit as the connection of a plugin in the process."""
+"""The connection of a plugin at a socket passes the same kit as that of a plugin in the process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SOON, LATER = 0.02, 30.0
 
 
 class Heard(PluginSession):
-    """Notes that it gives the connection up."""
+    """Records that it gives up the connection."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class AnyPart(Heard):
 
 
 class SessionSUT(LoopSUT[Heard]):
-    """A session with the runtime's end of a connection, and the other end, which does what is arranged."""
+    """A session with the runtime's end of a connection, and the other end, which performs the arranged steps."""
 
     machine = "nri-plugin"
     kinds = (Heard,)
@@ -219,7 +219,7 @@ class SessionSUT(LoopSUT[Heard]):
 
 
 def test_it_passes_the_test_of_its_machine() -> None:
-    """All cells are covered; a connection at a socket has no process that cannot be started."""
+    """All cells are covered, except that a connection at a socket has no process that could fail to start."""
     found = conform(load("nri-plugin"), SessionSUT, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -246,7 +246,7 @@ class Nothing:
 
 
 async def test_a_plugin_that_is_stopped_while_it_answers_does_not_join() -> None:
-    """Its answer counts for nothing."""
+    """Its answer is ignored."""
     left, right = socket.socketpair()
     asked, go = asyncio.Event(), asyncio.Event()
 

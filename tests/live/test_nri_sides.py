@@ -28,7 +28,7 @@ CONTAINER = nri.Container(id="c1", pod_sandbox_id="p1", state=nri.CONTAINER_RUNN
 
 
 class Told:
-    """A plugin that keeps what it is told, and answers as it is told to."""
+    """A plugin that keeps its events, and answers as configured."""
 
     def __init__(self, events: Collection[str] = EVENTS) -> None:
         self.events = events
@@ -67,7 +67,7 @@ class Told:
 
 
 class Domain:
-    """A runtime of one pod and one container, which updates all but container *lost*."""
+    """A runtime with one pod and one container, which updates all containers except *lost*."""
 
     def __init__(self) -> None:
         self.updates: list[tuple[str, str]] = []
@@ -87,7 +87,7 @@ def event(name: str) -> RelayedEvent:
 
 
 async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
-    """Name and answer of each plugin."""
+    """Return name and answer of each plugin."""
     answers: list[tuple[str, PluginChanges]] = []
     await runtime.relay(event, lambda name, changes: answers.append((name, changes)))
     return answers
@@ -97,7 +97,7 @@ async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, P
 async def connected(
     runtime: NriRuntime, *plugins: tuple[str, str, Told], wait: bool = True
 ) -> AsyncIterator[list[NriPlugin]]:
-    """*runtime* with a plugin of each name, index and handlers."""
+    """Connect a plugin of each name, index and handlers to *runtime*."""
     tasks = []
     made = []
     for number, (name, index, handlers) in enumerate(plugins, 1):
@@ -139,11 +139,11 @@ async def test_an_old_runtime_relays_by_state_change() -> None:
 
 
 async def test_an_old_plugin_is_told_by_state_change() -> None:
-    """What it answers with Unimplemented it is not asked again."""
+    """A request that it answers with Unimplemented is not sent again."""
     calls: list[str] = []
 
     class Old(Told):
-        """Has but the methods of the first version."""
+        """Has only the methods of the first version."""
 
         async def relay(self, event: RelayedEvent) -> PluginChanges | None:
             calls.append(event.sent)
@@ -165,7 +165,7 @@ async def test_plugins_are_told_what_they_subscribed_to_in_the_order_of_their_in
     order: list[str] = []
 
     class Ordered(Told):
-        """Notes that it was told."""
+        """Records its notification."""
 
         async def relay(self, event: RelayedEvent) -> PluginChanges | None:
             order.append(f"{event.name} {id(self)}")
@@ -255,7 +255,7 @@ async def test_a_wrong_name_is_refused(name: str, index: str, what: str, tmp_pat
 
 async def test_unknown_events_end_the_connection() -> None:
     class Hostile(NriLink):
-        """Registers, and subscribes to what there is not."""
+        """Registers, and subscribes to events that do not exist."""
 
     left, right = socket.socketpair()
     runtime = NriRuntime(Domain())
@@ -369,7 +369,7 @@ def test_every_event_has_its_number() -> None:
 
 
 async def test_updates_before_the_synchronisation_are_refused() -> None:
-    """A plugin may request updates by itself once it has joined."""
+    """A plugin may request updates once it has joined."""
     domain = Domain()
     left, right = socket.socketpair()
     runtime = NriRuntime(domain)

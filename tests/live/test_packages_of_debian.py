@@ -1,4 +1,4 @@
-"""Where packages are looked for, and what is said where a daemon cannot run."""
+"""Where packages are searched, and the message if a daemon cannot run."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Components: main
 
 
 def test_other_suites_come_from_where_the_own_does() -> None:
-    """What is kept beside it for security, or comes from elsewhere, is not looked at."""
+    """Security archives and other sources are ignored."""
     found = sources(DEB822, "bookworm", "forky")
 
     assert "URIs: mirror://one\nSuites: forky\nComponents: main\nSigned-By: /keys" in found
@@ -75,7 +75,7 @@ def test_what_is_lacking_is_said(lacking: str, why: str, monkeypatch: pytest.Mon
 def test_a_version_is_taken_from_whatever_suite_still_has_it(
     where: str, there: list[str], taken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Where none has it, it is said which is wanted, which are there, and what to do."""
+    """If no suite has it, the message names the wanted and existing versions, and what to do."""
 
     def indexed(apt: Path, *suites: str) -> list[str]:
         del apt

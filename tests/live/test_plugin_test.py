@@ -1,4 +1,4 @@
-"""A plugin as the system under test: a good one holds in every life, and each bug of its twins is found."""
+"""A plugin as the system under test: a correct one holds in every life, and each bug of its twins is found."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def small(tmp_path: Path) -> str:
 
 @pytest.fixture
 def listening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """The plugin with a bug, connecting to a socket again and again; how the kit names it."""
+    """Run the plugin with a bug, connecting to a socket repeatedly; return its name for the kit."""
     socket = tmp_path / "nri.sock"
     bug = getattr(request, "param", "")
     running = subprocess.Popen(
@@ -88,7 +88,7 @@ def contract() -> Machine:
 
 
 def taken(machine: Machine, text: str, *bug: str) -> tuple[int, str]:
-    """How many steps of *text* the plugin with a *bug* has taken, and what it then did wrong."""
+    """Return how many steps of *text* the plugin with a *bug* took, and what it then did wrong."""
     where = " ".join([sys.executable, str(PLUGIN), *bug])
     tested = replay(machine, lambda: PluginSUT(machine, where, 0.5 if bug else 5.0), steps(text))
     broken = [each.broken for each in tested.failures]
@@ -148,7 +148,7 @@ def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("listening", ["leaks"], indirect=True)
 def test_a_leak_is_found_by_generation(listening: str) -> None:
-    """In some test, not always in one that leaks enough by itself: a plugin goes on from test to test."""
+    """In some test, not necessarily one that leaks enough by itself: a plugin keeps running from test to test."""
     tested = fsm("test", "nri-plugin-contract", "--against", listening, *ANSWERS, "--examples", "0", cwd=ROOT)
 
     assert tested.returncode == 1, tested.stderr
@@ -157,10 +157,9 @@ def test_a_leak_is_found_by_generation(listening: str) -> None:
 
 
 class Wrong:
-    """A property that does not go together with what it is told."""
+    """A property that contradicts the plugin's events."""
 
     def __init__(self, pods: list[object], containers: list[object]) -> None:
-        """Nothing is kept."""
 
     def on(self, event: str, *_: object) -> str | None:
         assert event != "StopContainer", "no stops, please"
@@ -246,7 +245,7 @@ def test_several_threads_are_refused() -> None:
     ],
 )
 def test_what_follows_a_refusal_by_a_plugin_that_is_asked_before(text: str) -> None:
-    """Its end, of what was never relayed; and a removal whose stop was refused."""
+    """The end of an entity that was never relayed, and a removal whose stop was refused."""
     as_it_is = flatten(load_system("nri-plugin-contract").under("containerd-2.1"))
 
     assert (len(steps(text)), "") == taken(as_it_is, text)

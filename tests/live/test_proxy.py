@@ -1,4 +1,4 @@
-"""A proxy: what passes is as it was, and calls are recorded as their client would have recorded them."""
+"""A proxy forwards everything unchanged, and records calls as their client would have."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ failures = st.sampled_from([each for each in grpc.StatusCode if each is not grpc
 
 
 class Between:
-    """A client of the echo, a proxy between them."""
+    """A client of the echo server, with a proxy in between."""
 
     def __init__(self, echo: Echo, proxy: Passing, near: grpc.Channel, far: grpc.Channel) -> None:
         self.echo, self.proxy, self.near, self.far = echo, proxy, near, far
@@ -72,7 +72,7 @@ def between(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Between]:
 
 
 def _all(calling: grpc.Channel, messages: list[bytes], sent: list[tuple[str, Any]]) -> tuple[object, ...]:
-    """Whatever a client sees of one call."""
+    """Return everything that a client sees of one call."""
     asking: Stream = calling.stream_stream("/any.Service/Method")
     call = asking(iter(messages), metadata=tuple(sent), timeout=20)
     got: list[bytes] = []
@@ -98,7 +98,7 @@ def test_nothing_is_changed(
     code: grpc.StatusCode | None,
     text: str,
 ) -> None:
-    """Messages, metadata both ways, status, its text and its details."""
+    """Messages, metadata in both directions, status, its text and its details."""
     status = [("code", code.name), ("text-bin", text.encode("utf-8", "replace"))] if code else []
     details = [("x-grpc-status-details-bin", text.encode("utf-8", "replace"))]
 
@@ -110,7 +110,7 @@ def test_nothing_is_changed(
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
 def test_every_kind_of_call_passes(between: Between, kind: str) -> None:
-    """In a message of megabytes too, which is larger than what may be under way at a time."""
+    """Also with a message of several megabytes, larger than the flow-control window."""
     large = os.urandom(6_000_000)
     ask, answer = kind.split("_")
     call = getattr(between.near, kind)("/runtime.v1.RuntimeService/StopContainer")
@@ -135,7 +135,7 @@ def test_deadlines_are_passed_on(between: Between) -> None:
 
 
 def test_a_cancellation_reaches_the_runtime(between: Between) -> None:
-    """And not before: the call goes on until then."""
+    """Until the cancellation the call continues."""
     waiting: Answers = between.near.unary_stream("/a.B/Wait")
     call = waiting(b"mine")
     assert next(iter(call)) == b"begun"
@@ -165,7 +165,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:
-    """Each change is said once, and a record shows that nobody answered."""
+    """Each change is reported once, and the recording shows that nobody answered."""
     with passing(tmp_path / "proxy", tmp_path / "runtime") as proxy, channel(tmp_path / "proxy") as near:
         call: Unary = near.unary_unary("/a.B/C")
         for _ in range(2):
@@ -184,7 +184,7 @@ def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) 
 
 
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
-    """Those that take longer than the grace are cut off, and recorded so."""
+    """Calls that take longer than the grace period are cut off, and recorded as such."""
     with (
         echoing(tmp_path / "runtime"),
         passing(tmp_path / "proxy", tmp_path / "runtime", grace=5) as proxy,
@@ -249,7 +249,7 @@ def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
 
 
 def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
-    """The answers of a runtime of one container; a removed one must be removable again."""
+    """Answers of a runtime with one container; a removed one can be removed again."""
     removed = threading.Event()
 
     def status(request: ContainerStatusRequest, context: grpc.ServicerContext) -> ContainerStatusResponse:
@@ -277,7 +277,7 @@ def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_recording_of_the_proxy_is_judged_as_that_of_the_client(tmp_path: Path, *, wrong: bool) -> None:
-    """Line by line it is the same, but for the times, which lie within those of the client."""
+    """The lines are the same, except the times, which are within those of the client."""
     one = "c" * 64
     theirs, ours = tmp_path / "client.jsonl", tmp_path / "proxy.jsonl.gz"
     with (

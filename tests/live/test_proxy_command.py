@@ -1,4 +1,4 @@
-"""``fsm proxy`` as it is typed: it listens, passes on, records, judges, and ends by a signal."""
+"""``fsm proxy`` for its users: it listens, forwards, records, judges, and ends by a signal."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @contextmanager
 def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
-    """The command, once it listens."""
+    """Run the command, and yield once it listens."""
     command = [
         sys.executable,
         "-m",
@@ -55,7 +55,7 @@ def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
 
 
 def _stop(refused: int) -> dict[str, Any]:
-    """A runtime that stops what is not there, and refuses to the *refused*-th time that it is asked."""
+    """A runtime that accepts stops of absent containers, except the first *refused* ones."""
     asked: list[object] = []
 
     def answer(request: object, context: grpc.ServicerContext) -> StopContainerResponse:
@@ -70,7 +70,7 @@ def _stop(refused: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 3), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
-    """The exit code is that of the verdict, which is unknown if no pair was met; the socket is gone, the recording complete."""
+    """The exit code is that of the verdict, unknown if no pair was covered; the socket is gone, the recording complete."""
     file = tmp_path / "calls.jsonl.gz"
     with (
         serving(tmp_path / "to", _stop(refused)),
@@ -92,7 +92,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.5])
 def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float, tmp_path: Path) -> None:
-    """Either there is a verdict, with its exit code, or there is none and the code is 130."""
+    """Either there is a verdict with its exit code, or there is none and the code is 130."""
     with (
         serving(tmp_path / "to", _stop(1)),
         proxying(tmp_path, "--judge") as process,
@@ -114,7 +114,7 @@ def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float,
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code", "word"), [("MUST", 3, "surprise: "), ("observed", 1, "violation: ")])
 def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
-    """That no id is given twice is only observed."""
+    """That no id is reused has the level observed."""
     answers = {"CreateContainer": lambda _request, _context: CreateContainerResponse(container_id="c" * 64)}
     with (
         serving(tmp_path / "to", answers),
@@ -131,7 +131,7 @@ def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int,
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    """What passes is not held up by it, and is judged; it is said at once."""
+    """Forwarding and judging continue, and the problem is reported at once."""
     with (
         serving(tmp_path / "to", _stop(0)),
         proxying(tmp_path, "--record", "/dev/full", "--judge") as process,
@@ -177,7 +177,7 @@ def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
 
 
 def test_a_client_that_hangs_up_ends_nothing_else(tmp_path: Path) -> None:
-    """Also if the runtime is just sending to it."""
+    """Even if the runtime is sending to it at that moment."""
     with socket.socket(socket.AF_UNIX) as runtime, proxying(tmp_path) as process:
         runtime.bind(str(tmp_path / "to"))
         runtime.listen()

@@ -1,4 +1,4 @@
-"""Container events that pass the proxy are recorded, and judged by the calls that passed with them."""
+"""Container events that pass the proxy are recorded, and judged with the calls that passed with them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _recorded(folder: Path) -> list[dict[str, Any]]:
-    """Two lives, one after the other, and the events that a second client was told meanwhile."""
+    """Record two lives, one after the other, and the events that a second client received."""
     told: list[object] = []
     with (
         served(folder) as address,
@@ -55,7 +55,7 @@ def _broken(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
 
 
 def test_what_was_told_fits_the_calls(tmp_path: Path) -> None:
-    """And is shown to be less when an event is missing."""
+    """Twin: with a missing event they do not."""
     lines = _recorded(tmp_path)
     events = [each for each in lines if each["op"] == "event"]
     last = next(each["id"] for each in lines[::-1] if each["op"] == "CreateContainer")

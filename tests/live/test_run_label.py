@@ -1,4 +1,4 @@
-"""Whose a leftover is: of a run that has ended, or of one that goes on."""
+"""The owner of a leftover: a run that has ended, or one that is still active."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from fsm.runtimes.live.leftovers import ended, own, read
 
 
 def test_this_run_goes_on() -> None:
-    """Its label reads back as it is, and fits a label of Kubernetes."""
+    """Its label is read back unchanged, and is a valid Kubernetes label."""
     assert read(str(own())) == own()
     assert not ended(own())
     assert len(str(own())) <= 63
 
 
 def test_a_run_whose_process_is_gone_has_ended() -> None:
-    """So has one whose number another process has now, and one before this boot."""
+    """So has one whose process id was reused, and one from before this boot."""
     script = "import sys; from fsm.runtimes.live.leftovers import own; sys.stdout.write(str(own()))"
     gone = read(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 
@@ -27,7 +27,7 @@ def test_a_run_whose_process_is_gone_has_ended() -> None:
 
 
 def test_a_run_elsewhere_is_left_alone() -> None:
-    """In another PID namespace the number means another process."""
+    """In another PID namespace the id means another process."""
     assert not ended(own()._replace(namespace="0", started=0))
 
 

@@ -1,4 +1,4 @@
-"""A runtime that is restarted, or killed in mid-call, by the command of the user."""
+"""A runtime that is restarted, or killed during a call, by the user's command."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CREATE, _START, _STATUS = (
 
 
 def done(model: str, address: str, text: str, runtime: dict[str, str], profile: str | None = None) -> Tested:
-    """What comes of the steps in *text*."""
+    """Perform the steps in *text* and return the result."""
     machine = load(model)
     found = suite.replay(machine, find(f"cri:{address}", machine, options=runtime), steps(text), profile=profile)
     assert isinstance(found.verdict, Fails) or found.cover.steps == len(steps(text))
@@ -51,7 +51,7 @@ def broken(found: Tested) -> list[str]:
 
 
 def restarts(found: Tested) -> set[str]:
-    """What restarts came to."""
+    """Return the outcomes of restarts."""
     table = found.oracle.plan.table
     ways = [way for way in found.cover.ways if table.origin[way][0] == table.row["restart"]]
     return {table.ways[way].name for way in ways}
@@ -65,11 +65,11 @@ def wanted(text: str) -> set[str]:
 
 
 PART = Unknown(why="only a part of the plan was asked for")
-"""The verdict on steps that are legal."""
+"""The verdict on legal steps."""
 
 
 def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs before it and waits after it breaks the promise."""
+    """A container that runs before and waits afterwards breaks the promise."""
     command = {"restart_command": f"touch {tmp_path / 'restarted'}"}
     life = "create=created; start=begins,started; restart=running; restart=running"
 
@@ -98,7 +98,7 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:
-    """Which restarts the runtime, so that the steps can be taken again."""
+    """The command restarts the runtime, so that the steps can be repeated."""
     with served(tmp_path) as address:
         test = ("test", "cri-pod", "--against", f"cri:{address}", "--restart-command", "exit 4", "--format", "json")
         found = fsm(*test, "--replay", "run=ready; restart=kept")
@@ -132,7 +132,7 @@ def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -
 
 @contextmanager
 def stoppable(folder: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """The address of a server that keeps its state, and the command that restarts it and does something meanwhile."""
+    """The address of a server that keeps its state, and a command that restarts it and does something in between."""
     over = threading.Event()
     stop, start = folder / "stop", folder / "start"
 
@@ -172,7 +172,7 @@ FORGING = r"""sed -i 's/"\(Started\|Finished\)At":[0-9]*/"\1At":0/g'"""
 
 @pytest.mark.parametrize("model", DAMAGED)
 def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path: Path) -> None:
-    """What runs is unknown then, and what waits; the next restart finds what there is."""
+    """Running and waiting containers are unknown then; the next restart reads them again."""
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     with stoppable(tmp_path) as (address, restart):
         command = {"restart_command": restart(":"), "damage_command": restart(f"truncate -s 0 {status}")}
@@ -184,7 +184,7 @@ def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path:
 
 @pytest.mark.parametrize(("damage", "clauses"), [("test -s", []), (FORGING, ["recovery"])])
 def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str], tmp_path: Path) -> None:
-    """None, which is legal and no such restart; and a record that is taken for that of a container that has not run."""
+    """No damage, which is legal but no such restart; and a record that looks like a container that has not run."""
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     life = "create=created; start=begins,started; exit; restart=unknown"
     with stoppable(tmp_path) as (address, restart):
@@ -205,7 +205,7 @@ LOST = {
 @pytest.mark.live
 @pytest.mark.parametrize("model", DAMAGED)
 def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
-    """An empty checkpoint, and a container of which containerd has no record."""
+    """An empty checkpoint, and a container without a record in containerd."""
     ctr = f"{CACHE / containerd.version / 'bin' / 'ctr'} -a {containerd.endpoint} -n k8s.io"
     removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
     profile = f"containerd-{containerd.version}"
@@ -239,7 +239,7 @@ def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: 
 def test_what_a_call_has_made_that_was_cut_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
 ) -> None:
-    """Its reply is lost, and with it the id; a creation that has already started the container is at fault."""
+    """The reply is lost, and with it the id; a creation that has already started the container is wrong."""
 
     async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
         made = await _CREATE(server, request)

@@ -1,4 +1,4 @@
-"""A runtime behind a socket as the system under test: the served reference passes, what answers wrongly is found."""
+"""A runtime behind a socket as the system under test: the served reference passes, and wrong answers are found."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def old(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def again(model: str, address: str, text: str, profile: str | None = None) -> Tested:
-    """What comes of the steps in *text*."""
+    """Perform the steps in *text* and return the result."""
     machine = load(model)
     return suite.replay(machine, find(f"cri:{address}", machine), steps(text), profile=profile)
 
 
 def pods(address: str) -> list[str]:
-    """The labels of the pods that a runtime has."""
+    """Return the labels of the pods of a runtime."""
     with CriClient(address) as client:
         return [each.labels[leftovers.KEY] for each in client.call("ListPodSandbox").message.items]
 
@@ -64,7 +64,7 @@ def drive(model: str, address: str, profile: str | None = None, examples: int = 
 
 
 def covered(found: Tested) -> set[tuple[str, str]]:
-    """The cells in which a test was by all appearance: a restart that nobody observes may have come before."""
+    """Return the cells that a test apparently reached: an unobserved restart may have happened before."""
     table, edges = found.oracle.plan.table, filter(found.cover.took, found.oracle.plan.edges)
     return {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}
 
@@ -78,7 +78,7 @@ def covered(found: Tested) -> set[tuple[str, str]]:
     ],
 )
 def test_the_served_reference_conforms(address: str, model: str, states: set[str], without: set[str]) -> None:
-    """In every cell that calls lead to; nothing is left in it."""
+    """In every cell reachable by calls; nothing is left in it."""
     found = drive(model, address, examples=2)
 
     calls = {name for name in load(model).events if name not in without}
@@ -100,7 +100,7 @@ def test_an_old_runtime_is_found(old: str, model: str) -> None:
 
 
 def test_outcomes_are_arranged(address: str) -> None:
-    """What a client can make fail does fail, and what it promises comes."""
+    """Outcomes that a client can cause occur, as promised."""
     lives = {
         "container-status": "create=failed; create=created; start=begins,started; exec=failed; exec-sync=failed; "
         "attach=failed; reopen-log=failed; exec=prepared; exec-sync=ran; attach=prepared; reopen-log=reopened; "
@@ -142,7 +142,7 @@ _STATUS: Callable[[CriServer, Any], Any] = CriServer._container_status  # noqa: 
 def test_a_wrong_answer_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, wrong: object, life: str, says: str
 ) -> None:
-    """A removal that removes nothing, an end that was before the start, a runtime that is gone."""
+    """A removal that removes nothing, an end before the start, a runtime that disappears."""
     monkeypatch.setattr(CriServer, method, wrong)
     with served(tmp_path) as address:
         found = again("cri-container", address, life)
@@ -161,7 +161,7 @@ def own(tmp_path: Path) -> Iterator[str]:
 
 
 def test_what_a_killed_run_has_left_is_removed(own: str) -> None:
-    """By the next one; not what runs still use, and not what belongs to others."""
+    """By the next run; entities that running tests use, or that belong to others, stay."""
     script = (
         "import sys; from fsm.runtimes.live.runtime_session import RuntimeSession; "
         "session = RuntimeSession(sys.argv[1], image='busybox'); session.ready(); print('made', flush=True); sys.stdin.read()"
@@ -229,7 +229,7 @@ async def _no_pods(_server: CriServer, _request: object) -> cri.RunPodSandboxRes
 
 
 def test_a_runtime_without_pods_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what the runtime says."""
+    """With the runtime's message."""
     monkeypatch.setattr(CriServer, "_run_pod", _no_pods)
 
     with served(tmp_path) as address, pytest.raises(InputError, match="no sandbox image") as refused:

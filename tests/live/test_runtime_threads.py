@@ -1,4 +1,4 @@
-"""Several threads at one container of a runtime: the served reference passes, and a race that is planted there is found."""
+"""Several threads and one container of a runtime: the served reference passes, and a planted race is found."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _START, _STATUS = CriServer._start_container, CriServer._container_status  # noq
 
 
 async def _started_twice(server: CriServer, request: Any) -> cri.StartContainerResponse:  # noqa: ANN401
-    """A start that looks first, and does not look again when it acts."""
+    """A start that checks first, and does not check again when it acts."""
 
     async def state() -> int:
         found = await _STATUS(server, cri.ContainerStatusRequest(container_id=request.container_id))
@@ -83,7 +83,7 @@ def test_a_race_is_found_repeated_recorded_and_judged_alike(tmp_path: Path, monk
 
 @pytest.mark.live
 def test_real_runtimes_have_no_races(containerd: Containerd) -> None:
-    """What they do when calls overlap is what the model says."""
+    """Their behaviour with overlapping calls is that of the model."""
     machine = load("container-status")
     search = concurrently(
         machine,

@@ -1,4 +1,4 @@
-"""The served reference: what it answers over a real socket is legal, and under a profile deviates as that version does."""
+"""The served reference: its answers over a real socket are legal, and under a profile deviate like that version."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from fsm.verdict import Holds
 FSM = str(Path(sys.executable).parent / "fsm")
 PROFILES = ("", "containerd-1.6", "containerd-1.7.24", "containerd-2.1", "containerd-main", "upstream")
 STRICT = {"containerd-1.6"}
-"""Those under which the stop of what is not there is refused."""
+"""Profiles under which stopping an absent container is refused."""
 NOWHERE = "f" * 64
 
 
@@ -84,7 +84,7 @@ def test_containers_end_as_their_commands_do(client: ServedClient, command: str,
 
 @pytest.mark.parametrize("command", ["/no/such/command", "no-such-command", "/etc/sleep"])
 def test_what_is_not_there_does_not_start(client: ServedClient, command: str) -> None:
-    """It has exited then, with code 128; and so has what is started in a pod that was stopped."""
+    """It exits with code 128; so does a container started in a stopped pod."""
     pod = client.pod()
     missing, late = client.container(pod, command), client.container(pod, "true")
     client.call("StopPodSandbox", pod_sandbox_id=pod)
@@ -103,7 +103,7 @@ def test_what_is_not_there_does_not_start(client: ServedClient, command: str) ->
 
 
 def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
-    """Within the grace period it ends by SIGTERM, without one by SIGKILL; what ignores the first is killed later."""
+    """Within the grace period it ends by SIGTERM, without one by SIGKILL; a process that ignores SIGTERM is killed later."""
     pod = client.pod()
     asked, killed = (client.container(pod, "sleep", "60", started=True) for _ in range(2))
     stubborn = client.container(pod, "sh", "-c", "trap '' TERM; sleep 60", started=True)
@@ -119,7 +119,7 @@ def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
 
 
 def test_ids_may_be_shortened(client: ServedClient) -> None:
-    """Any beginning that one container has alone stands for it; none, or that of several, is an error of every call."""
+    """A unique prefix identifies a container; an unknown or ambiguous one is an error in every call."""
     pod = client.pod()
     made = [client.container(pod, "true") for _ in range(17)]  # two of them begin alike
     first = next(each[0] for each in made if sum(other[0] == each[0] for other in made) > 1)
@@ -132,7 +132,7 @@ def test_ids_may_be_shortened(client: ServedClient) -> None:
 
 
 def test_lists_are_filtered(client: ServedClient) -> None:
-    """By id, pod, state and labels; a filter that fits nothing gives nothing."""
+    """By id, pod, state and labels; a filter without a match returns nothing."""
     pod, other = client.pod(labels={"app": "one"}), client.pod(labels={"app": "two"})
     running = client.container(pod, "sleep", "60", started=True, labels={"tier": "front"})
     created = client.container(pod, "sleep", "60")
@@ -157,7 +157,7 @@ def test_lists_are_filtered(client: ServedClient) -> None:
 
 
 def test_names_are_taken_once(client: ServedClient) -> None:
-    """Until what has them is removed."""
+    """Until their owner is removed."""
     pod = client.pod("taken")
     container = client.container(pod, "true", name="taken")
     again = [client.run("taken"), client.create(pod, "true", name="taken")]
@@ -197,7 +197,7 @@ def test_streams_are_prepared_for_what_runs(client: ServedClient) -> None:
 
 
 def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """A reopened log is a new file; where none can be made the call fails."""
+    """A reopened log is a new file; if it cannot be created the call fails."""
     pod = client.pod(log_directory=str(tmp_path / "logs"))
     (tmp_path / "logs").mkdir()
     container = client.container(pod, "sh", "-c", "echo hello; sleep 60", started=True, log_path="0.log")
@@ -213,7 +213,7 @@ def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> 
 
 
 def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> None:
-    """In a folder that it shares with who started it; without that folder it cannot be started."""
+    """In a folder shared with the process that started it; without that folder it cannot be started."""
     os.mkfifo(tmp_path / "end")
     mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
     command = ("sh", "-c", "read code < /shared/end; exit $code")
@@ -228,7 +228,7 @@ def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> N
 
 
 def test_images_are_there_when_pulled(client: ServedClient) -> None:
-    """And only then can containers be made of them."""
+    """Only then can containers be created from them."""
     spec = cri.ImageSpec(image="registry.example/app:1")
     pod = client.pod()
 
@@ -271,7 +271,7 @@ def test_unknown_methods_are_unimplemented(address: str) -> None:
 
 
 def test_events_are_streamed(tmp_path: Path) -> None:
-    """Of containers and of pods, in the order in which they happened, each with what its pod has then."""
+    """Of containers and pods, in order, each with the state of its pod at that time."""
     with served(tmp_path) as address, ServedClient(address) as client:
         first = client.pod()
         stream = iter(client.client.events(timeout=20))
@@ -299,7 +299,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
-    """Under the profile they hold; without it the deviations are found, and nothing else."""
+    """Under the profile they hold; without it exactly the deviations are found."""
     known = profile.replace("upstream", "") or None
     with served(tmp_path, profile=profile) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         client.wander(150, 7, [NOWHERE], [NOWHERE])
@@ -318,7 +318,7 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1", ""])
 def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
-    """Calls are refused at times as if records were lost, which only that profile tolerates; without it nothing is."""
+    """Calls are sometimes refused as if records were lost, which only that profile tolerates; without it they are not."""
     chance = random.Random(5)
     with (
         served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
@@ -352,7 +352,7 @@ def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
     ],
 )
 def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path: Path) -> None:
-    """A container may be created in one, or not."""
+    """They differ in whether a container may be created in one."""
     with served(tmp_path, profile=profile) as address, ServedClient(address) as client:
         pod = client.pod()
         client.call("StopPodSandbox", pod_sandbox_id=pod)
@@ -361,7 +361,7 @@ def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path
 
 
 def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
-    """Four of them, on the same containers; of two starts at once one is refused."""
+    """Four clients use the same containers; one of two concurrent starts is refused."""
     with served(tmp_path) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         pods, containers = [client.pod()], [NOWHERE]
         threads = [threading.Thread(target=client.wander, args=(60, seed, pods, containers)) for seed in range(4)]

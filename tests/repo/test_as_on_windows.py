@@ -29,14 +29,14 @@ def as_on_windows(code: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("line", ["import fcntl", "from resource import getrlimit", "import signal; signal.SIGHUP"])
 def test_modules_are_hidden(line: str, tmp_path: Path) -> None:
-    """From modules of fsm, and from these only."""
+    """They are hidden from modules of fsm only."""
     as_on_windows(f"exec({line!r}, {{'__name__': 'other'}})", tmp_path)
     with pytest.raises(AssertionError, match=r"ModuleNotFoundError|AttributeError"):
         as_on_windows(f"exec({line!r}, {{'__name__': 'fsm.cli'}})", tmp_path)
 
 
 def test_nothing_is_hidden_from_other_tests() -> None:
-    """That pytest collects doctests of every module imports none that changes what is imported."""
+    """Collecting the doctests of every module does not import the module that hides others."""
     assert builtins.__import__.__module__ != "sitecustomize"
 
 
@@ -68,7 +68,7 @@ for code, line in [
 
 @pytest.mark.slow
 def test_the_tutorial(tmp_path: Path) -> None:
-    """From its first page to its last: ``check``, ``test``, ``judge``, ``mutate``, ``diff``, ``draw`` and pytest."""
+    """All pages: ``check``, ``test``, ``judge``, ``mutate``, ``diff``, ``draw`` and pytest."""
     as_on_windows(TUTORIAL, tmp_path)
 
 

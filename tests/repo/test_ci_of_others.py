@@ -1,4 +1,4 @@
-"""The action and the hooks that other repositories use: they are valid, run, and fail where they should."""
+"""The action and the hooks for other repositories: they are valid, run, and fail where they should."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CLAIM: Final = 'never = "stopped then not stopped"'
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A repository of somebody with a model, its properties, and a drawing of it."""
+    """Create a user's repository with a model, its properties, and a drawing."""
     folder = tmp_path / "project"
     folder.mkdir()
     assert fsm("init", "job", cwd=folder).returncode == 0
@@ -48,11 +48,11 @@ MISTAKES: Final = {
     "Compare the drawings": ("job.md", "new --> running: start", "new --> stopped: start"),
     "Run models and properties as tests": ("properties/job.toml", CLAIM, 'never = "running then stopped"'),
 }
-"""A mistake for each step that finds it: the file, what stands there, and what instead."""
+"""An error for each step that finds it: the file, the original text, and its replacement."""
 
 
 def valid(file: str, schema: str) -> None:
-    """The *file* of this repository fits that schema of those that check-jsonschema brings."""
+    """Assert that *file* matches that schema of check-jsonschema."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(ROOT / file)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
@@ -67,7 +67,7 @@ def action() -> dict[str, Any]:
 
 
 def run_step(step: dict[str, Any], project: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """What GitHub does with a *step* of the action: its script in bash, with its variables."""
+    """Run a *step* of the action as GitHub does: its script in bash, with its variables."""
     given = {f"inputs.{name}": each["default"] for name, each in action()["inputs"].items()}
     given |= {f"inputs.{name}": value for name, value in inputs.items()} | {"github.action_path": str(ROOT)}
     variables = {
@@ -92,7 +92,7 @@ STEPS: Final = {step["name"]: step for step in action()["runs"]["steps"]}
 
 
 def test_the_action_is_valid() -> None:
-    """By the schema of actions; every input is used, and explained in the documentation."""
+    """It matches the schema of actions; every input is used and documented."""
     valid("action.yml", "vendor.github-actions")
 
     page = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def test_the_action_is_valid() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_step_passes_and_fails(name: str, project: Path) -> None:
-    """On a project that is right, and on one with a mistake."""
+    """On a correct project, and on one with an error."""
     inputs = {"drawings": "models/job.toml job.md\n", "sarif": "found.sarif"}
     passed = run_step(STEPS[name], project, **inputs)
     spoilt(project / MISTAKES[name][0], *MISTAKES[name][1:])
@@ -121,7 +121,7 @@ def test_a_step_passes_and_fails(name: str, project: Path) -> None:
 
 @pytest.mark.slow
 def test_every_drawing_is_compared(project: Path) -> None:
-    """Also those behind one that differs; one that cannot be read is no difference."""
+    """Including those after one that differs; an unreadable drawing does not count as a difference."""
     wrong = "models/job.toml no-such.md\nmodels/job.toml job.md\n"
 
     ran = run_step(STEPS["Compare the drawings"], project, drawings=wrong)
@@ -132,7 +132,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
-    """Installed from this checkout, by pip, the other steps run in the environment that it made."""
+    """Installed from this checkout by pip; the other steps run in the environment that it made."""
     for step in STEPS.values():
         ran = run_step(step, project, drawings="models/job.toml job.md")
         assert ran.returncode == 0, (step["name"], ran.stdout, ran.stderr)
@@ -144,20 +144,20 @@ def test_the_action_from_its_first_step(project: Path) -> None:
 
 
 def test_the_hooks_are_valid() -> None:
-    """By pre-commit's own reader."""
+    """According to pre-commit's own reader."""
     command = [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")]
     assert subprocess.run(command, check=False).returncode == 0
 
 
 def git(folder: Path, *arguments: str) -> str:
-    """What git prints in *folder*."""
+    """Return the output of git in *folder*."""
     command = ["git", "-c", "user.name=Somebody", "-c", "user.email=somebody@example.org", *arguments]
     return subprocess.run(command, cwd=folder, check=True, capture_output=True, text=True).stdout.strip()
 
 
 @pytest.mark.nightly
 def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
-    """Installed by pre-commit from a repository with these files; each passes, and fails where there is a mistake."""
+    """Pre-commit installs them from a repository with these files; each passes, and fails on an error."""
     source = tmp_path / "fsm"
     source.mkdir()
     for name in (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE"):

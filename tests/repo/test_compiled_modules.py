@@ -1,4 +1,4 @@
-"""Compiled code is kept by the text of the modules with compiled functions, so these use nothing of others that may change."""
+"""Cached machine code is keyed by the text of modules with compiled functions, so these use nothing of other modules."""
 
 import ast
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ DECORATORS = {"compiled", "inner", "lean", "lean_inner"}
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:
-    """Names from modules of the project without compiled functions that compiled functions mention, but for their signatures."""
+    """Return the names in compiled functions that come from modules without compiled functions, except in signatures."""
     of = {
         alias.asname or alias.name: node.module
         for node in tree.body

@@ -1,4 +1,4 @@
-"""The image of fsm: what its recipe names is there, and its steps, executed here, give a command that works.
+"""The container image of fsm: its recipe names existing files, and its steps, executed here, install a working command.
 
 ``.ci/image`` builds the image, at night.
 """
@@ -21,13 +21,13 @@ RECIPE: Final = (ROOT / "Containerfile").read_text(encoding="utf-8")
 
 
 def instructions(text: str) -> list[tuple[str, str]]:
-    """Each instruction of a recipe with what stands behind it."""
+    """Return each instruction of a recipe with its arguments."""
     lines = re.sub(r"^#.*\n", "", text, flags=re.MULTILINE).replace("\\\n", " ").splitlines()
     return [(word, rest.strip()) for word, _, rest in (line.partition(" ") for line in lines) if word]
 
 
 def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
-    """The environment in which the image runs, after the steps of *recipe* in a *folder* that stands for its root."""
+    """Execute the steps of *recipe* in a *folder* that represents its root, and return the image's environment."""
     variables: dict[str, str] = {}
     for word, rest in instructions(recipe):
         match word:
@@ -53,7 +53,7 @@ def followed(recipe: str, folder: Path, **arguments: str) -> dict[str, str]:
 
 
 def flaws(recipe: str) -> list[str]:
-    """What *recipe* names that is not there, what it leaves out of what is kept for it, and what it takes from elsewhere."""
+    """Return missing files that *recipe* names, unused files, and files taken from elsewhere."""
     found = instructions(recipe)
     copied = [word for kind, rest in found if kind == "COPY" and "--from" not in rest for word in rest.split()[:-1]]
     kept = re.findall(r"^!(\S+)$", (ROOT / ".containerignore").read_text(encoding="utf-8"), re.MULTILINE)
@@ -73,7 +73,7 @@ def flaws(recipe: str) -> list[str]:
 
 
 def test_it_names_what_is_there() -> None:
-    """Files and extras; and no host from which the base would come."""
+    """Files and extras exist, and no host is named for the base image."""
     assert [] == flaws(RECIPE)
 
 
@@ -94,7 +94,7 @@ def test_a_flaw_would_be_noticed(right: str, wrong: str, flaw: str) -> None:
 
 @pytest.mark.nightly
 def test_its_steps_give_a_command_that_works(tmp_path: Path) -> None:
-    """With the models and properties in it, and nothing of this environment."""
+    """It has the models and properties, and nothing of this environment."""
     environment = followed(RECIPE, tmp_path, EXTRAS="service")
 
     def run(*command: str) -> subprocess.CompletedProcess[str]:

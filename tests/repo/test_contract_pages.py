@@ -1,4 +1,4 @@
-"""The contract pages have what the models state, and their links lead somewhere."""
+"""The contract pages contain what the models state, and their links work."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def test_the_pages_are_up_to_date(name: str) -> None:
 
 
 def _anchors(of: Path) -> set[str]:
-    """Those of the headings of a page, as GitHub makes them."""
+    """Return the anchors of a page's headings, as GitHub generates them."""
     seen: Counter[str] = Counter()
     found = set()
     for heading in re.findall(r"^#+ (.*)$", of.read_text(encoding="utf-8"), re.MULTILINE):
@@ -47,7 +47,7 @@ def test_their_links_lead_to_headings(name: str) -> None:
 
 @pytest.mark.parametrize("name", CONTRACTS)
 def test_each_clause_that_is_compared_is_one_of_the_page(name: str) -> None:
-    """In the second column of each table beside the drafts."""
+    """In the second column of each table that compares drafts."""
     before, _, beside = CONTRACTS[name].page.read_text(encoding="utf-8").partition(END)
     rows = [line.split("|") for line in beside.splitlines() if line.startswith("| ")]
     compared = {clause for row in rows for cell in row[1:3] for clause in re.findall(r"`([a-z-]+)`", cell)}

@@ -1,4 +1,4 @@
-"""``diagrams/`` holds what ``fsm draw`` writes of the models, and nothing else."""
+"""``diagrams/`` holds the output of ``fsm draw``, and nothing else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ AGAIN = "run: fsm draw -o diagrams/ -f svg -f dot -f mermaid -f plantuml -f mark
 
 @pytest.mark.parametrize("name", names())
 def test_is_up_to_date(name: str) -> None:
-    """Exactly; images by the digest of the text they were made from."""
+    """Byte by byte; images by the digest of their source text."""
     machine = load(name)
     drawing = picture(machine)
     texts = {"dot": dot(drawing), "mmd": mermaid(drawing), "puml": plantuml(drawing), "md": markdown(machine)}
@@ -32,7 +32,7 @@ def test_is_up_to_date(name: str) -> None:
 
 
 def test_there_is_nothing_else() -> None:
-    """No picture of a model that does not exist."""
+    """Every picture is of an existing model."""
     suffixes = ("svg", "dot", "mmd", "puml", "md")
 
     assert {path.name for path in DIAGRAMS.iterdir()} == {f"{name}.{suffix}" for name in names() for suffix in suffixes}

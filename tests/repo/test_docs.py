@@ -1,4 +1,4 @@
-"""What README and docs show is what happens."""
+"""README and docs show what really happens."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
-    """From its first page to its last, in one folder; what its CI runs is what it has shown."""
+    """All pages in one folder; its CI runs the commands that the pages show."""
     follow((TEXTS[page] for page in TUTORIAL), tmp_path)
 
     shown = {step[0] for page in TUTORIAL for block in blocks(TEXTS[page]) for step in block.steps}
@@ -63,7 +63,7 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
 def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """In a folder of its own, and what it installs in another."""
+    """In a folder of its own; what it installs goes to another."""
     for command, _ in (step for block in blocks(TEXTS[page]) for step in block.steps):
         for word in {*re.findall(r"\w+", command)} & {*PROGRAMS}:
             program(word)
@@ -74,7 +74,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
 def test_files_are_named_in_the_text(page: Path) -> None:
-    """Where pages are read as plain Markdown, blocks show no title."""
+    """Blocks show no title where pages are read as plain Markdown."""
     text = TEXTS[page]
     for block in blocks(text):
         if block.file:
@@ -83,7 +83,7 @@ def test_files_are_named_in_the_text(page: Path) -> None:
 
 
 def test_each_page_of_the_tutorial_leads_to_the_next() -> None:
-    """Each has one door, and the last leads on."""
+    """Each has one link to the next, and the last one leads to other pages."""
     doors = [re.findall(r"^Next: .*\]\((.*)\)$", TEXTS[page], re.MULTILINE) for page in TUTORIAL]
 
     assert [*([page.name] for page in TUTORIAL[1:]), []] == doors
@@ -135,7 +135,7 @@ door: A door
     ],
 )
 def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_path: Path) -> None:
-    """A wrong output, a file that lacks what is changed, a session without output, a file of another name."""
+    """A wrong output, a missing text to change, a session without output, a file of another name."""
     follow([DOOR], tmp_path)
     (tmp_path / "again").mkdir()
     assert right in DOOR
@@ -146,7 +146,7 @@ def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_p
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page: Path) -> None:
-    """A relative link in the docs names a file that is there."""
+    """A relative link in the docs names an existing file."""
     for target in LINK.findall(TEXTS[page]):
         assert (page.parent / target).exists(), f"{page.name}: {target}"
 
@@ -179,7 +179,7 @@ def test_first_command_judges_three_logs() -> None:
 
 
 def test_ci_calls_the_test_command() -> None:
-    """What CI runs is what README tells people to run, and more tests with it."""
+    """CI runs README's test command, with more tests."""
     (_, test, *_) = _commands()
 
     assert (

@@ -25,20 +25,20 @@ ROOMS = sorted(
 
 
 def quoted(text: str, pattern: str) -> list[str]:
-    """What stands between backticks in *text* and begins with *pattern*."""
+    """Yield the texts between backticks in *text* that begin with *pattern*."""
     found = (re.match(pattern, each) for each in re.findall(r"`([^`\n]+)`", text))
     return list(dict.fromkeys(each[0] for each in found if each))
 
 
 def is_place(name: str) -> bool:
-    """Whether *name* is a path from the root or in the package, of a module without its suffix, or a folder in a room."""
+    """Check for a path from the root or in the package, a module without its suffix, or a folder in a room."""
     paths = [base / f"{name.rstrip('/')}{suffix}" for base in (ROOT, PACKAGE) for suffix in ("", ".py")]
     inner = [path for path in PACKAGE.rglob(name) if path.is_dir()] if name.endswith("/") else []
     return any(path.exists() for path in paths) or bool(inner)
 
 
 def is_name(dotted: str) -> bool:
-    """Whether *dotted* is a module of the package, or something in one."""
+    """Check for a module of the package, or a name in one."""
     if dotted in {DOMAINS, FORMS, SUTS, COMMANDS}:
         return True
     try:
@@ -49,13 +49,13 @@ def is_name(dotted: str) -> bool:
 
 
 def is_test(name: str) -> bool:
-    """Whether *name* is ``FILE::FUNCTION`` of a test that is there."""
+    """Check for ``FILE::FUNCTION`` of an existing test."""
     path, _, function = name.partition("::")
     return (ROOT / path).is_file() and f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
 
 
 def test_architecture_names_places() -> None:
-    """What it names by a path is there."""
+    """Every path in it exists."""
     places = quoted(ARCHITECTURE, r"[a-z_.]+(?:/[a-z_.]*)+$")
 
     assert len(places) > 30

@@ -1,4 +1,4 @@
-"""What editors with taplo say of models and properties: nothing of ours, and of a mistake where it is."""
+"""Editors with taplo report nothing for shipped models and properties, and errors at their place."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PAGE: Final = (ROOT / "docs" / "how-to" / "editors.md").read_text(encoding="utf-
 
 
 def lint(folder: Path, files: Sequence[str] = ()) -> tuple[int, list[tuple[str, int]]]:
-    """The exit code of ``taplo lint``, and the places of what it finds: files with lines."""
+    """Run ``taplo lint`` and return its exit code and the files with lines that it names."""
     taplo = package("cli") / "dist" / "cli.js"
     command = [program("node"), str(taplo), "lint", "--colors", "never", *files]
     ran = subprocess.run(command, cwd=folder, check=False, capture_output=True, text=True)
@@ -32,7 +32,7 @@ def lint(folder: Path, files: Sequence[str] = ()) -> tuple[int, list[tuple[str, 
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """The project of somebody who did what the page says."""
+    """Set up a project as the page says."""
     assert fsm("init", "job", cwd=tmp_path).returncode == 0
     (tmp_path / "schemas").mkdir()
     (script,) = re.findall(r"^mkdir -p schemas\n(.*?)```", PAGE, re.MULTILINE | re.DOTALL)
@@ -45,7 +45,7 @@ def project(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_schemas_are_current(kind: str) -> None:
-    """Those in this repository: ``fsm schema --of KIND > schemas/KIND.json``."""
+    """The schemas in this repository equal ``fsm schema --of KIND > schemas/KIND.json``."""
     assert fsm("schema", "--of", kind).stdout == (ROOT / "schemas" / f"{kind}.json").read_text(encoding="utf-8")
 
 
@@ -78,7 +78,7 @@ MISTAKES: Final = (
 
 @pytest.mark.slow
 def test_mistakes_are_found_where_they_are(project: Path) -> None:
-    """Each at its line, or, where a word does not exist, at its table; each in a file of its own."""
+    """Each at its line or, for an unknown word, at its table; each in a file of its own."""
     wanted = {}
     for number, (folder, right, wrong) in enumerate(MISTAKES):
         text = (project / folder / "job.toml").read_text(encoding="utf-8")
@@ -96,7 +96,7 @@ def test_mistakes_are_found_where_they_are(project: Path) -> None:
 
 @pytest.mark.slow
 def test_without_a_schema_nothing_would_be_found(project: Path) -> None:
-    """So it is the setting that finds it."""
+    """So the setting makes the difference."""
     path = project / "models" / "job.toml"
     path.write_text(path.read_text("utf-8").replace('kind    = "signal"', 'kind    = "sigal"'), encoding="utf-8")
     shutil.move(project / ".taplo.toml", project / "off.toml")

@@ -1,4 +1,4 @@
-"""``docs/reference/exec-protocol.md`` says how a child is talked to: its example is run, its tables are compared."""
+"""``docs/reference/exec-protocol.md`` defines the protocol of a child: its example is run, its tables are compared."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def _cells(heading: str) -> list[str]:
-    """The first cells of the table below *heading*, without its head."""
+    """Return the first cells of the table below *heading*, without its head."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     rows = [row.split("|")[1].strip().strip("`") for row in section.splitlines() if row.startswith("|")]
     return rows[2:]
@@ -49,7 +49,7 @@ def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
-    """By the same steps."""
+    """With the same steps."""
     log = tmp_path / "asked"
     door = adapter.child(["sh", "-c", f"tee {log} | {_script(tmp_path)}"])
     door.reset()

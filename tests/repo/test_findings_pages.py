@@ -1,4 +1,4 @@
-"""The pages in ``docs/findings`` are what ``fsm findings`` writes, and all their claims are proved."""
+"""The pages in ``docs/findings`` are the output of ``fsm findings``, and all their claims are proved."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def found() -> list[KnownDefect]:
 
 @pytest.mark.slow
 def test_each_is_proved(found: list[KnownDefect]) -> None:
-    """It fails as is known, and holds with the repair."""
+    """It fails as documented, and holds with the fix."""
     assert found
     for each in found:
         assert each.proved, each.stated.name
@@ -44,7 +44,7 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
 
 
 def test_the_head_says_what_fails_and_the_first_sentence_why() -> None:
-    """What is stated, as if it held, comes after that."""
+    """The stated property comes after that."""
     heads = 0
     for path in PAGES.glob("*.md"):
         _, *stories = path.read_text(encoding="utf-8").split("\n## ")

@@ -1,4 +1,4 @@
-"""``docs/reference/known-defects.md`` names properties and tests that exist, and that fail or hold as it states."""
+"""``docs/reference/known-defects.md`` names existing properties and tests, which fail or hold as it states."""
 
 from __future__ import annotations
 
@@ -40,5 +40,5 @@ def test_the_properties_fail_or_hold(model: str, name: str, *, holds: bool) -> N
 
 @pytest.mark.parametrize(("file", "name"), sorted({found for row in ROWS for found in TESTED.findall(row[1])}))
 def test_the_tests_exist(file: str, name: str) -> None:
-    """In the file that is named."""
+    """In the named file."""
     assert f"def {name}(" in (ROOT / file).read_text(encoding="utf-8") or not name

@@ -44,7 +44,7 @@ SECOND_OPINIONS = sorted(
         PACKAGE / "mutation" / "strict_reading.py",
     ]
 )
-"""What decides the same questions as the engines, and must not decide them by the same code."""
+"""Modules that decide the same questions as the engines, and must not share code with them."""
 
 DATA = {
     "interop.promela",
@@ -59,11 +59,11 @@ DATA = {
     "linearizability.history",
     "language.names",
 }
-"""What second opinions may take from us: data, and spelling."""
+"""Modules that second opinions may import: data and spelling."""
 
 
 def _imports(path: Path) -> set[str]:
-    """Every module of ours that *path* imports, dotted and without ``fsm.``, lazy imports too."""
+    """Return every module of fsm that *path* imports, dotted and without ``fsm.``, lazy imports included."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
@@ -87,7 +87,7 @@ def _name(path: Path) -> str:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_imports_point_down(path: Path) -> None:
-    """Each module leans only on rows before its own."""
+    """Each module imports only from rows before its own."""
     own = path.relative_to(PACKAGE).parts[0].removesuffix(".py")
     assert own in RANK, f"{path.name} has no layer; add it to LAYERS in {__file__}"
 
@@ -98,7 +98,7 @@ def test_imports_point_down(path: Path) -> None:
 
 
 def test_packages_have_no_cycles() -> None:
-    """Within a package, too, no module leans on one that leans on it."""
+    """Modules within a package do not import each other in a cycle either."""
     names = {_name(path) for path in MODULES}
     edges = {
         _name(path): {each for name in _imports(path) for each in (name, name.rpartition(".")[0]) if each in names}
@@ -115,13 +115,13 @@ def test_packages_have_no_cycles() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_modules_are_short(path: Path) -> None:
-    """A module that needs more lines than this may have two subjects."""
+    """A longer module may have two subjects."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
 @pytest.mark.parametrize("path", SECOND_OPINIONS, ids=lambda path: path.stem)
 def test_second_opinions_are_independent(path: Path) -> None:
-    """They take nothing from tables, graphs, calls or engines."""
+    """They import nothing of tables, graphs, calls or engines."""
     modules = {_name(each) for each in MODULES}
     taken = {name if name in modules else name.rpartition(".")[0] for name in _imports(path)}
 

@@ -37,7 +37,7 @@ def test_the_table_has_the_public_names() -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    """And none besides is in ``dir``; another name is an error as of any module."""
+    """``dir`` has no others; another name is an error like in any module."""
     assert [name for name in fsm.__all__ if not hasattr(fsm, name)] == []
     assert sorted(fsm.__all__) == dir(fsm)
     with pytest.raises(AttributeError, match="module 'fsm' has no attribute 'laod'"):
@@ -52,7 +52,7 @@ def test_the_names_for_packages_are_there() -> None:
 
 
 def test_no_public_name_is_a_module() -> None:
-    """A submodule of that name would take its place as soon as it is imported."""
+    """A submodule with that name would replace it as soon as it is imported."""
     package = Path(fsm.__file__).parent
     modules = {path.stem for path in package.glob("*.py")} | {
         path.parent.name for path in package.glob("*/__init__.py")
@@ -62,7 +62,7 @@ def test_no_public_name_is_a_module() -> None:
 
 
 def test_the_public_names_have_docstrings() -> None:
-    """Types are for type checkers."""
+    """Except types, which are for type checkers."""
     undocumented = [
         name
         for name in fsm.__all__
@@ -73,7 +73,7 @@ def test_the_public_names_have_docstrings() -> None:
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in a folder that holds the files of the page."""
+    """In order, in a folder with the files of the page."""
     monkeypatch.chdir(tmp_path)
     examples = ""
     for kind, name, text in FENCED.findall(PAGE):
@@ -105,7 +105,7 @@ def _code(text: str) -> str:
 
 @pytest.mark.parametrize("text", PYTHON)
 def test_examples_use_public_names_only(text: str) -> None:
-    """Of ``fsm`` nothing is imported or used that is not promised."""
+    """Examples import and use only documented names of ``fsm``."""
     used: set[str] = set()
     for node in ast.walk(ast.parse(_code(text))):
         match node:
@@ -123,7 +123,7 @@ def test_examples_use_public_names_only(text: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_for_users_name_public_names_only(page: Path) -> None:
-    """Also where a sentence says ``fsm.something``; pages for those who change it may name its rooms."""
+    """Including ``fsm.something`` in a sentence; pages for contributors may name rooms."""
     if page.name in {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "names.md"}:
         return
     named = set(re.findall(r"`fsm\.([\w.]+)", page.read_text(encoding="utf-8")))

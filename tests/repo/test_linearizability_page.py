@@ -1,4 +1,4 @@
-"""``docs/how-to/linearizability.md`` shows what is read: its forms say the same, its tables are compared, its Python runs."""
+"""``docs/how-to/linearizability.md``: its formats are equivalent, its tables are compared, its Python runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_the_forms_say_the_same(form: str) -> None:
 
 
 def test_there_are_forms() -> None:
-    """One of Jepsen's, two of porcupine's, and ours."""
+    """One of Jepsen's, two of porcupine's, and our own."""
     assert 4 == len(FORMS)
 
 

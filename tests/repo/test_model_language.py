@@ -1,4 +1,4 @@
-"""``docs/reference/model-language.md`` says what the language is: its example is built, its tables are compared."""
+"""``docs/reference/model-language.md`` defines the language: its example is built, its tables are compared."""
 
 from __future__ import annotations
 
@@ -37,14 +37,14 @@ TABLES = {
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """The rows of the table under *heading*, without its first two lines."""
+    """Return the rows of the table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
 
 
 def _words() -> dict[str, dict[str, bool]]:
-    """Of each table the words, and whether the page calls them needed."""
+    """Return the words of each table, and whether the page calls them required."""
     found: dict[str, dict[str, bool]] = {}
     where = ""
     for place, words, _ in _rows("Words"):
@@ -91,14 +91,14 @@ def test_the_example_shows_every_group_of_cells() -> None:
 
 
 def test_every_table_is_described() -> None:
-    """None is missing, and none is made up."""
+    """None is missing, and none is invented."""
     assert set(TABLES) == set(_words())
     assert set(schema()["$defs"]) == {name for name in TABLES.values() if name}
 
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """And those in bold are those that a file must have."""
+    """Words in bold are required."""
     name = TABLES[table]
     definition: dict[str, Any] = schema()["$defs"][name] if name else schema()
     required = definition.get("required", [])
@@ -107,5 +107,5 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
 
 
 def test_the_page_is_short() -> None:
-    """Who writes a model reads all of it."""
+    """Authors of models read all of it."""
     assert len(TEXT.splitlines()) <= 310

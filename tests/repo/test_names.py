@@ -1,4 +1,4 @@
-"""``docs/reference/names.md`` lists where the names of the sources are represented: each is there, and none is missing."""
+"""``docs/reference/names.md`` lists where the names of the sources are represented: each exists, and none is missing."""
 
 from __future__ import annotations
 

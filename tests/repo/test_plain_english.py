@@ -1,6 +1,7 @@
 """Phrases that read as translated become rarer.
 
-A phrase is a hint that a sentence needs another look, not a rule: a sentence without any of them can still be a riddle.
+A phrase is a hint that a sentence needs another look, not a rule: a sentence without any of them can still be a
+riddle.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ MOST: Final = {
     "what should be 'is'": (1, 2, 2, 0, 32),
     "a number that is not named": (2, 3, 2, 2, 30),
 }
-"""How often each phrase may occur, in the order of the areas.  Write down a lower number wherever there are fewer."""
+"""Number of allowed occurrences of each phrase, in the order of the areas.  Write down a lower number when there are fewer."""
 
 
 def _lines(path: Path) -> Iterator[str]:
@@ -67,7 +68,7 @@ def _prose(area: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_a_phrase_becomes_rarer(phrase: str) -> None:
-    """The counts are compared for equality, so that whoever lowers one writes it down."""
+    """The counts are compared for equality, so that a lower count is written down."""
     found = tuple(sum(len(re.findall(PHRASES[phrase], line)) for line in _prose(area)) for area in AREAS)
 
     assert MOST[phrase] == found, f"{phrase}, in {', '.join(AREAS)}: word the new ones differently, or lower the counts"

@@ -1,4 +1,4 @@
-"""``docs/reference/power.md`` has what is measured."""
+"""``docs/reference/power.md`` contains the measured figures."""
 
 from __future__ import annotations
 
@@ -25,6 +25,6 @@ def test_the_page_is_true(name: str, calls: str) -> None:
 
 
 def test_at_night_the_whole_page_is_true() -> None:
-    """Every number of it; it takes minutes."""
+    """Every number on it; this takes minutes."""
     if TIMES > 1:
         assert page() == PAGE.read_text(encoding="utf-8")

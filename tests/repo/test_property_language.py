@@ -1,4 +1,4 @@
-"""``docs/reference/property-language.md`` says what the language is: its example is proved, its tables are compared."""
+"""``docs/reference/property-language.md`` defines the language: its example is proved, its tables are compared."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLES = {
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """The rows of the table under *heading*, without its first two lines."""
+    """Return the rows of the table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -57,7 +57,7 @@ def _specification() -> Specification[Machine]:
 
 @pytest.mark.parametrize("profile", [None, "jobs-2"])
 def test_the_example_is_proved(profile: str | None) -> None:
-    """But for what it expects to fail, and the sizes are those that it states."""
+    """Except the failures that it expects; the sizes are the stated ones."""
     examined = examine(_specification(), profile)
 
     assert not examined.resized
@@ -69,14 +69,14 @@ def test_the_example_is_proved(profile: str | None) -> None:
 
 
 def test_every_claim_is_described() -> None:
-    """With the words that go with it."""
+    """With its keywords."""
     assert {claim.strip("`"): set(re.findall(r"`([A-Za-z-]+)`", words)) for claim, _, words in _rows("Claims")} == {
         kind: set(words) for kind, words in KINDS.items()
     }
 
 
 def test_every_condition_is_described() -> None:
-    """Each word of the little language stands in its section."""
+    """Each keyword of conditions is in its section."""
     section = TEXT.split("\n## Instants and conditions\n")[1].split("\n## ")[0]
     for word in (*WORDS, "nothing"):
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
@@ -84,7 +84,7 @@ def test_every_condition_is_described() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """And those in bold are those that a file must have."""
+    """Words in bold are required."""
     name = TABLES[table]
     definition: dict[str, Any] = schema(Stated)["$defs"][name] if name else schema(Stated)
     found: dict[str, dict[str, bool]] = {}
@@ -100,5 +100,5 @@ def test_the_words_are_those_of_the_schema(table: str) -> None:
 
 
 def test_the_page_is_short() -> None:
-    """Who writes a property file reads all of it."""
+    """Authors of property files read all of it."""
     assert len(TEXT.splitlines()) <= 190

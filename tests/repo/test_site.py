@@ -1,4 +1,4 @@
-"""The site of the documentation: it is made without a warning, its links lead somewhere, and it needs no network."""
+"""The site of the documentation: built without warnings, with working links, and usable without a network."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ bs4 = pytest.importorskip("bs4", reason="beautifulsoup4 is missing; install it: 
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FETCHED = {"script": "src", "img": "src", "link": "href", "iframe": "src", "source": "src"}
-"""What a browser loads by itself, and the attribute that says from where."""
+"""Elements that a browser loads by itself, with the attribute for the address."""
 
 
 def _made(docs: Path, site: Path) -> subprocess.CompletedProcess[str]:
-    """The site of *docs*, as ``make docs`` makes it."""
+    """Build the site of *docs* as ``make docs`` does."""
     recipe = (ROOT / "Makefile").read_text(encoding="utf-8").partition("\ndocs:")[2]
     (options,) = re.findall(r"bin/sphinx-build (.*) docs site$", recipe, re.MULTILINE)
     command = [sys.executable, "-m", "sphinx", *options.split(), str(docs), str(site)]
@@ -39,7 +39,7 @@ def _pages(site: Path) -> dict[Path, BeautifulSoup]:
 
 
 def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
-    """Links that lead to no file or no anchor of the *site*, and external ones that are no addresses."""
+    """Return links to missing files or anchors of the *site*, and malformed external addresses."""
     anchors = {
         path: {str(each[key]) for key in ("id", "name") for each in page.select(f"[{key}]")}
         for path, page in pages.items()
@@ -63,7 +63,7 @@ def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
 
 
 def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
-    """What a browser would fetch from elsewhere."""
+    """Return the addresses that a browser would fetch from elsewhere."""
     urls = [
         str(each[key])
         for page in pages.values()
@@ -75,7 +75,7 @@ def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, made without a warning."""
+    """The site, built without a warning."""
     folder = tmp_path_factory.mktemp("made") / "site"
     made = _made(ROOT / "docs", folder)
     assert (0, "") == (made.returncode, made.stderr)
@@ -84,7 +84,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 def test_the_site_is_whole(site: Path) -> None:
-    """Every link and anchor is there; style sheets and scripts are fetched from nowhere else; docstrings are in it."""
+    """Every link and anchor works, style sheets and scripts are local, and docstrings are included."""
     pages = _pages(site)
 
     assert [] == _broken(site, pages)
@@ -99,7 +99,7 @@ def test_the_site_is_whole(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(browser.NARROW, "dark"), (browser.WIDE, "light")])
 def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark"], site: Path) -> None:
-    """From a folder, without a network: nothing else is asked for, nothing goes wrong, and nobody is kept out."""
+    """From a folder, without a network: nothing else is requested, nothing fails, and the pages are accessible."""
     with browser.chromium() as opened:
         for name in ("index", "tutorial/1-model", "reference/property-language", "findings/nri-locks"):
             with browser.shown(opened, site / f"{name}.html", width=width, scheme=scheme) as found:
@@ -111,7 +111,7 @@ def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark
 
 @pytest.mark.slow
 def test_a_word_is_found_without_a_network(site: Path) -> None:
-    """The index of words is in the folder."""
+    """The search index is in the folder."""
     with browser.chromium() as opened, browser.shown(opened, site / "search.html") as found:
         found.page.goto(f"{(site / 'search.html').as_uri()}?q=vacuous")
         found.page.wait_for_selector("#search-results li a")
@@ -123,7 +123,7 @@ def test_a_word_is_found_without_a_network(site: Path) -> None:
 
 
 def test_what_is_broken_is_found(tmp_path: Path) -> None:
-    """A link to no page, to no anchor, out of the site, a malformed address, and what would be fetched."""
+    """A link to no page, to no anchor, out of the site, a malformed address, and an external resource."""
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="#top">1</a><a href="#nowhere">2</a><a href="b.html#part">3</a>'
         '<a href="b.html#gone">4</a><a href="c.html">5</a><a href="../secret">6</a><a href="https://exa mple/">7</a>'
@@ -141,7 +141,7 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_broken_link_stops_the_site(tmp_path: Path) -> None:
-    """To a page or an anchor that is not there, and a page that the navigation does not have."""
+    """To a missing page or anchor, or to a page that is not in the navigation."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "conf.py").write_text('extensions = ["myst_parser"]\nmyst_heading_anchors = 4\n', encoding="utf-8")

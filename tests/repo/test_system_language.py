@@ -1,4 +1,4 @@
-"""``docs/reference/system-language.md`` says what the language is: its example is built, its tables are compared."""
+"""``docs/reference/system-language.md`` defines the language: its example is built, its tables are compared."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ignores = ["shut"]
 
 
 def _rows(heading: str) -> list[list[str]]:
-    """The rows of the table under *heading*, without its first two lines."""
+    """Return the rows of the table under *heading*, without its first two lines."""
     section = TEXT.split(f"\n## {heading}\n")[1].split("\n## ")[0]
     lines = [line for line in section.splitlines() if line.startswith("|")]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:]]
@@ -65,7 +65,7 @@ def _example(text: str) -> bytes:
 
 
 def test_the_example_is_a_system() -> None:
-    """It is built, and all that it may do is met, with its profile too."""
+    """It is built, and everything that it allows is reached, with its profile too."""
     job = _example((DOCS / "model-language.md").read_text(encoding="utf-8"))
 
     def find(name: str) -> Machine:
@@ -80,7 +80,7 @@ def test_the_example_is_a_system() -> None:
 
 
 def test_every_condition_is_described() -> None:
-    """Each word of the little language stands in its section."""
+    """Each keyword of conditions is in its section."""
     section = TEXT.split("\n## Conditions\n")[1].split("\n## ")[0]
     for word in (*WORDS, "nothing"):
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
@@ -88,7 +88,7 @@ def test_every_condition_is_described() -> None:
 
 @pytest.mark.parametrize("table", TABLES)
 def test_the_words_are_those_of_the_schema(table: str) -> None:
-    """And those in bold are those that a file must have."""
+    """Words in bold are required."""
     name = TABLES[table]
     root = schema(WrittenSystem)
     definition: dict[str, Any] = root["$defs"][name] if name else root

@@ -18,7 +18,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def _rows(heading: str) -> list[str]:
-    """The first cells of every table below *heading*, with code marks."""
+    """Return the first cells of every table below *heading*, with code marks."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     return [row.split("|")[1].strip() for row in section.splitlines() if row.startswith("|") and "---" not in row]
 

@@ -1,4 +1,4 @@
-"""One name, one thing: no two modules, and no two public classes, have one name with two meanings."""
+"""No two modules, and no two public classes, share one name with two meanings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODULES = {
     "sut": "what a system under test shows; in a reference's room, that reference as one",
     "upstream": "a reference with the defects of containerd's own code",
 }
-"""Names of several modules, each with the one meaning that all of them share."""
+"""Names of several modules, each with the one meaning that they share."""
 
 CLASSES = {
     "Container": "a container: as NRI is told of it, and the reference of one",
@@ -44,11 +44,11 @@ CLASSES = {
     "Pod": "a pod: as NRI is told of it, and the reference of one",
     "Step": "a step: of a joint event, and of a linearization",
 }
-"""Names of several public classes, each with the one meaning that all of them share."""
+"""Names of several public classes, each with the one meaning that they share."""
 
 
 def _modules() -> dict[str, list[str]]:
-    """The modules and packages of each name."""
+    """Return the modules and packages of each name."""
     found: dict[str, list[str]] = {}
     for path in PATHS:
         dotted = path.relative_to(PACKAGE).with_suffix("").parts
@@ -59,7 +59,7 @@ def _modules() -> dict[str, list[str]]:
 
 
 def _classes() -> dict[str, list[str]]:
-    """The modules that define a public class, or an alias of a type, of each name."""
+    """Return the modules that define a public class, or a type alias, of each name."""
     found: dict[str, list[str]] = {}
     for path in PATHS:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
@@ -77,7 +77,7 @@ def _classes() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("named", "allowed"), [(_modules, MODULES), (_classes, CLASSES)], ids=["modules", "classes"])
 def test_a_name_has_one_meaning(named: Callable[[], dict[str, list[str]]], allowed: dict[str, str]) -> None:
-    """What is not in the list occurs once."""
+    """A name that is not in the list occurs once."""
     repeated = {name: where for name, where in named().items() if len(where) > 1}
 
     assert {} == {name: where for name, where in repeated.items() if name not in allowed}

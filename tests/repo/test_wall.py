@@ -188,12 +188,12 @@ def test_a_name_is_found(line: str) -> None:
 
 @pytest.mark.parametrize("line", ["container-fsm", "describe", "critical", "across", "scribe", "descriptor", "shimmer"])
 def test_other_words_are_not_found(line: str) -> None:
-    """A name within a word is none."""
+    """A name within a longer word does not count."""
     assert not list(named(line))
 
 
 def test_only_the_entry_points_name_the_package() -> None:
-    """They import it only when they look for what it adds."""
+    """They import it only when they look for its contributions."""
     found = [path.name for path in GENERIC if "fsm.runtimes" in path.read_text(encoding="utf-8")]
 
     assert ["entry_points.py"] == found
@@ -217,7 +217,7 @@ def test_doors_need_no_containers(command: str, answers: dict[str, tuple[int, st
 
 @pytest.mark.parametrize("command", HELPED)
 def test_the_help_is_the_domains(command: str, answers: dict[str, tuple[int, str]]) -> None:
-    """Without container runtimes no help names one. With them, what they add is in it."""
+    """Without container runtimes no help names one. With them, the help has their additions."""
     code, output = answers[f"{command} --help"]
 
     assert (0, []) == (code, list(named(output)))

@@ -1,4 +1,4 @@
-"""What the wheel installs: one import name, and a copy of every shipped file."""
+"""The wheel installs one import name, and a copy of every shipped file."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """Every file in a freshly built wheel, by its path."""
+    """Return every file in a freshly built wheel, by its path."""
     out = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(out)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
-    """Nobody's own ``models`` package can collide with ours."""
+    """A user's own ``models`` package cannot collide with ours."""
     tops = {name.split("/")[0] for name in wheel}
 
     assert {"fsm"} == {top for top in tops if not top.endswith(".dist-info")}
@@ -39,14 +39,14 @@ def test_carries_every_shipped_file(kind: str, wheel: dict[str, bytes]) -> None:
 
 
 def test_modules_are_those_of_the_checkout(wheel: dict[str, bytes]) -> None:
-    """Byte by byte, so that what is tested of the one need not be tested of the other."""
+    """Byte by byte, so that tests of one are valid for the other."""
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in (ROOT / "fsm").rglob("*.py")}
 
     assert written == {name: data for name, data in wheel.items() if name.endswith(".py")}
 
 
 def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
-    """There are models in it, the words of the rules, and type checkers may read the package."""
+    """It has models, the texts of the rules, and a marker for type checkers."""
     assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
     assert "fsm/py.typed" in wheel
     assert {"fsm/language/codes.toml", "fsm/runtimes/codes.toml"} <= {*wheel}

@@ -72,13 +72,13 @@ def project(tmp_path: Path) -> Path:
 
 
 def line_of(text: str, what: str) -> int:
-    """The number of the line in *text* that begins so."""
+    """Return the number of the line in *text* that begins with a prefix."""
     (found,) = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(what)]
     return found
 
 
 def told(project: Path, form: str, *arguments: str, code: int) -> str:
-    """What the command writes in the format *form*, which is well formed."""
+    """Return the output of the command in the format *form*, after checking that it is well formed."""
     ran = fsm(*arguments, "--format", form, cwd=project)
     assert (code, "") == (ran.returncode, ran.stderr)
     FORMATS[form](ran.stdout)
@@ -102,7 +102,7 @@ TESTS = {
 
 
 def test_check_as_junit(project: Path) -> None:
-    """A case a property: what fails is a failure with its counterexample, what is not decided is skipped."""
+    """There is one case for each property: a failure has its counterexample, undecided ones are skipped."""
     root = JUnitXml.fromstring(told(project, "junit", *CHECK, code=1).encode())
 
     cases = {case.name: case for suite in root for case in suite}
@@ -117,7 +117,7 @@ def test_check_as_junit(project: Path) -> None:
 
 
 def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
-    """It fits the schema; results are at the line of the property, and what is known is suppressed."""
+    """It matches the schema; results are at the line of the property, and known failures are suppressed."""
     log = json.loads(told(project, "sarif", *CHECK, code=1))
 
     assert [] == [error.message for error in schema.iter_errors(log)]
@@ -144,7 +144,7 @@ def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_check_for_github(project: Path) -> None:
-    """A command a property that is not simply proved."""
+    """There is a command for each property that is not simply proved."""
     lines = told(project, "github", *CHECK, code=1).splitlines()
 
     (error,) = [line for line in lines if line.startswith("::error")]
@@ -163,7 +163,7 @@ def test_another_size_is_a_case(project: Path) -> None:
 
 
 def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
-    """Nothing is found by any of the formats: the twin of what is found above."""
+    """No format has a finding: twin of the tests above."""
     path = project / "properties" / "door.toml"
     path.write_text(RIGHT.partition("[property.known")[0], encoding="utf-8")
 
@@ -176,7 +176,7 @@ def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_each_profile_is_a_suite(project: Path) -> None:
-    """With its name."""
+    """It has the profile's name."""
     root = JUnitXml.fromstring(told(project, "junit", "check", "models/door.toml", code=1).encode())
 
     assert ["door", "door, old"] == [suite.name for suite in root]
@@ -184,7 +184,7 @@ def test_each_profile_is_a_suite(project: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft4Validator) -> None:
-    """Each clause that was met is a case that passes."""
+    """Each clause that was exercised is a case that passes."""
     written = told(project, form, *TESTS["right"], code=0)
 
     if form == "junit":
@@ -222,7 +222,7 @@ def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Validator) -> None:
-    """The same as of the check, by tests."""
+    """As for ``fsm check``."""
     only = ("--property", "silent-hinges", "--property", "gone-for-good", "--fail-on", "SHOULD")
     written = told(project, form, *TESTS["right"], *only, code=1)
 

@@ -1,4 +1,4 @@
-"""What is said of two machines that can, or cannot, be told apart."""
+"""Reports about two machines that are or are not equivalent."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 
 def compared(first: Machine, second: Machine, limit: int = 100_000) -> EquivalenceResult:
-    """What tells the two apart."""
+    """Return the comparison of the two."""
     return compare(tabulate(first), tabulate(second), limit=limit)
 
 
 def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) -> str:
-    """What people read, without colours."""
+    """Return the text without colours."""
     return diff_report.behaviour_text(found, names, Layout(width=80))
 
 
@@ -100,12 +100,12 @@ SAID = [
 
 @pytest.mark.parametrize(("first", "second", "said"), SAID, ids=range(len(SAID)))
 def test_what_people_read(first: Machine, second: Machine, said: str) -> None:
-    """How it shows that they differ, step by step."""
+    """It shows the difference, step by step."""
     assert said == text(compared(first, second))
 
 
 def test_all_that_could_be_instead() -> None:
-    """Replies of one event are told together, any other error last."""
+    """Replies of one event are listed together, any other error last."""
     other = machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = ["NOT_FOUND", "LATE", "BUSY"]'))
     found = compared(machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "STUCK"')), other)
     (said,) = [line.strip() for line in text(found).splitlines() if "can only" in line]
@@ -114,14 +114,14 @@ def test_all_that_could_be_instead() -> None:
 
 
 def test_machines_of_the_same_name() -> None:
-    """Are told apart by their order."""
+    """They are distinguished by their order."""
     found = compared(counter(to=1), counter(to=2))
 
     assert text(found, ("counter", "counter")).startswith("counter (1) and counter (2): different\n")
 
 
 def test_what_a_limit_leaves_open() -> None:
-    """That they differ is certain, or nothing is."""
+    """Either it is certain that they differ, or nothing is."""
     one, other = machine_of(undecided(9)), machine_of(undecided(10))
 
     assert "one and other: unknown\n  the machines have more than 5 moments\n" == text(compared(one, other, 5))
@@ -134,7 +134,7 @@ def test_what_a_limit_leaves_open() -> None:
     ids=["same", "branching", "distinguished", "unknown"],
 )  # fmt: skip
 def test_what_programs_read(second: Machine, limit: int, answer: ExitCode) -> None:
-    """Every key is always there, and what does not apply is null."""
+    """Every key is present; keys that do not apply are null."""
     found = compared(door(), second, limit)
     document: Any = json.loads(diff_report.behaviour_json(found, ("one", "other")))
     given = {key for key, value in document.items() if value is not None}

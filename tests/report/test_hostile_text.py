@@ -1,4 +1,4 @@
-"""Text from outside, full of what is syntax somewhere: every output can be read, and gives it back."""
+"""Foreign text with special characters: every output can be parsed, and contains the text unchanged."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ TEXT: Final = (
     "<script>alert('&amp; &lt')</script> ]]> --> <!-- \"quoted\" 'too' \\n \\ back`tick` | pipe %0A%25 ::error file=a,line=1::b "
     "${HOME} $(id) #{x} # -- */ /* // %% @enduml }} {{ [link](javascript:x) *b* _i_ ~~s~~ 😀 é ; : = , \\u202e \\"
 )
-"""No control characters, and none that turns the direction of writing: those are refused in models."""
+"""Without control characters and direction marks, which are refused in models."""
 
 NAME: Final = "it's <b>&amp; ]]> %0A ::error $(x) `y` |\"#.jsonl"
-"""A name that a file can have."""
+"""A possible file name."""
 
 MODEL: Final = f"""\
 [machine]
@@ -54,14 +54,14 @@ refuses.end = "NOT_FOUND"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The path of the model."""
+    """Write the model and return its path."""
     path = tmp_path_factory.mktemp("hostile") / "hostile.toml"
     path.write_text(MODEL, encoding="utf-8")
     return str(path)
 
 
 def written(*arguments: str) -> str:
-    """What the command writes."""
+    """Return the output of the command."""
     ran = fsm(*arguments)
     assert ran.returncode in {0, 1, 3}, ran.stderr
     return ran.stdout
@@ -69,7 +69,7 @@ def written(*arguments: str) -> str:
 
 @pytest.mark.parametrize("form", ["dot", "scxml", "transitions", "python-statemachine", "json", "promela"])
 def test_exports_are_well_formed(form: str, model: str) -> None:
-    """For a reader that has no part in writing them."""
+    """For an independent reader."""
     found = written("export", model, "--to", form)
     match form:
         case "scxml":
@@ -87,14 +87,14 @@ def test_exports_are_well_formed(form: str, model: str) -> None:
 
 
 def test_a_model_written_as_toml_has_the_same_text(model: str) -> None:
-    """``tomllib`` reads it."""
+    """According to ``tomllib``."""
     assert TEXT == tomllib.loads(MODEL)["machine"]["about"]
     assert TEXT == json.loads(written("show", model, "--format", "json"))["about"]
 
 
 @pytest.mark.parametrize("form", ["svg", "mermaid", "plantuml", "markdown", "dot"])
 def test_drawings_are_well_formed(form: str, model: str) -> None:
-    """A page that shows one runs nothing of it."""
+    """A page that shows one executes nothing of it."""
     found = written("draw", model, "--format", form)
     match form:
         case "svg":
@@ -116,7 +116,7 @@ def test_drawings_are_well_formed(form: str, model: str) -> None:
 
 @pytest.mark.parametrize("form", ["text", "json", "junit", "sarif", "github"])
 def test_reports_are_well_formed(form: str, model: str, tmp_path: Path) -> None:
-    """Ids, messages and the name of the file come from elsewhere; lines turn no direction and end where they end."""
+    """Ids, messages and file names are foreign text; they cannot change the writing direction or break lines."""
     entity = f"{TEXT}\u202e\x1b[31m\n::error::new line"
     lines = [{"trace": 1, "fresh": True}, {"entity": entity, "event": "note", "reply": "NOT_FOUND"}]
     recording = tmp_path / NAME
@@ -145,7 +145,7 @@ OBEYED: Final = [
     chr(each)
     for each in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029, *range(0x202A, 0x202F), *range(0x2066, 0x206A))
 ]
-"""Every character that a terminal obeys, or that turns the direction of writing."""
+"""Every control character of a terminal, and every direction mark."""
 
 WRITERS: Final = (
     *(f"judge -m cri-pod --format {form} trace" for form in ("text", "json", "junit", "sarif", "github", "summary")),
@@ -169,7 +169,7 @@ WRITERS: Final = (
 @pytest.mark.slow
 @pytest.mark.parametrize("command", WRITERS)
 def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path) -> None:
-    """Whatever ids, names, replies and details have in them; tabs and ends of lines are the writer's own."""
+    """In ids, names, replies and details; tabs and line ends come from the writer only."""
     strange = "".join(OBEYED)
     seen = [{"trace": 1, "fresh": True, "machine": "cri-pod"}, {"entity": strange, "event": "run", "reply": "ok", "detail": strange},
             {"entity": strange, "event": "run", "reply": strange, "detail": strange},
@@ -194,7 +194,7 @@ def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path)
 
 
 def test_a_control_in_a_summary_is_read_back() -> None:
-    """The twin: nothing is lost by its escape."""
+    """Twin: escaping loses nothing."""
     found = Summary(notes=dict.fromkeys(OBEYED, 1), shares=())
 
     assert found == msgspec.json.decode(written_summary(found), type=Summary)

@@ -1,4 +1,4 @@
-"""Histories drawn as lanes, and what is said of them."""
+"""Histories drawn as lanes, and their texts."""
 
 from __future__ import annotations
 

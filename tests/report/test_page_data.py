@@ -1,4 +1,4 @@
-"""What pages of ``fsm explore`` have in them, without a browser: the table, walks, and text that cannot be anything else."""
+"""The data of ``fsm explore`` pages, without a browser: the table, walks, and safe text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fsm.report.page.walk_data import walks
 
 
 class Elements(HTMLParser):
-    """The elements of a page, and the text in its scripts, as any browser reads it."""
+    """The elements of a page, and the text in its scripts, as browsers parse it."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -47,7 +47,7 @@ class Elements(HTMLParser):
 
 
 def data_of(page: str) -> dict[str, Any]:
-    """The data in *page*."""
+    """Return the data in *page*."""
     found: dict[str, Any] = json.loads(next(each for each in Elements(page).scripts if each.startswith("{")))
     return found
 
@@ -56,7 +56,7 @@ HOSTILE = "</script><script>alert(1)</script><!-- <script> ]]> \u2028 \u2029 \u2
 
 
 def test_no_text_ends_the_data() -> None:
-    """Of whatever is in it; a page without the escapes has more elements."""
+    """Whatever it contains; a page without the escapes has more elements."""
     page = document(HOSTILE, {"text": HOSTILE, HOSTILE: [HOSTILE]})
     plain = document("", {})
 
@@ -66,7 +66,7 @@ def test_no_text_ends_the_data() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    """There is a policy that forbids it, and no address in the page but those of links and of XML."""
+    """A policy forbids it, and the page has no address except links and XML namespaces."""
     page = document("title", {})
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
 
@@ -99,7 +99,7 @@ def test_the_cells_of_each_profile_are_those_of_its_table(name: str) -> None:
 
 @pytest.mark.parametrize("machine", [job(), load("cri-pod")], ids=lambda each: each.name)
 def test_each_cell_has_its_clause(machine: Machine) -> None:
-    """Also where the event itself is the clause."""
+    """Even if the event itself is the clause."""
     program("dot")
     data: Any = machine_data(machine)
     clauses = {name: each["says"] for name, each in data["clauses"].items()}
@@ -125,7 +125,7 @@ def test_every_walk_leads_to_its_state(name: str) -> None:
 
 
 def _led(rules: Rules, steps: list[str]) -> str:
-    """The state that *steps* lead to by the table alone; empty if one of them is not in it."""
+    """Return the state that *steps* lead to according to the table; empty if one of them is not in it."""
     table = rules.table
     at = table.initial
     for step in steps:
@@ -140,7 +140,7 @@ def _led(rules: Rules, steps: list[str]) -> str:
 
 
 def test_a_page_of_a_model_file_is_written(tmp_path: Path) -> None:
-    """Of a model without properties too; it is whole or not there."""
+    """Also for a model without properties; the file is complete or absent."""
     program("dot")
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     path = tmp_path / "door.html"
@@ -154,7 +154,7 @@ def test_a_page_of_a_model_file_is_written(tmp_path: Path) -> None:
 
 
 def test_without_graphviz_there_is_no_page(tmp_path: Path) -> None:
-    """It is refused as ``fsm draw`` refuses it."""
+    """The error is that of ``fsm draw``."""
     ran = fsm("explore", "cri-pod", "-o", str(tmp_path / "pod.html"), env={"PATH": str(tmp_path)})
 
     assert ran.returncode == 2
@@ -170,7 +170,7 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> None:
-    """As ``fsm judge --format json`` has it; ``fsm explore`` makes the same page, from a pipe too."""
+    """Its data equals ``fsm judge --format json``; ``fsm explore`` makes the same page, from a pipe too."""
     program("dot")
     path = tmp_path / "log.html"
     judged = fsm("judge", "--format", "html", FAILING, "-o", str(path))
@@ -196,7 +196,7 @@ def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> N
 
 
 def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
-    """In the words of ``fsm judge --why``, with what a violation rules out; as printed, too, in a pipe."""
+    """In the words of ``fsm judge --why``, including the states that a violation rules out."""
     program("dot")
     (recording,) = data_of(fsm("explore", FAILING).stdout)["recordings"]
     story = next(each for each in recording["stories"] if each["entity"].startswith("d1d12d2e084c"))
@@ -209,7 +209,7 @@ def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
 
 
 def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> Counter[tuple[str, str]]:
-    """How often the stories of *machine* met each cell, by what *kinds* of their steps say."""
+    """Return how often the stories of *machine* covered each cell, according to *kinds* of their steps."""
     width, found = len(machine["states"]), Counter[tuple[str, str]]()
     for story in recording["stories"]:
         for step in story["steps"] if story["machine"] == machine["name"] else ():
@@ -220,7 +220,7 @@ def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> 
 
 
 def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
-    """As all stories of the log are told; and without the last step of one it is not."""
+    """With all stories of the log; without the last step of one, the counts differ."""
     program("dot")
     data = data_of(fsm("explore", FAILING).stdout)
     (recording,) = data["recordings"]
@@ -247,7 +247,7 @@ def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_large_recording_is_bounded_and_says_what_is_left_out(tmp_path: Path) -> None:
-    """Whoever breaks something is on the page, however late; of a long story, what is around it."""
+    """An entity with a violation is on the page, however late; a long story is shown around its violations."""
     program("dot")
     lines = [json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})]
     for number in range(100):
@@ -285,7 +285,7 @@ def test_hostile_text_of_a_recording_is_only_data(tmp_path: Path) -> None:
 
 
 def test_what_a_part_does_is_what_its_table_has() -> None:
-    """Of each joint event of a system, and under its profile; the browser's tests hold to the product what is made of it."""
+    """For each joint event of a system, and under its profile; browser tests compare the page with the product."""
     system = load_system("cri-service")
     data: Any = system_data(system)
     table = SystemTable(system)

@@ -1,4 +1,4 @@
-"""Pages of ``fsm explore`` in a real browser: what is clicked, what is kept, and that nothing is asked for."""
+"""Pages of ``fsm explore`` in a real browser: clicks, stored state, and no requests."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def container(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def small(folder: Path) -> Path:
-    """The page of a machine with few states, and with profiles: it is there at once."""
+    """The page of a machine with few states, and with profiles, which loads quickly."""
     return made(folder, "stats-collector", "--no-properties")
 
 
 @pytest.fixture(scope="module")
 def deaf(container: Path, folder: Path) -> Path:
-    """The page of a container that hears no key, whose slider moves nothing, and that leaves the drawing where it is."""
+    """A page that ignores keys, whose slider does nothing, and that does not scroll the drawing."""
     return planted(
         container,
         folder / "deaf.html",
@@ -52,7 +52,7 @@ def deaf(container: Path, folder: Path) -> Path:
 
 
 def click(page: Page, step: str) -> None:
-    """Take the step, ``ROW/KEY``, in the panel."""
+    """Take the step ``ROW/KEY`` in the panel."""
     walk(page).locator(f'[data-step="{step}"]').click()
 
 
@@ -79,7 +79,7 @@ def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(pages: Pages, containe
 
 
 def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -> None:
-    """Also where the step is possible without the profile, and to a call that is not in progress."""
+    """Also if the step is possible only without the profile, or is the end of a call that is not in progress."""
     found = pages.at(container)
     for steps in ("start/begins", "create/created …start/started", "nonsense", "create/created __proto__/x"):
         found.page.evaluate("steps => { location.hash = new URLSearchParams({ walk: steps }) }", steps)
@@ -90,7 +90,7 @@ def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -
 
 
 def chosen_by_key(page: Page) -> None:
-    """The state that has the focus is chosen by the keys that press a button."""
+    """Check that the keys that press a button select the focused state."""
     for name, key in (("running CONTAINER_RUNNING: ", "Enter"), ("exited CONTAINER_EXITED: ", " ")):
         page.get_by_role("button", name=name, exact=False).first.focus()
         page.keyboard.press(key)
@@ -117,7 +117,7 @@ _FOCUSED = """() => {
 
 
 def tabbed(page: Page) -> None:
-    """The tabulator reaches the profile, sections, states in the chart, what happens next, and the table, once."""
+    """Check that Tab reaches the profile, sections, states in the chart, next steps, and the table, once each."""
     reached, unseen = Counter[str](), list[str]()
     for _ in range(80):
         page.keyboard.press("Tab")
@@ -150,13 +150,13 @@ def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser
 def test_what_no_key_reaches_is_noticed(
     mistake: tuple[str, str], browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """States without a place in the order, a focus that is not seen, a table in which each cell is a stop."""
+    """States outside the tab order, an invisible focus, a table in which each cell is a tab stop."""
     with shown(browser, planted(small, tmp_path / "planted.html", mistake)) as found, pytest.raises(AssertionError):
         tabbed(found.page)
 
 
 def test_a_cell_shows_its_clause_and_what_profiles_change(pages: Pages, container: Path) -> None:
-    """StopContainer in *absent*: it must succeed, by the CRI, and 1.6 did not."""
+    """StopContainer in *absent* must succeed according to the CRI; 1.6 refused it."""
     page = pages.at(container).page
     page.locator('[data-cell="stop/absent"]').click()
     detail = page.locator(".table .detail")
@@ -184,7 +184,7 @@ def test_arrow_keys_that_do_nothing_are_noticed(pages: Pages, deaf: Path) -> Non
 
 
 def replayed(page: Page) -> None:
-    """By buttons and by the slider; the step that breaks the property says so, in the list and in both charts."""
+    """Check replay by buttons and slider; the step that breaks the property is marked in the list and in both charts."""
     stated = unfolded(page, "stop-is-idempotent")
     told = stated.get_by_role("status").first
     stated.get_by_role("button", name="Next").first.click()
@@ -212,11 +212,11 @@ def test_a_slider_that_moves_nothing_is_noticed(pages: Pages, deaf: Path) -> Non
 
 
 STEPS = 14
-"""How far one walks at random."""
+"""Number of random steps."""
 
 
 def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
-    """Walk at random: what is offered has to be what the rules of calls allow there, with those calls in progress."""
+    """Walk randomly: the offered steps must be those that the rules of calls allow, with the calls in progress."""
     rules, chance = Rules(tabulate(machine)), random.Random(seed)
     rows = rules.table.rows
     at, calls = rules.table.initial, list[int]()
@@ -250,7 +250,7 @@ def test_the_script_offers_what_the_table_allows(profile: str, pages: Pages, con
 
 
 def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, tmp_path: Path) -> None:
-    """A page in which a call that begins is not in progress then."""
+    """A page in which a call that has begun is not in progress."""
     path = planted(container, tmp_path / "planted.html", ('"call":"begins"', '"call":""'))
     with shown(browser, path) as found, pytest.raises(AssertionError):
         wander(found.page, load("container-status"), steps=STEPS, seed=7)
@@ -258,7 +258,7 @@ def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container: Path) -> None:
-    """By axe-core; and nothing has to be scrolled sideways."""
+    """According to axe-core; and no page must be scrolled sideways."""
     at = "profile=containerd-1.6&walk=create/created+start/begins&cell=stop/absent"
     found = pages.at(container, at, width=width, scheme=scheme)
     unfolded(found.page, "stop-is-idempotent")
@@ -270,7 +270,7 @@ def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container:
 def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
     browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """So that what axe-core does not find is not there."""
+    """So axe-core would find such problems."""
     faint = '<body><button></button><p style="color:#ccc;background:#fff;width:9000px">faint</p>'
     with shown(browser, planted(small, tmp_path / "planted.html", ("<body>", faint))) as found:
         names = " ".join(found.serious("body > button, body > p"))
@@ -280,7 +280,7 @@ def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
 
 
 def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """The policy in the page forbids it; whether or not, it is seen that something was asked for."""
+    """The page's policy forbids it; the request is noticed in either case."""
     asks = ("</body>", '<img alt="" src="http://127.0.0.1:9/x.png"></body>')
     for name, mistakes in (("kept", [asks]), ("dropped", [asks, ("<meta http-equiv", "<meta name")])):
         with shown(browser, planted(small, tmp_path / f"{name}.html", *mistakes)) as found:
@@ -290,7 +290,7 @@ def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Pat
 
 
 def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """The policy allows the one script of the page, by its digest."""
+    """The policy allows only the page's own script, by its digest."""
     path = tmp_path / "planted.html"
     text = small.read_text(encoding="utf-8")
     path.write_text(text.replace("</body>", "<script>window.foreign = 1</script></body>"), encoding="utf-8")
@@ -300,7 +300,7 @@ def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, t
 
 
 def in_view(page: Page) -> None:
-    """The state is, though the drawing is wider than the screen; where one scrolls it away, the next step brings it back."""
+    """Check that the state is visible, although the drawing is wider than the screen; the next step scrolls back to it."""
     inside = """() => {
       const host = [...document.querySelectorAll(".walk .drawing")][0], box = host.getBoundingClientRect();
       const at = host.shadowRoot.querySelector(".node.current").getBoundingClientRect();

@@ -1,4 +1,4 @@
-"""Pages of recordings in a real browser: violations, the slider, how often what was met, and paper."""
+"""Pages of recordings in a real browser: violations, the slider, coverage, and printing."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def failing(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def still(failing: Path, folder: Path) -> Path:
-    """The same, of which the slider moves nothing, with shades that stay, without marks in charts and without rules for paper."""
+    """The same page with a dead slider, fixed shades, no marks in charts and no print rules."""
     return planted(
         failing,
         folder / "still.html",
@@ -46,7 +46,7 @@ def still(failing: Path, folder: Path) -> Path:
 
 
 def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> None:
-    """What was possible, what would have been legal, who says so; and where the entity was."""
+    """The possible states, the legal alternatives, the source, and the entity's position."""
     found = pages.at(failing)
     page = found.page
     page.locator(".first").get_by_role("button").click()
@@ -68,7 +68,7 @@ def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> Non
 
 
 def charted(page: Page) -> None:
-    """What breaks the clause is marked by a sign and a frame, right below the call; what did not is not."""
+    """Check that the violation has a sign and a frame right below the call, and nothing else has."""
     texts = page.locator(".told svg > g[role=img] > text:last-child").all_text_contents()
     marked = [each.startswith("✗ stop-is-idempotent (MUST)") for each in texts]
     assert marked == [False] * 7 + [True, False, True]
@@ -80,13 +80,13 @@ def test_a_violation_is_marked_in_a_sequence_chart(pages: Pages, failing: Path) 
 
 
 def test_a_violation_that_is_not_marked_is_noticed(pages: Pages, still: Path) -> None:
-    """A page whose charts have the frame, and not the sign."""
+    """A page whose charts have the frame without the sign."""
     with pytest.raises(AssertionError):
         charted(pages.at(still).page)
 
 
 def slid(page: Page) -> None:
-    """The states that were possible are shaded: one after the creation, and more while a removal is in progress."""
+    """Check that possible states are shaded: one after the creation, several while a removal is in progress."""
     page.get_by_label("Observation", exact=True).focus()
     page.keyboard.press("Home")
     assert "created" in page.locator(".told").inner_text()
@@ -111,7 +111,7 @@ def test_a_slider_that_moves_nothing_is_noticed(pages: Pages, still: Path) -> No
 
 
 def on_paper(page: Page) -> None:
-    """It is white, also where the screen is dark; what only a screen needs is not printed, and nothing is cut off."""
+    """Check the printed page: white even if the screen is dark, without controls, and not cut off."""
     color = "getComputedStyle(document.body).backgroundColor"
     cut = """() => [...document.querySelectorAll(".panel, .picture, .wide, .drawing, .matrix")].filter(
       (each) => each.checkVisibility() && (each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1)).length"""
@@ -161,7 +161,7 @@ COUNTS = """within => {
 
 
 def shaded_over_time(page: Page) -> None:
-    """The chart of a story: nothing before the creation, and then what was met, by a shade, by a number and in words."""
+    """Check the chart of a story: nothing before the creation, then coverage as a shade, a number and words."""
     slider = page.get_by_label("Observation", exact=True)
     slider.focus()
     page.keyboard.press("Home")
@@ -184,7 +184,7 @@ def test_what_was_met_is_shaded(pages: Pages, failing: Path) -> None:
 
 
 def test_the_whole_recording_shades_the_specification(pages: Pages, failing: Path) -> None:
-    """By as often as the table says: in *absent* each of its cells; of arrows that share a cell nobody knows which was taken."""
+    """By the counts of the table: in *absent* each of its cells; arrows that share a cell share its count."""
     page = pages.at(failing).page
     told = page.evaluate(COUNTS, ".walk")
     cells = page.locator('.machine:not([hidden]) [data-cell$="/absent"] .count').all_inner_texts()

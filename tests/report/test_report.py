@@ -1,4 +1,4 @@
-"""Reports: the same facts in every format, and every format well formed whatever a recording holds."""
+"""Reports: the same facts in every format, and every format well formed for any recording."""
 
 from __future__ import annotations
 
@@ -95,12 +95,12 @@ MISSING = Problem(path="gone.log", line=0, code="FSM201", what="cannot be opened
 
 
 def found(*violations: Violation, count: int = 1) -> Finding:
-    """One cause, met *count* times."""
+    """Return one finding with *count* occurrences."""
     return Finding(first=violations, count=count, entities=1)
 
 
 def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
-    """What is said of the container machine: *verdict*, with one cell met."""
+    """Return a judgement of the container machine with this *verdict* and one covered cell."""
     cells = {(event.name, state): 0 for event in MACHINE.events.values() for state in event.cells} | {
         ("stop", "running"): 3
     }
@@ -116,20 +116,20 @@ def judgement(verdict: Legality, *tolerated: Deviated) -> Judgement:
 
 
 def report(*judgements: Judgement, name: str = "containerd.log", version: str = "", fail_on: Level = "MUST") -> Report:
-    """A report of one log."""
+    """Return a report about one log."""
     judged = Judged(name=name, form=LOG, judgements=judgements, notes={"lines": 20, "lines cut": 1}, version=version)
     return Report(judged=(judged,), fail_on=fail_on)
 
 
 def named(name: str) -> Report:
-    """A violation and a tolerated deviation in the file *name*."""
+    """Return a report with a violation and a tolerated deviation in the file *name*."""
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file=name, line=3)
     violated = Illegal(findings=(found(replace(STOP, file=name)),))
     return report(judgement(violated, Deviated(first=tolerated, count=2)), name=name)
 
 
 def holding(entity: str, detail: str) -> Report:
-    """A violation by *entity*, and what the runtime said of it."""
+    """Return a report with a violation by *entity*, and the runtime's message."""
     seen = Observation(
         entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail
     )
@@ -191,13 +191,13 @@ SITUATIONS: dict[str, Report] = {
 
 
 def installed(name: str) -> str:
-    """The path of a program that was installed beside this Python."""
+    """Return the path of a program that was installed beside this Python."""
     path = Path(sys.executable).with_name(name)
     return str(path) if path.exists() else missing(name, f"{sys.executable} -m pip install {name}")
 
 
 def ran(*command: str) -> str:
-    """What a *command* that succeeds prints."""
+    """Return the output of a successful *command*."""
     return subprocess.run(command, check=True, capture_output=True, text=True, encoding="utf-8", timeout=60).stdout
 
 
@@ -211,13 +211,13 @@ def sarif_schema() -> Draft4Validator:
 
 
 def check_text(written: str) -> None:
-    """Lines of what people can see, and nothing that a terminal would obey."""
+    """Check for printable lines without control characters."""
     assert written.endswith("\n")
     assert [] == [line for line in written.split("\n") if not line.isprintable()]
 
 
 def check_json(written: str) -> None:
-    """JSON in UTF-8, with a verdict."""
+    """Check for JSON in UTF-8 with a verdict."""
     document = json.loads(written.encode())
     answers = {"error"} if document["problems"] else {answer.name.lower() for answer in ExitCode}
     assert document["verdict"] in answers
@@ -235,7 +235,7 @@ FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_is_well_formed(situation: str, form: str) -> None:
-    """Whatever was found, and whatever the file is called, a reader of the format can read it."""
+    """For every result and any file name, a reader of the format can parse it."""
     write, check = FORMATS[form]
 
     check(write(SITUATIONS[situation]))
@@ -245,7 +245,7 @@ def test_is_well_formed(situation: str, form: str) -> None:
 @given(entity=st.text(), detail=st.text(), name=st.binary(min_size=1, max_size=30))
 @settings(max_examples=40 * TIMES, deadline=None)
 def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, detail: str, name: bytes) -> None:
-    """Ids, messages and file names are other people's bytes."""
+    """Ids, messages and file names are foreign bytes."""
     write, check = FORMATS[form]
     file = os.fsdecode(name.replace(b"\0", b"_"))
 
@@ -270,7 +270,7 @@ def test_sarif_fits_its_schema_whatever_the_recording_says(
 
 
 def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None:
-    """A place that is told twice is refused: this is what the report must avoid."""
+    """A repeated place is refused, so the report must avoid it."""
     broken = json.loads(sarif(as_cases(SITUATIONS["many found"])))
     result = broken["runs"][0]["results"][0]
     result["relatedLocations"] = result["locations"] * 2
@@ -291,7 +291,7 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
 
 
 def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
-    """A case a clause: failed if it was broken, passed if a cell of it was met, else skipped."""
+    """One case for each clause: failed if it was broken, passed if a cell of it was covered, else skipped."""
     clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
         (tmp_path / f"{name}.xml").write_text(junit(as_cases(situation)), encoding="utf-8")
@@ -307,7 +307,7 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("situation", ["hostile", "many found", "file 'quotes\"\\'<&>.log'"])
 def test_junit2html_reads_it(situation: str, tmp_path: Path) -> None:
-    """Control characters and markup in a recording do not break a page made of the report."""
+    """Control characters and markup in a recording do not break a page made from the report."""
     (tmp_path / "report.xml").write_text(junit(as_cases(SITUATIONS[situation])), encoding="utf-8")
 
     ran(installed("junit2html"), str(tmp_path / "report.xml"), str(tmp_path / "report.html"))
@@ -338,7 +338,7 @@ FACTS = [
 
 @pytest.fixture(scope="module")
 def real() -> Report:
-    """What is said of the log of a containerd 1.6."""
+    """The report about a log of containerd 1.6."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(RECORDINGS)
         return Report(judged=(judge("containerd-1.6.20.log"),))
@@ -346,7 +346,7 @@ def real() -> Report:
 
 @pytest.mark.parametrize("width", [40, 60, 80, 100, 120])
 def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
-    """Breaking lines loses nothing, and only what cannot be broken is longer than the terminal."""
+    """Wrapping loses nothing, and only unbreakable words are wider than the terminal."""
     written = text(real, Layout(width=width))
 
     assert [] == [fact for fact in FACTS if fact.strip() not in " ".join(written.split())]
@@ -354,7 +354,7 @@ def test_text_has_the_facts_at_every_width(width: int, real: Report) -> None:
 
 
 def test_text_is_the_same_in_colour(real: Report) -> None:
-    """Colour marks words and moves nothing."""
+    """Colour only marks words."""
     coloured = text(real, Layout(width=80, style=lambda value, how: f"<{how}>{value}</>"))
 
     assert text(real, Layout(width=80)) == re.sub(r"</?\w*>", "", coloured)
@@ -364,7 +364,7 @@ def test_text_is_the_same_in_colour(real: Report) -> None:
 
 
 def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
-    """Without ``--coverage`` the number of cells that were exercised, with it every cell with its count."""
+    """By default the number of exercised cells, with ``--coverage`` every cell with its count."""
     short, long = text(real, Layout(width=80)), text(real, Layout(width=80), coverage=True)
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
@@ -377,7 +377,7 @@ def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
 
 
 def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
-    """A recording that met everything is not a page of names."""
+    """Even for a recording that covered everything."""
     whole = judgement(Holds())
     met = replace(whole, covered=Covered(machine=MACHINE.name, cells=dict.fromkeys(whole.covered.cells, 1)))
 
@@ -388,7 +388,7 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
 
 
 def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
-    """Where the log says which containerd it is of, no other profile is offered."""
+    """If the log names its version of containerd, no other profile is advised."""
     log = tmp_path / "containerd.log"
     first = 'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.3\n'
     log.write_text(first + (RECORDINGS / "containerd-1.6.20.log").read_text(encoding="utf-8"), encoding="utf-8")
@@ -399,14 +399,14 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Pa
 
 
 def test_text_gives_no_advice_that_would_not_do() -> None:
-    """One violation that no profile explains, and no profile is offered."""
+    """If one violation is explained by no profile, none is advised."""
     both = Illegal(findings=(found(STOP), found(replace(STOP, resembles=()))))
 
     assert "to tolerate them" not in text(report(judgement(both)))
 
 
 def test_text_keeps_a_path_whole() -> None:
-    """People copy ``file:line``; a path with blanks is not broken at one."""
+    """So that ``file:line`` can be copied; a path is not broken at its blanks."""
     name = "a rather long folder name/with blanks in it/containerd.log"
 
     assert f"{name}:14\n" in text(
@@ -415,7 +415,7 @@ def test_text_keeps_a_path_whole() -> None:
 
 
 def test_text_lists_the_files_when_there_are_several() -> None:
-    """The last lines say which of them fails."""
+    """The last lines say which of them fail."""
     assert ["fails    a.log", "unknown  b.log"] == text(SITUATIONS["two files"]).splitlines()[-2:]
 
 
@@ -432,7 +432,7 @@ def test_text_lists_the_files_when_there_are_several() -> None:
     ],
 )
 def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: str) -> None:
-    """The smallest edit is told, with its alternatives of the same kind, unless it repeats what was expected."""
+    """The smallest edit is shown, with its alternatives of the same kind, unless it repeats the expected reply."""
     made = tuple(Edit(repair=repair, instead=instead) for repair, instead in edits)
 
     assert said == words.edits(replace(STOP, edits=made))
@@ -449,7 +449,7 @@ def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: st
     ],
 )
 def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str) -> None:
-    """By state only where states differ."""
+    """By state only if states differ."""
     each = tuple(Permitted(state=state, what=what) for state, what in permitted.items())
 
     assert said == words.allowed(replace(STOP, permitted=each))
@@ -467,7 +467,7 @@ def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str)
     ],
 )
 def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
-    """Nobody reads nanoseconds since the epoch."""
+    """Not as nanoseconds since the epoch."""
     assert said == words.moment(at)
 
 
@@ -475,7 +475,7 @@ def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
 
 
 def test_json_has_the_documented_keys() -> None:
-    """Every key is there in every report: scripts need no ``if``."""
+    """Every key is in every report, so scripts need no ``if``."""
     document = json.loads(as_json(replace(named("a.log"), problems=(MISSING,))))
     (problem,) = document["problems"]
     (recording,) = document["recordings"]
@@ -548,12 +548,12 @@ def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
     ],
 )
 def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
-    """Violations are errors, surprises and what could not be judged warnings, what is tolerated notices."""
+    """Violations are errors, surprises and unjudged parts are warnings, tolerated deviations are notices."""
     assert kinds == [match[1] for match in COMMAND.finditer(github(as_cases(SITUATIONS[situation])))]
 
 
 def test_github_has_each_violation_where_all_are_wanted() -> None:
-    """Each in its line; otherwise one of each cause."""
+    """Each at its line; by default one for each cause."""
     several = found(STOP, replace(STOP, line=20), count=2)
     one = report(judgement(Illegal(findings=(several,))))
     lines = [
@@ -565,14 +565,14 @@ def test_github_has_each_violation_where_all_are_wanted() -> None:
 
 
 def test_github_annotates_no_file_for_standard_input() -> None:
-    """There is no file; the line is told in words."""
+    """Standard input is not a file; the line is in the text."""
     line = github(as_cases(named("-"))).splitlines()[0]
 
     assert line.startswith("::error title=MUST container-status/stop-is-idempotent::standard input, line 14: Stop")
 
 
 def test_sarif_tells_what_could_not_be_judged() -> None:
-    """No result is no pass: the run carries a warning and the exit code."""
+    """Without a result there is no pass: the run has a warning and the exit code."""
     (run,) = json.loads(sarif(as_cases(SITUATIONS["unknown"])))["runs"]
     (invocation,) = run["invocations"]
 
@@ -583,7 +583,7 @@ def test_sarif_tells_what_could_not_be_judged() -> None:
 
 
 def test_what_could_not_be_read_is_told_in_every_format() -> None:
-    """Whoever reads the report alone must not take it for all of it."""
+    """A reader of the report must not mistake the read part for the whole."""
     partly = SITUATIONS["a file that cannot be read"]
     (invocation,) = json.loads(sarif(as_cases(partly)))["runs"][0]["invocations"]
     (error,) = ET.fromstring(junit(as_cases(partly))).iter("error")  # noqa: S314  (ours)
@@ -618,7 +618,7 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     ],
 )
 def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
-    """In every format, and as no pass of any clause."""
+    """In every format, without a pass of any clause."""
     document = json.loads(as_json(SITUATIONS[situation]))
     (invocation,) = json.loads(sarif(as_cases(SITUATIONS[situation])))["runs"][0]["invocations"]
     root = ET.fromstring(junit(as_cases(SITUATIONS[situation])))  # noqa: S314  (ours)
@@ -632,7 +632,7 @@ def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str
 
 
 def test_one_is_no_plural() -> None:
-    """Of what was read, and of what was met."""
+    """For lines read and cells covered."""
     (judged,) = report(judgement(Holds())).judged
     notes = {
         "lines": 1,
@@ -661,7 +661,7 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 
 
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
-    """Readers show one result a case; the second must not vanish."""
+    """Readers show one result for each case; the second cause must not disappear."""
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
     root = ET.fromstring(junit(as_cases(report(judgement(Illegal(findings=(found(STOP), found(other))))))))  # noqa: S314  (ours)
 
@@ -672,7 +672,7 @@ def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
 
 
 def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
-    """They stand in the output of a case that passes."""
+    """They are in the output of a case that passes."""
     surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
     whole = judgement(Illegal(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
@@ -702,7 +702,7 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     ],
 )
 def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: ExitCode) -> None:
-    """What is asked for decides what fails."""
+    """``--fail-on`` decides what fails."""
     broken = replace(STOP, clause=replace(CLAUSE, level=level))
 
     assert answer == report(judgement(Illegal(findings=(found(broken),))), fail_on=fail_on).total()
@@ -724,5 +724,5 @@ def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, 
     ],
 )
 def test_not_knowing_is_no_pass(situation: str, answer: ExitCode) -> None:
-    """A machine that a recording says nothing of is passed over only where another could be judged."""
+    """A machine without observations is ignored only if another machine could be judged."""
     assert answer == SITUATIONS[situation].total()
