@@ -1,4 +1,4 @@
-"""What every test relies on: the same examples on every run, an event loop, and no skip where skips are forbidden."""
+"""Common set-up of all tests: the same examples on every run, an event loop, and no skip where skips are forbidden."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let signals end what tests start, and make a skip a failure under ``FSM_FORBID_SKIPS=1``, in doctests too.
+    """Let signals end the processes of tests, and make a skip a failure under ``FSM_FORBID_SKIPS=1``, in doctests too.
 
-    A shell lets what it runs in the background ignore SIGINT, as nohup does SIGHUP, and commands inherit that.
+    A shell starts background processes with SIGINT ignored, as nohup does with SIGHUP, and commands inherit that.
     """
     for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
         if signal.getsignal(number) is signal.SIG_IGN:
@@ -46,14 +46,14 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """What was collected stays to the end, so the garbage collector need not look at it again and again."""
+    """Freeze collected objects, which live to the end, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Number of random inputs on which every judge of legality gave one answer (``tests/machine/test_calls.py``)."""
+    """Print the number of random inputs on which all judges of legality agreed (``tests/machine/test_calls.py``)."""
     passed = terminalreporter.getreports("passed")
     counts = [each for report in passed for name, each in report.user_properties if name == "random examples"]
     if counts:

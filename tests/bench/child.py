@@ -24,7 +24,7 @@ LIFE = ("create", "start", "exec", "stop", "status", "remove")
 
 
 def ours(program: str, steps: int) -> float:
-    """Seconds for *steps* steps, each with what is shown after it."""
+    """Return the seconds for *steps* steps, each with the state shown after it."""
     sut = child([program])
     sut.reset()
     begin = time.perf_counter()
@@ -37,7 +37,7 @@ def ours(program: str, steps: int) -> float:
 
 
 def bare(program: str, steps: int) -> float:
-    """Seconds for the same lines."""
+    """Return the seconds for the same lines."""
     lines = [b'{"id":%d,"do":"%s"}\n' % (1_000 + each, event.encode()) for each, event in enumerate(LIFE)]
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -54,14 +54,14 @@ def bare(program: str, steps: int) -> float:
 
 
 def started(program: str) -> float:
-    """Seconds until a child is there, and gone again."""
+    """Return the seconds from starting a child to its end."""
     begin = time.perf_counter()
     child([program]).close()
     return time.perf_counter() - begin
 
 
 def best(time_of: Callable[[], float], rounds: int) -> float:
-    """The shortest time."""
+    """Return the shortest time."""
     return min(time_of() for _ in range(rounds))
 
 

@@ -1,9 +1,9 @@
-"""Interchangeable copies: all states beside representatives, and any number of copies beside both.
+"""Interchangeable copies: all states compared with representatives, and any number of copies compared with both.
 
     python tests/bench/copies.py [--system nri-plugin-contract] [--part container] [--most 5]
 
-All that is claimed by always and never is decided, without a profile, of 3 copies, of 4, and so on.  Seconds are of one core,
-in turns in one process; what is compiled for the first time is in none of them.
+All ``always`` and ``never`` claims are decided without a profile, with 3 copies, 4 copies, and so on. Seconds are CPU
+time of one core, in turns in one process, without compilation.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def taken(asked: Callable[[], Examined]) -> tuple[Examined, float]:
-    """What was found, and how many seconds of the processor that took."""
+    """Return the result and its CPU seconds."""
     begin = time.process_time()
     found = asked()
     return found, time.process_time() - begin

@@ -1,22 +1,17 @@
-"""States a second of our searches beside SPIN's, on the same machines of a million states.
+"""States per second of our searches and of SPIN's, on the same machines with a million states.
 
     python tests/bench/explore.py [--states 1000000] [--counters 6] [--containers 9] [--rounds 2]
 
-Two models.  One is a random machine, as one table: :func:`fsm.machine.graph.explore`
-here, and in Promela a process that looks the next state up in the same table.
-The other is a product, several counters side by side, which nobody builds
-beforehand: :func:`fsm.checker.breadth_first.search` here, as for every property,
-and in Promela as many processes of the exported counter; and the same counters
-as a system, searched as packed states (:mod:`fsm.checker.packed`) where the
-extra ``fast`` is installed, after what it takes to load and to compile that:
-all states, and those of a claim that holds of them; and, as packed states alone,
-a pod whose stop concerns all of its containers.
+There are two models. One is a random machine in one table: :func:`fsm.machine.graph.explore` here, and in Promela a
+process that looks up the next state in the same table. The other is a product of several counters, which nobody
+builds beforehand: :func:`fsm.checker.breadth_first.search` here, as for every property, and in Promela that many
+processes of the exported counter. The same counters are also a system, searched as packed states
+(:mod:`fsm.checker.packed`) if the extra ``fast`` is installed, after loading and compiling: all states, and those of
+a claim that holds. A pod whose stop concerns all of its containers is searched as packed states only.
 
-SPIN is compiled with ``-O2`` and searches all states, without reduction, depth
-first as it likes best, and breadth first as we do.  What it takes to make the
-verifier is told apart.  Everything is timed in one run, in turns, by the time
-of the processor, so that others on the machine matter less; the best of the
-rounds counts.  Files go into a temporary folder and are deleted.
+SPIN is compiled with ``-O2`` and searches all states, without reduction, depth first (its default) and breadth first
+(our order). Building the verifier is reported separately. Everything is timed in one run, in turns, by CPU time, so
+that other load matters less; the best of the rounds counts. Files go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -61,11 +56,11 @@ if TYPE_CHECKING:
     from fsm.machine.property.claims import Property
 
 DIGITS = 9
-"""What a counter counts to."""
+"""Maximum value of a counter."""
 STATES = 5
-"""States of a container."""
+"""Number of states of a container."""
 MANY = 10**9
-"""States that are more than all."""
+"""A limit that no search reaches."""
 SPIN = shutil.which("spin") or ""
 GCC = shutil.which("gcc") or ""
 SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
@@ -75,7 +70,7 @@ SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 
 def random_successors(states: int) -> tuple[list[int], list[int]]:
-    """Where two events lead from each state: round through all of them, and anywhere."""
+    """Return the targets of two events in each state: one a cycle through all states, one random."""
     chance = random.Random(1)
     order = list(range(1, states))
     chance.shuffle(order)
@@ -86,7 +81,7 @@ def random_successors(states: int) -> tuple[list[int], list[int]]:
 
 
 def random_table(successors: tuple[list[int], list[int]]) -> Table:
-    """A machine as a table; text that says as much would be hundreds of megabytes."""
+    """Build the machine as a table; its text would take hundreds of megabytes."""
     small = tabulate(counter(to=1))
     states = len(successors[0])
     targets = [to for row in successors for to in row]
@@ -109,7 +104,7 @@ def random_table(successors: tuple[list[int], list[int]]) -> Table:
 
 
 def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str:
-    """The same in Promela, with the table as an array of C."""
+    """Return the machine in Promela, with the table as a C array."""
     with (folder / "table.h").open("w", encoding="utf-8") as file:
         for name, row in zip("ab", successors, strict=True):
             file.write(f"static const int {name}[] = {{{','.join(map(str, row))}}};\n")
@@ -128,7 +123,7 @@ def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str
 
 
 def product(count: int) -> tuple[int, int]:
-    """States and transitions of *count* counters side by side."""
+    """Return the numbers of states and transitions of *count* independent counters."""
     steps = Successors(tabulate(counter(to=DIGITS)))
 
     def following(node: tuple[int, ...]) -> Iterator[SearchEdge[tuple[int, ...]]]:
@@ -141,7 +136,7 @@ def product(count: int) -> tuple[int, int]:
 
 
 def counters(count: int) -> System:
-    """The same counters as a system."""
+    """Return the counters as a system."""
     lines = ['[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"']
     lines.append(f'[part.c]\nmachine = "counter"\ncount = {count}')
     lines += [
@@ -151,7 +146,7 @@ def counters(count: int) -> System:
 
 
 def pod(containers: int) -> System:
-    """A pod with so many containers, which go through their states while it is there, and end with it."""
+    """Return a pod with that many containers, which change state while it exists, and end with it."""
     lines = ['[system]\nname = "pod"\ntitle = "P"\nabout = "P"\nsource = "none"']
     lines.append(f'[part]\npod.machine = "switch"\nc = {{ machine = "counter", count = {containers} }}')
     lines += [
@@ -165,7 +160,7 @@ def pod(containers: int) -> System:
 
 
 def pod_promela(containers: int) -> str:
-    """The same in Promela: a process for each container and one for the pod, whose states all of them see."""
+    """Return the pod in Promela: one process for each container and one for the pod, whose states all of them see."""
     end = "; ".join(f"c[{each}] = 0" for each in range(containers))
     last = STATES - 1
     return (
@@ -181,21 +176,21 @@ def pod_promela(containers: int) -> str:
 
 
 def product_packed(system: System) -> tuple[int, int]:
-    """States and transitions of *system*, as packed states."""
+    """Return the numbers of states and transitions of *system*, searched as packed states."""
     graph: PackedGraph = import_module("fsm.checker.packed.packed_graph").PackedGraph(SystemTable(system))
     counts = graph.counts(Limit(states=MANY))
     return counts.states, counts.transitions
 
 
 def claimed(system: System) -> tuple[int, int]:
-    """The same when a claim on all copies is searched, each of which is told from the others."""
+    """Return them for a claim about all copies, which distinguishes each of them."""
     with patch.object(packing, "FEW", MANY):
         counts = decide(_claim(system), Cones(system=system), limit=MANY).searched
     return counts.states, counts.transitions
 
 
 def folded(system: System) -> tuple[int, int]:
-    """The same when copies are taken for one another; the states are counted of which representatives were searched."""
+    """Return them with interchangeable copies folded; the states are those of the searched representatives."""
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
     counts = cones.counts(Limit(states=MANY))
@@ -208,7 +203,7 @@ def _claim(system: System) -> Property:
 
 
 def bytes_a_state(run: Callable[[], tuple[int, int]]) -> float:
-    """The most memory that *run* has at a time, by the states that it counts."""
+    """Return the peak memory of *run*, divided by the number of states."""
     tracemalloc.start()
     states, _ = run()
     _, most = tracemalloc.get_traced_memory()
@@ -217,7 +212,7 @@ def bytes_a_state(run: Callable[[], tuple[int, int]]) -> float:
 
 
 def product_promela(count: int) -> str:
-    """The exported counter, as *count* processes of which each has its own state."""
+    """Return the exported counter as *count* processes with separate states."""
     text = promela(counter(to=DIGITS))
     [declaration] = re.findall(r"^byte state = .*;$", text, re.MULTILINE)
     return text.replace(declaration, "").replace(
@@ -229,13 +224,13 @@ def product_promela(count: int) -> str:
 
 
 def spent() -> float:
-    """Seconds of the processor so far, of this process and of those that it started and that have ended."""
+    """Return the CPU seconds so far, of this process and of its finished children."""
     used = [resource.getrusage(whose) for whose in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
 
 
 def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
-    """SPIN's program for *text*, and the seconds that it takes to make it."""
+    """Build SPIN's program for *text*; return it with the seconds that this takes."""
     (folder / "model.pml").write_text(text, encoding="utf-8")
     pan = folder / f"pan{''.join(options)}"
     start = spent()
@@ -246,7 +241,7 @@ def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
 
 
 def verified(pan: Path, most: int) -> tuple[int, int]:
-    """States and transitions that the verifier counts; it counts the start as one."""
+    """Return the states and transitions that the verifier counts, including the start as one."""
     ran = subprocess.run([pan, f"-m{2 * most}", "-w24"], cwd=pan.parent, capture_output=True, text=True, check=True)
     found = [re.search(rf"([\d.e+]+) {word}", ran.stdout) for word in ("states, stored", "transitions")]
     assert all(found), ran.stdout
@@ -257,7 +252,7 @@ def verified(pan: Path, most: int) -> tuple[int, int]:
 
 
 def explored(table: Table) -> tuple[int, int]:
-    """States and transitions that we count."""
+    """Return the states and transitions that we count."""
     graph = explore(table)
     return len(graph.depth), len(graph.transitions)
 
@@ -272,7 +267,7 @@ def compare(
     rounds: int,
     more: Mapping[str, Callable[[], tuple[int, int]]] | None = None,
 ) -> dict[str, float]:
-    """Time both, in turns, and print what came of it: how many times as fast as the better one of SPIN's each of ours is."""
+    """Time all in turns, and print the speed of each of ours relative to the better of SPIN's."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
     contenders = (
         {"fsm": ours}
@@ -303,7 +298,7 @@ def compare(
 
 
 def main() -> None:
-    """Make the models, measure, print."""
+    """Build the models, measure, print."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--states", type=int, default=1_000_000)
     options.add_argument("--counters", type=int, default=6)

@@ -1,12 +1,12 @@
-"""Observations a second of a Spark cluster on this machine, beside one process that judges the same table.
+"""Observations per second of a Spark cluster on this machine, and of one process that judges the same table.
 
     python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
 
-Three tables in Parquet: nodes with lives of ten observations, in the order of time; the same rows in no order, as they are
-where some arrive late; and a single container with as many observations.  They are judged by node and by entity, by one core
-and by two; and so are files, each of one node, which nothing has to be sorted of.  Times are those of the wall, of a session that has judged a small table before; memory is what the Python
-workers take at most together, and what Java takes, as the system counts it.  Generated files go into a temporary folder and
-are deleted.
+There are three Parquet tables: nodes with lives of ten observations, in time order; the same rows unordered, as if
+some had arrived late; and a single container with as many observations. They are judged by node and by entity, on one
+core and on two; and so are files of one node each, which need no sorting. Times are wall-clock times of a session
+that has judged a small table before; memory is the peak of all Python workers together, and that of Java, as the
+system counts it. Generated files go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
 
 @contextmanager
 def watched(most: dict[str, int]) -> Iterator[None]:
-    """Meanwhile, find the *most* megabytes that Python workers and Java take."""
+    """Record in *most* the peak megabytes of Python workers and Java while the body runs."""
     over = threading.Event()
 
     def look() -> None:
@@ -91,7 +91,7 @@ def watched(most: dict[str, int]) -> Iterator[None]:
 
 
 def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
-    """Seconds until the summary of the table is there."""
+    """Return the seconds until the summary of the table exists."""
     start = time.perf_counter()
     if path.is_dir():
         judging = spark.judge_files(session, named(map(str, path.iterdir())), models=MODELS)

@@ -1,6 +1,6 @@
 """Memory of ``fsm judge --follow``, by the number of events: ``python tests/bench/follow.py``.
 
-A recording again and again, with fresh ids and a day later each turn, so that entities come and go without an end.
+A recording is repeated with fresh ids and a day later each time, so that entities keep appearing and disappearing.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ TIME = re.compile(rb"\b2026-11-\d\d(?=T)|\b\d{19}\b")
 
 
 class Turns:
-    """The lines of the *recording*, again and again, until there were so many *lines*, or *turns*."""
+    """The lines of *recording*, repeated until there are *lines* lines, or for *turns* repetitions."""
 
     def __init__(self, recording: str, lines: int, *, turns: int = 0) -> None:
         self._recorded = (RECORDINGS / recording).read_bytes()
@@ -35,7 +35,7 @@ class Turns:
         self.turn = 0
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """One piece a turn."""
+        """Yield one piece for each repetition."""
         del advanced
         for turn in range(self._turns):
             self.turn = turn
@@ -49,19 +49,19 @@ class Turns:
 
 
 def later(written: bytes, days: int) -> bytes:
-    """The day, or the nanoseconds since the epoch, that are so many days later."""
+    """Shift a date, or nanoseconds since the epoch, by a number of days."""
     if written.isdigit():
         return b"%d" % (int(written) + days * 86_400_000_000_000)
     return (date.fromisoformat(written.decode()) + timedelta(days=days)).isoformat().encode()
 
 
 def resident() -> int:
-    """Mebibytes of memory of this process."""
+    """Return the mebibytes of memory of this process."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 def main() -> None:
-    """Judge, and print how much memory it takes on the way."""
+    """Judge, and print the memory at intervals."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--recording", default="containerd-1.6.20.log")
     options.add_argument("--lines", type=int, default=10_000_000)

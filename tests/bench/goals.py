@@ -1,10 +1,10 @@
-"""The figures that judging and checking are held to, each beside its peer in the same run.
+"""The target figures of judging and checking, each with its peer in the same run.
 
     python tests/bench/goals.py [--lines 1000000] [--rounds 2] [--damaged 300]
 
-Figures are of one core, of the time of the processor, where they do not say by the clock, and the best of the rounds; what is loaded, or compiled for the first
-time, is in none but those of whole commands.  It takes a quarter of an hour.  Generated files go into a temporary folder and
-are deleted.  Ends with 1 if a goal is missed.
+Figures are CPU time of one core unless they say wall-clock time, and the best of the rounds; loading and compiling
+are included only for whole commands. It takes a quarter of an hour. Generated files go into a temporary folder and
+are deleted. The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FSM = str(Path(sys.executable).with_name("fsm"))
 
 
 class Figure(NamedTuple):
-    """What was measured, in which unit, what it should be at least or at most, and what it is beside."""
+    """A measurement with its unit, its minimum or maximum, and its peer."""
 
     name: str
     found: float
@@ -42,7 +42,7 @@ class Figure(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """Whether it is what it should be."""
+        """Whether the goal is reached."""
         return self.found <= self.goal if self.most else self.found >= self.goal
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figure]:
-    """Calls of several clients at once, and damaged recordings of them."""
+    """Concurrent calls of several clients, and damaged recordings of them."""
     recording, warm = (
         overlapping.written(folder / f"{clients}.jsonl", overlapping.recording(many, clients))
         for clients, many in ((overlapping.CLIENTS, count), (1, 10))
@@ -103,7 +103,7 @@ def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figur
 
 
 def states(folder: Path, rounds: int) -> Iterator[Figure]:
-    """Systems, beside SPIN."""
+    """Systems, compared with SPIN."""
     explore.claimed(explore.counters(3))
     counted, nested = explore.counters(6), explore.pod(9)
     for name, system, text, size in (
@@ -121,7 +121,7 @@ def states(folder: Path, rounds: int) -> Iterator[Figure]:
 
 
 def commands() -> Iterator[Figure]:
-    """Whole commands, with all that they load."""
+    """Whole commands, including imports."""
     floor = min(startup.seconds(startup.COMMANDS['python -c "import click"']) for _ in range(5))
     peer = f"python -c 'import click': {floor:.3f} s"
     helped = min(startup.seconds(startup.COMMANDS["fsm --help"]) for _ in range(5))
@@ -134,7 +134,7 @@ def commands() -> Iterator[Figure]:
 
 
 def spent(arguments: str) -> float:
-    """Seconds of the processor that the command takes."""
+    """Return the CPU seconds of the command."""
     start = explore.spent()
     done = subprocess.run([FSM, *arguments.split()], check=False, stdout=subprocess.DEVNULL)
     if done.returncode not in {0, 1}:  # known failures are decided, too
@@ -143,7 +143,7 @@ def spent(arguments: str) -> float:
 
 
 def main() -> int:
-    """Measure, and print all figures once more in the end."""
+    """Measure, and print all figures once more at the end."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--lines", type=int, default=1_000_000)
     options.add_argument("--rounds", type=int, default=2)

@@ -1,11 +1,10 @@
-"""Lines a second of ``fsm judge`` beside decoding the same bytes, and beside the same check with ``transitions``.
+"""Lines per second of ``fsm judge``, of decoding the same bytes, and of the same check with ``transitions``.
 
     python tests/bench/judge.py [--lines 1000000] [--rounds 3]
 
-Everything is timed in one run, in turns; the least time in all rounds counts, of a processor and by the clock: a log is scanned
-by a second thread.  What is compiled for the first
-time, or loaded, is in none of the later rounds.
-Generated files go into a temporary folder and are deleted.
+Everything is timed in one run, in turns; the least time of all rounds counts, in CPU and in wall-clock seconds: a log
+is scanned by a second thread. Compiling and loading happen only in the first round. Generated files go into a
+temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -53,9 +52,9 @@ TIME = re.compile(rb'time="([^"]+)"')
 
 
 def trace(path: Path, lines: int, *, shows: bool = True) -> None:
-    """A trace of *lines* calls on many containers, eight lives interleaved, one line a call, a millisecond apart.
+    """Write a trace of *lines* calls on many containers, eight lives interleaved, one line for each call, a millisecond apart.
 
-    Where replies *show* no states, a stopped container may be one that is yet to be left in time.
+    If replies do not *show* states, a stopped container may have a pending time limit.
     """
     with path.open("w", encoding="utf-8") as file:
         file.write('{"trace": 1, "machine": "container-status", "fresh": true}\n')
@@ -79,7 +78,7 @@ def trace(path: Path, lines: int, *, shows: bool = True) -> None:
 
 
 def log(path: Path, lines: int) -> None:
-    """A log of *lines* lines: a recording again and again, each time later and with fresh ids."""
+    """Write a log of *lines* lines: a recording repeated, each time later and with fresh ids."""
     recorded = RECORDING.read_bytes().splitlines(keepends=True)
     times = [datetime.fromisoformat(found[1].decode()) if (found := TIME.match(line)) else None for line in recorded]
     known = [each for each in times if each]
@@ -94,13 +93,13 @@ def log(path: Path, lines: int) -> None:
 
 
 class Container:
-    """What the machine of ``transitions`` is of."""
+    """The model object for the machine of ``transitions``."""
 
     state: str
 
 
 def with_transitions(path: Path) -> int:
-    """The same check, with one machine of ``transitions`` and a model an entity; the number of violations."""
+    """Perform the same check with one machine of ``transitions`` and one model for each entity; return the number of violations."""
     states = {
         "absent": "absent",
         "created": "CONTAINER_CREATED",
@@ -140,7 +139,7 @@ def with_transitions(path: Path) -> int:
 
 
 def decode_json(path: Path) -> None:
-    """Nothing but the decoding of every line."""
+    """Only decode every line."""
     decode = msgspec.json.Decoder().decode
     with path.open("rb") as file:
         for line in file:
@@ -148,45 +147,45 @@ def decode_json(path: Path) -> None:
 
 
 def decode_log(path: Path) -> None:
-    """Nothing but the decoding of every line."""
+    """Only decode every line."""
     with path.open("rb") as file:
         for line in file:
             line.decode("utf-8")
 
 
 def extract(path: Path) -> None:
-    """Nothing but time, level and message of every line, by one regular expression of ``polars``, on one core."""
+    """Only extract time, level and message of every line with one regular expression of ``polars``, on one core."""
     lines = pl.scan_csv(path, has_header=False, new_columns=["line"], separator="\x01", quote_char=None)
     parts = lines.select(pl.col("line").str.extract_groups(ENTRY)).unnest("line")
     assert parts.collect().width == ENTRY.count("(") - ENTRY.count("(?")
 
 
 def judged_slowly(path: Path) -> None:
-    """A log judged as a small one is, line by line."""
+    """Judge a log line by line, as small ones are."""
     with patch.object(log_reader, "ENOUGH", sys.maxsize):
         judged(path)
 
 
 def judged(path: Path) -> None:
-    """What is measured; a recording that holds must hold."""
+    """Judge a recording, which must hold."""
     found = judge(str(path))
     assert all(isinstance(each.verdict, Holds) for each in found.judgements), path
 
 
 def checked(path: Path) -> None:
-    """The peer, which must find nothing either."""
+    """Run the peer, which must find no violation either."""
     assert with_transitions(path) == 0
 
 
 class Taken(NamedTuple):
-    """Seconds: of computing, on whichever core, and by the clock."""
+    """CPU seconds on all cores, and wall-clock seconds."""
 
     computing: float
     clock: float
 
 
 def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: int) -> dict[str, Taken]:
-    """The shortest times of each contender, taken in turns."""
+    """Return the shortest times of each contender, taken in turns."""
     times = dict.fromkeys(contenders, Taken(float("inf"), float("inf")))
     for _ in range(rounds):
         for name, run in contenders.items():
@@ -198,7 +197,7 @@ def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: i
 
 
 def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
-    """One line a contender: lines a second of one core and by the clock, and how many times its time judging takes, or saves."""
+    """Print one line for each contender: lines per CPU second and per second, and its time relative to judging."""
     yield f"{title:<30}{'of a core':>19}  {'by the clock':>19}"
     ours = times["fsm judge"]
     for name, taken in times.items():
@@ -208,7 +207,7 @@ def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
 
 
 def peak(path: Path) -> int:
-    """Megabytes that a process needs at most to judge *path*."""
+    """Return the peak megabytes of a process that judges *path*."""
     read = "next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))"  # the other figure has the parent's, too
     code = f"import sys; from fsm.monitor.judgement import judge; judge(sys.argv[1]); print({read}.split()[1])"
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=True)

@@ -1,9 +1,9 @@
-"""Operations a second of ``linearize``, beside the naive second opinion of the tests, on random legal histories.
+"""Operations per second of ``linearize``, and of the naive second opinion of the tests, on random legal histories.
 
     python tests/bench/linearize.py [--operations 3000] [--rounds 3]
 
-Everything is timed in one run; the best of the rounds counts.  The naive one
-has a tenth of the operations, and one round: it may take long.
+Everything is timed in one run; the best of the rounds counts. The naive one gets a tenth of the operations, and one
+round, because it may take long.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CLIENTS = (1, 3, 5, 8)
 
 
 def history(machine: Machine, size: int, clients: int) -> History:
-    """A legal history of *size* operations, of as many *clients* at once as chance has it."""
+    """Return a legal history of *size* operations by up to *clients* concurrent clients."""
     chance, state, instant = random.Random(size * clients), machine.initial, 0
     free, done = list(range(clients)), list[Operation]()
     running: list[tuple[Operation, str]] = []
@@ -62,7 +62,7 @@ def history(machine: Machine, size: int, clients: int) -> History:
 def acted(
     chance: random.Random, machine: Machine, state: str, operation: Operation, stage: str
 ) -> tuple[str, tuple[Operation, str]]:
-    """Where *operation* leads from *state* in one instant, and how far it is then."""
+    """Return the state to which one instant of *operation* leads from *state*, and the operation's progress."""
     ways = (naive.ends if stage == "begun" else naive.ways)(machine, state, operation.event)
     if not ways:
         return state, (replace(operation, reply="ok"), "acted")
@@ -75,7 +75,7 @@ def acted(
 
 
 def timed(rounds: int, run: Callable[[], bool]) -> float:
-    """The shortest time of *run*, in seconds; it must find the history legal."""
+    """Return the shortest time of *run*, in seconds; it must find the history legal."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()

@@ -1,14 +1,14 @@
-"""Calls a second of ``fsm judge`` where six clients call four containers at once, and how long damaged recordings take.
+"""Calls per second of ``fsm judge`` with six clients and four containers, and the time for damaged recordings.
 
     python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-Beside it, in turns, as many calls of one client, a depth-first search of the same calls for an order that explains them
-(Wing and Gong, with what was met remembered, as Lowe has it), and nothing but decoding the same lines with ``msgspec``.
-Each time is of a process that has judged nothing but ten calls of one client before: what a monitor remembers of one
-recording would help it with the next.  Containers behave as ``container-status`` says, at random from a seed.
+Peers, in turns: the same number of calls of one client; a depth-first search for an order of the same calls (Wing and
+Gong, with a memory of visited states, as in Lowe); and only decoding the same lines with ``msgspec``. Each time is of
+a process that has judged only ten calls of one client before, because a monitor reuses what it learned from one
+recording. Containers behave like ``container-status``, at random from a seed.
 
-Damaged are recordings of fewer than 1,000 lines: generated ones of six clients, and all of containerd.  Their times
-include all that a process that judges only them has to load; the slowest are named.
+Damaged recordings have fewer than 1,000 lines: generated ones of six clients, and all of containerd. Their times
+include loading in a process that judges only them; the slowest are named.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ CLIENTS, CONTAINERS, SMALL = 6, 4, 385
 WEIGHTS = {
     "status": 30, "start": 20, "exec-sync": 12, "stop": 10, "update-resources": 9, "remove": 6, "reopen-log": 3, "exec": 3,
 }  # fmt: skip
-"""How often clients make each call, in proportion: as in the recordings of eight clients of containerd."""
+"""Relative frequencies of the calls: those in the recordings of eight clients of containerd."""
 SHOWN = {"CONTAINER_CREATED", "CONTAINER_RUNNING", "CONTAINER_EXITED", "CONTAINER_UNKNOWN"}
 LINES = 999
 Line = dict[str, object]
@@ -69,7 +69,7 @@ class Container:
 
 @dataclass(kw_only=True)
 class Call:
-    """A call in progress: how far it is, its reply, what it showed."""
+    """A call in progress: its progress, its reply, and the state that it showed."""
 
     event: str
     of: Container
@@ -80,7 +80,7 @@ class Call:
 
 
 def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
-    """The lines of *calls* calls of *clients*, as a client writes them down; a container that was removed gets a successor."""
+    """Return the lines of *calls* calls of *clients* as a client records them; a removed container is replaced."""
     chance, machine, now = random.Random(seed), load("container-status"), 10**18
     numbers = iter(range(10**9))
     slots = [Container(id="", state=machine.initial) for _ in range(CONTAINERS)]
@@ -105,7 +105,7 @@ def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
 
 
 def _asked(chance: random.Random, slots: list[Container], numbers: Iterator[int], machine: Machine, now: int) -> Call:
-    """The next call of a client: of a container that it knows, or in place of one that is gone."""
+    """Choose the next call of a client, on a container that it knows or on a new one."""
     slot = chance.choice([slot for slot, each in enumerate(slots) if each.known or not each.id] or [0])
     container = slots[slot]
     gone = container.state == machine.initial
@@ -116,7 +116,7 @@ def _asked(chance: random.Random, slots: list[Container], numbers: Iterator[int]
 
 
 def _act(chance: random.Random, machine: Machine, call: Call) -> None:
-    """One more instant of *call*."""
+    """Perform the next instant of *call*."""
     ways = (naive.ends if call.stage == "begun" else naive.ways)(machine, call.of.state, call.event)
     way = chance.choice(sorted(ways or (), key=lambda way: (way.outcome, way.to)) or [None])
     if way is None:
@@ -138,13 +138,13 @@ def _lines(call: Call, machine: Machine, now: int) -> Iterator[Line]:
 
 
 def written(path: Path, lines: list[Line]) -> Path:
-    """*lines* as a file."""
+    """Write *lines* to a file."""
     path.write_text(_text(lines), encoding="utf-8")
     return path
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """So many damaged recordings of fewer than 1,000 lines, some more of them where many calls overlap."""
+    """Yield damaged recordings of fewer than 1,000 lines, more of them with many overlapping calls."""
     real = sorted((TESTS / "recordings").glob("*.gz"))
     crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
     small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]
@@ -173,7 +173,7 @@ def _reworded(data: bytes, chance: random.Random) -> bytes:
 
 
 def _exchanged(data: bytes, chance: random.Random) -> bytes:
-    """Without some lines, and with some in another order."""
+    """Drop some lines, and reorder some."""
     lines = data.splitlines(keepends=True)
     for _ in range(chance.randrange(1, 30)):
         one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
@@ -183,24 +183,24 @@ def _exchanged(data: bytes, chance: random.Random) -> bytes:
 
 
 def judged(path: Path) -> None:
-    """What is measured; nothing of it is illegal."""
+    """Judge a recording, which must be legal."""
     assert not any(isinstance(each.verdict, Illegal) for each in judge(str(path)).judgements), path
 
 
 def judged_somehow(path: Path) -> None:
-    """What is measured of damaged ones, whatever comes out."""
+    """Judge a damaged recording, whatever the verdict."""
     with contextlib.suppress(InputError):
         judge(str(path))
 
 
 def searched(path: Path) -> None:
-    """The peer, which must find an order of the same calls."""
+    """Run the peer, which must find an order of the same calls."""
     machine = load("container-status")
     assert explained(machine, history(path, machine))
 
 
 def history(path: Path, machine: Machine) -> History:
-    """The calls of a recording as operations, each with the state that it showed."""
+    """Return the calls of a recording as operations, each with the state that it showed."""
     events = {event.rpc: event.name for event in machine.events.values()}
     operations: list[Operation] = []
     for line in map(json.loads, path.open()):
@@ -214,7 +214,7 @@ def history(path: Path, machine: Machine) -> History:
 
 
 def decoded(path: Path) -> None:
-    """Nothing but the decoding of every line."""
+    """Only decode every line."""
     decode = msgspec.json.Decoder().decode
     with path.open("rb") as file:
         for line in file:
@@ -222,7 +222,7 @@ def decoded(path: Path) -> None:
 
 
 def timed(run: Run, path: Path, before: Path | None = None) -> float:
-    """Seconds of its process that it takes, after *before* was judged."""
+    """Return the CPU seconds in a process of its own, after *before* was judged."""
     if before is not None:
         judged(before)
     start = time.process_time()

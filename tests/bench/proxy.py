@@ -1,9 +1,9 @@
-"""What a proxy adds to a call: the same calls direct and through it, in one run.
+"""The time that a proxy adds to a call: the same calls directly and through it, in one run.
 
     python tests/bench/proxy.py [--calls 2000] [--to unix:///run/containerd/containerd.sock]
 
-The calls alternate between the ways, so that what else the machine does meets all of them alike.  Each way has a process
-of its own; without ``--to`` the runtime is a server in another one, which answers at once.
+The calls alternate between the ways, so that other load affects both alike. Each way has a process of its own;
+without ``--to`` the runtime is a server in another process, which answers at once.
 """
 
 from __future__ import annotations

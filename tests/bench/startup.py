@@ -1,9 +1,8 @@
-"""How long people wait for ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
+"""Waiting time for ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
 
-Prints the best and the median wall time of twenty runs, beside Python itself
-and Python with click, which are the floor.  Ends with 1 if the best of one is
-over its limit (a busy machine slows the median), and with the imports that
-took longest.
+Prints the best and the median wall time of twenty runs, with Python itself and Python with click for comparison. The
+exit code is 1 if the best time of one exceeds its limit (a busy machine slows the median); then the slowest imports
+are printed.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from typing import Final
 
 RUNS: Final = 20
 LIMITS: Final = {'python -c "import fsm"': 0.15, "fsm --help": 0.1}
-"""Seconds for the whole of it, Python's own start included."""
+"""Maximum number of seconds, including Python's own start."""
 
 PYTHON: Final = sys.executable
 COMMANDS: Final = {
@@ -31,14 +30,14 @@ COMMANDS: Final = {
 
 
 def seconds(command: list[str]) -> float:
-    """The wall time of one run."""
+    """Return the wall time of one run."""
     before = time.perf_counter()
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
     return time.perf_counter() - before
 
 
 def slowest(count: int) -> list[str]:
-    """The imports of ``fsm --help`` that took longest by themselves, as ``-X importtime`` has it."""
+    """Return the slowest imports of ``fsm --help`` by their own time, from ``-X importtime``."""
     told = subprocess.run(
         [PYTHON, "-X", "importtime", "-m", "fsm", "--help"], check=True, capture_output=True, text=True
     )

@@ -1,12 +1,11 @@
-"""Observations a second of ``fsm judge`` on a table, beside nothing but reading its columns.
+"""Observations per second of ``fsm judge`` on a table, and of only reading its columns.
 
     python tests/bench/tables.py [--rows 10000000] [--rounds 3]
 
-The table is Parquet, of lives of ten observations of ``container-status``, with ids of 64 digits; in the order of time,
-eight lives interleaved, and sorted by container; with all columns, as ``fsm convert`` writes it, and with those that are judged,
-as ``pyarrow`` does if it is told nothing: most ids are then written once for each row.
-What is compiled, or loaded, is in none of the rounds.
-Generated files go into a temporary folder and are deleted.
+The table is a Parquet file of lives of ten observations of ``container-status``, with ids of 64 digits: in time
+order, eight lives interleaved, and sorted by container; with all columns, as ``fsm convert`` writes it, and with only
+the judged ones, as ``pyarrow`` writes them by default, with most ids written once for each row. Compiling and loading
+are in none of the rounds. Generated files go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -28,11 +27,11 @@ from fsm.verdict import Holds
 COLUMNS = ("entity", "event", "reply", "shows")
 HEADER = '{"trace":1,"machine":"container-status"}'
 AT_ONCE = 8
-"""Lives that are interleaved."""
+"""Number of interleaved lives."""
 
 
 def written(folder: Path, rows: int) -> dict[str, Path]:
-    """The tables, by what they are called."""
+    """Write the tables and return them by name."""
     shown = [""]
     for event in LIFE:
         shown.append(shown[-1] if event == "stop" and shown[-1] == "absent" else SHOWN.get(event, shown[-1]))
@@ -66,13 +65,13 @@ def written(folder: Path, rows: int) -> dict[str, Path]:
 
 
 def judged(path: Path) -> None:
-    """What is measured."""
+    """Judge the table."""
     [found] = judge(path, models=["container-status"]).judgements
     assert isinstance(found.verdict, Holds)
 
 
 def read(path: Path) -> None:
-    """Nothing but the columns that are judged, as codes and words, by one thread."""
+    """Only read the judged columns, as codes and words, in one thread."""
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
         for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):
             assert rows.num_rows

@@ -159,7 +159,7 @@ def test_a_leak_is_found_by_generation(listening: str) -> None:
 class Wrong:
     """A property that contradicts the plugin's events."""
 
-    def __init__(self, pods: list[object], containers: list[object]) -> None:
+    def __init__(self, pods: list[object], containers: list[object]) -> None: ...
 
     def on(self, event: str, *_: object) -> str | None:
         assert event != "StopContainer", "no stops, please"

@@ -399,7 +399,7 @@ def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
-    """By their pause process, whose number a verbose status tells: so it covers what is not ready, too."""
+    """By their pause process, whose id a verbose status contains; so cells of unready pods are covered, too."""
     with served(tmp_path, processes=True) as address:
         tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")
 
@@ -410,7 +410,7 @@ def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
 
 
 def test_processes_of_this_machine(tmp_path: Path) -> None:
-    """They end as they do; a stop ends them and what they have started, and the end of the server the rest."""
+    """A stop ends them with all their children, and the end of the server ends the rest."""
     with served(tmp_path, processes=True) as address, ServedClient(address) as client:
         pod = client.pod()
         mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
@@ -463,7 +463,7 @@ def _started(address: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_the_command_leaves_nothing(tmp_path: Path) -> None:
-    """Its socket is for this user only, in use for others, replaced after SIGKILL, and gone after SIGTERM, with exit code 0."""
+    """Its socket belongs to this user, is protected while in use, replaced after SIGKILL, and gone after SIGTERM with exit code 0."""
     address, path = f"unix://{tmp_path}/it.sock", tmp_path / "it.sock"
     killed = _started(address)
     with killed:
@@ -488,7 +488,7 @@ def test_the_command_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
-    """With the way out, and nothing is touched that was there."""
+    """With a remedy, and nothing that existed is touched."""
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for arguments, what in (
         (["--cri", f"unix://{tmp_path}/file"], "is there already, and is no socket"),
@@ -509,7 +509,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
-    """The debug text of a GOAWAY frame, which gRPC prints as it is if nothing forbids it."""
+    """The debug text of a GOAWAY frame, which gRPC prints by default."""
     text = b"bye\x1b[2J"
     goaway = struct.pack(">II", 0, 11) + text
     frames = [(4, b""), (7, goaway)]

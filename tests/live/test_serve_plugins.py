@@ -1,4 +1,4 @@
-"""The served reference, and plugins of it over real sockets: what they are told, and what they ask for."""
+"""The served reference and its plugins over real sockets: their events, and their requests."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fsm.verdict import Holds
 
 
 class Listener:
-    """A plugin that keeps what it is told, and answers as it is told to."""
+    """A plugin that keeps its events, and answers as configured."""
 
     def __init__(self) -> None:
         self.told: list[str] = []
@@ -57,7 +57,7 @@ class Listener:
         pass
 
     def heard(self) -> list[str]:
-        """What it was told since it was last asked."""
+        """The events since the last call."""
         told = [*self.told]
         self.told.clear()
         return told
@@ -86,7 +86,7 @@ async def _eventually(listener: Listener, *told: str) -> None:
 
 @pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
 async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
-    """In the order of containerd; as containerd, but not by the contract, of the stop of what may be started yet."""
+    """In containerd's order; like containerd, and unlike the contract, it relays a stop of a container that may still be started."""
     listener = Listener()
     plugins = NodePlugins()
     with served(tmp_path, profile=profile, plugins=plugins) as address, ServedClient(address) as client:
@@ -126,7 +126,7 @@ async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: li
 
 @pytest.mark.parametrize("profile", ["", "containerd-2.1"])
 async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
-    """Whatever clients call, and after a restart; only under a profile is there a start after a stop."""
+    """For any calls, and after a restart; only under a profile is there a start after a stop."""
     events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
     pods, containers = list[str](), list[str]()
     with events.open("wb") as file:
@@ -163,7 +163,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """Of what was there before it; containerd has forgotten pods, and containers that had exited."""
+    """Also of entities from before it; containerd has forgotten pods, and containers that had exited."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()
@@ -187,7 +187,7 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
-    """A run and a creation are undone then, a container that was to be started has exited; the next plugin is not told."""
+    """A refused run or creation is undone, a refused start leaves an exited container; the next plugin gets no event."""
     first, second = Listener(), Listener()
     refusal = RpcError(Code.UNKNOWN, "not here")
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
@@ -222,7 +222,7 @@ async def test_plugins_may_refuse(tmp_path: Path) -> None:
 
 
 async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None:
-    """Pods, and the containers that are created or running; of those they are then told."""
+    """Pods, and the containers that are created or running; later events are about these."""
     listener = Listener()
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
         pod = await asyncio.to_thread(client.pod)
@@ -239,7 +239,7 @@ async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None
 
 
 async def test_plugins_change_what_is_created_and_what_runs(tmp_path: Path) -> None:
-    """Limits of what is there, and annotations of what is created; two may not set the same."""
+    """Limits of existing containers, and annotations of new ones; two plugins may not set the same field."""
     first, second = Listener(), Listener()
     adjusted = PluginChanges(adjustment=nri.ContainerAdjustment(annotations={"by": "plugin"}))
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:

@@ -1,4 +1,4 @@
-"""What a restart of the served reference finds again: pods, containers, images, and what went on meanwhile."""
+"""What a restart of the served reference restores: pods, containers, images, and changes in between."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _states(client: ServedClient, containers: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("how", ["ended", "killed"])
 def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
-    """In their states, with their names, logs, limits and addresses; a server that was killed leaves what one does that ended."""
+    """With their states, names, logs, limits and addresses; a killed server leaves what a stopped one leaves."""
     first, second = tmp_path / "first", tmp_path / "second"
     for each in (first, second):
         each.mkdir()
@@ -92,7 +92,7 @@ def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
 
 
 def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
-    """And nothing that was kept is shown where nothing is to be."""
+    """Entities of an earlier server are not shown either."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         client.pod()
     with served(tmp_path) as address, ServedClient(address) as client:
@@ -101,7 +101,7 @@ def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["", "containerd-1.7", "upstream"])
 def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
-    """Whatever was done before and after them."""
+    """For any calls before and after them."""
     pods, containers = list[str](), list[str]()
     known = profile.replace("upstream", "") or None
     for turn in range(3):
@@ -121,7 +121,7 @@ def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
 
 
 def test_a_damaged_record_is_told(tmp_path: Path) -> None:
-    """A checkpoint that cannot be read makes its container unknown; what a client wanted has to be there."""
+    """An unreadable checkpoint makes its container unknown; an unreadable request of a client is an error."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         container = client.container(client.pod(), "sleep", "60", started=True)
     (tmp_path / "node" / "containers" / container / "status").write_bytes(b"")
@@ -138,7 +138,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_keeps_its_state(tmp_path: Path) -> None:
-    """For one server at a time; processes have ended with the server, and so have their pods."""
+    """For one server at a time; processes end with the server, and so do their pods."""
     address, state = f"unix://{tmp_path}/it.sock", tmp_path / "state"
     command = [FSM, "serve", "--cri", address, "--state", str(state), "--processes"]
     made = ""

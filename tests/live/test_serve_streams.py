@@ -1,4 +1,4 @@
-"""The streams of the served reference: commands, attached containers and ports, over SPDY and over WebSocket."""
+"""Streams of the served reference: commands, attached containers and ports, over SPDY and over WebSocket."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _url(client: ServedClient, op: str = "Exec", **fields: Any) -> str:  # noqa:
 
 @TRANSPORTS
 def test_commands_are_streamed(client: ServedClient, transport: str) -> None:
-    """Both outputs, and how they have ended; one that is not there is an error."""
+    """Both outputs and the result; a command that does not exist is an error."""
     container = _running(client)
     asked: dict[str, Any] = {"container_id": container, "stdout": True, "stderr": True}
     ends = [
@@ -58,7 +58,7 @@ def test_commands_are_streamed(client: ServedClient, transport: str) -> None:
 
 @TRANSPORTS
 def test_input_is_passed(client: ServedClient, transport: str) -> None:
-    """Up to its end, also when it is long."""
+    """Up to its end, even if it is long."""
     container = _running(client)
     long = b"".join(b"%08d\n" % number for number in range(20_000))
     url = _url(client, container_id=container, cmd=["cat"], stdin=True, stdout=True, stderr=True)
@@ -70,7 +70,7 @@ def test_input_is_passed(client: ServedClient, transport: str) -> None:
 
 @TRANSPORTS
 def test_terminals_have_one_output(client: ServedClient, transport: str) -> None:
-    """With the ends of lines of a terminal, and what is typed in it."""
+    """With the line ends of a terminal, and the echo of what is typed."""
     container = _running(client)
     asked: dict[str, Any] = {"container_id": container, "stdin": True, "stdout": True, "tty": True}
     url = _url(client, cmd=["sh"], **asked)
@@ -83,7 +83,7 @@ def test_terminals_have_one_output(client: ServedClient, transport: str) -> None
 
 @TRANSPORTS
 def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> None:
-    """A shell that was made for one client answers it, and ends with its input; what does not run has no streams."""
+    """A shell started for one client answers it, and ends with its input; a stopped container has no streams."""
     pod = client.pod()
     shell = client.container(pod, "/bin/sh", started=True, stdin=True, stdin_once=True)
     asked: dict[str, Any] = {"container_id": shell, "stdin": True, "stdout": True, "stderr": True}
@@ -97,7 +97,7 @@ def test_clients_attach_to_what_runs(client: ServedClient, transport: str) -> No
 
 @TRANSPORTS
 def test_ports_are_those_of_this_machine(address: str, client: ServedClient, transport: str) -> None:
-    """Where processes of it run; in a simulated pod nothing listens."""
+    """For pods with processes on this machine; nothing listens in a simulated pod."""
     del address
 
     def echo(server: socket.socket) -> None:
@@ -120,7 +120,7 @@ def test_ports_are_those_of_this_machine(address: str, client: ServedClient, tra
 
 
 def test_urls_are_good_for_one_use(client: ServedClient) -> None:
-    """And for what they are of; every refusal says why."""
+    """And only for their purpose; every refusal has its reason."""
     container = _running(client)
 
     def url() -> str:
@@ -142,7 +142,7 @@ def test_urls_are_good_for_one_use(client: ServedClient) -> None:
 
 
 def test_what_makes_no_sense_ends_the_connection(client: ServedClient) -> None:
-    """And nothing else."""
+    """Other connections are not affected."""
     container = _running(client)
     for each in (b"\x80\x04" + b"\xff" * 40, b"\xff" * 200, b""):
         carrier = spdy_socket(_url(client, container_id=container, cmd=["true"], stdout=True))

@@ -1,4 +1,4 @@
-"""What suites and tools ask of a runtime, call by call: the lifecycle parts of critest, crictl, and the kubelet."""
+"""Calls that suites and tools make on a runtime: the lifecycle parts of critest, crictl, and the kubelet."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def client(address: str) -> Iterator[ServedClient]:
 
 
 def _logged(path: Path) -> list[list[str]]:
-    """The lines of a log: time, stream, tag, text."""
+    """Return the lines of a log: time, stream, tag, text."""
     return [line.split(" ", 3) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _some(path: Path) -> list[list[str]]:
-    """The lines of a log when there are any."""
+    """Return the lines of a log once there are any."""
     for _ in range(2_000):
         if found := _logged(path):
             return found
@@ -63,7 +63,7 @@ def _some(path: Path) -> list[list[str]]:
 def test_commands_say_what_they_say(
     client: ServedClient, command: list[str], said: str, complained: str, code: int
 ) -> None:
-    """On both streams, with their code."""
+    """On both streams, with their exit code."""
     variable = cri.KeyValue(key="GREETING", value="hi there")
     container = client.container(client.pod(), "sleep", "60", started=True, envs=[variable])
     done = client.call("ExecSync", container_id=container, cmd=command, timeout=30).message
@@ -72,7 +72,7 @@ def test_commands_say_what_they_say(
 
 
 def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
-    """The call fails, the command runs no more, and the container is as it was; no command at all is an error."""
+    """The call fails, the command ends, and the container is unchanged; an empty command is an error."""
     container = client.container(client.pod(), "sleep", "60", started=True)
     late = client.call("ExecSync", container_id=container, cmd=["sleep", "4321"], timeout=1)
     after = client.call("ExecSync", container_id=container, cmd=["sh", "-c", "pgrep -f 'sleep 4321$' || true"])
@@ -84,7 +84,7 @@ def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
 
 
 def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
-    """Also through a symbolic link; what is not there is an error of the command."""
+    """Also through a symbolic link; a missing file is an error of the command."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "flag").write_text("up\n", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -103,7 +103,7 @@ def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
 
 
 def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> None:
-    """Time, stream, whether the line is whole, and the line; of both streams."""
+    """Time, stream, whether the line is complete, and the line; for both streams."""
     pod = client.pod(log_directory=str(tmp_path))
     line = "echo hello World; echo; echo oops >&2; echo -n end"
     container = client.container(pod, "sh", "-c", line, started=True, log_path="it.log")
@@ -119,7 +119,7 @@ def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> No
 
 
 def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """What was renamed does not change any more."""
+    """The renamed file no longer changes."""
     pod = client.pod(log_directory=str(tmp_path))
     container = client.container(pod, *LOGGING, started=True, log_path="it.log")
     log, old = tmp_path / "it.log", tmp_path / "it.log.new"
@@ -137,7 +137,7 @@ def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Pat
 
 
 def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
-    """Of containers and of pods, one by one and in lists with filters; absent ones are not found."""
+    """For containers and pods, one by one and in lists with filters; absent ones are not found."""
     labels = {"foo": client.pod()}
     pod = client.pod("pod-with-stats" + labels["foo"], labels=labels)
     running = client.container(pod, "sleep", "60", started=True, labels=labels)
@@ -168,7 +168,7 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
 
 
 def test_attributes_are_kept(client: ServedClient) -> None:
-    """Of pods and of containers, in statuses and in lists; the kubelet makes a pod anew whose namespaces differ."""
+    """For pods and containers, in statuses and in lists; the kubelet recreates a pod whose namespaces differ."""
     kept: dict[str, Any] = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
     spaces = cri.NamespaceOption(network="NODE", pid="CONTAINER", ipc="POD")
     linux = cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=spaces))
@@ -200,7 +200,7 @@ def test_attributes_are_kept(client: ServedClient) -> None:
 
 
 def test_verbose_answers_tell_more(client: ServedClient) -> None:
-    """As JSON objects, by which crictl takes them apart; others tell nothing."""
+    """As JSON objects, which crictl parses; other answers contain no details."""
     pod = client.pod()
     container = client.container(pod, "sleep", "60", started=True)
     image = cri.ImageSpec(image="busybox")
@@ -218,7 +218,7 @@ def test_verbose_answers_tell_more(client: ServedClient) -> None:
 
 
 def test_images_have_tags_or_digests(client: ServedClient) -> None:
-    """By whatever name, tag, digest or id an image is asked for, it is the same; unknown ones are no error."""
+    """A name, a tag, a digest and an id lead to the same image; an unknown one is no error."""
     digest = f"registry.example/by-digest@sha256:{'0' * 64}"
     for name, tags in (
         ("registry.example/plain", ["registry.example/plain:latest"]),
@@ -256,7 +256,7 @@ def test_a_pod_gives_its_files(tmp_path: Path) -> None:
 
 
 def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient) -> None:
-    """Each with a code of gRPC, and others go on; what a suite may skip is UNIMPLEMENTED."""
+    """Each with a gRPC code, without affecting others; parts that a suite may skip are UNIMPLEMENTED."""
     codes = list[str]()
     with grpc.insecure_channel(address) as channel:
         for path, sent in (
@@ -277,7 +277,7 @@ def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient
 
 @pytest.mark.slow
 def test_thousands_of_containers() -> None:
-    """Of six clients at once; each is listed, and gone with its pod."""
+    """By six concurrent clients; each is listed, and gone with its pod."""
 
     def fill(where: str) -> None:
         with ServedClient(where) as client:

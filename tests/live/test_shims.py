@@ -9,7 +9,7 @@ from fsm.runtimes.live.leftovers import left, shims
 
 
 def test_a_shim_that_was_started_meanwhile_is_found() -> None:
-    """One that ran before is nobody's concern, nor is another program."""
+    """A shim that ran before does not count, and neither does another program."""
     before = shims()
     script = "exec -a /usr/bin/containerd-shim-runc-v2 bash -c 'read -r; true' -namespace k8s.io -id abc end"
     command = ["/bin/bash", "-c", script]

@@ -1,4 +1,4 @@
-"""Addresses of Unix sockets: what is understood, and what is said of what cannot be used."""
+"""Addresses of Unix sockets: valid ones, and the messages about invalid ones."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def test_a_socket_that_listens_is_reached(listening: Path) -> None:
 
 
 def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None:
-    """Each with its reason and the way out."""
+    """Each has its reason and a remedy."""
     (tmp_path / "file").touch()
     gone = tmp_path / "gone.sock"
     with socket.socket(socket.AF_UNIX) as server:
@@ -85,7 +85,7 @@ def test_what_cannot_be_reached_is_said(tmp_path: Path, listening: Path) -> None
 
 
 def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
-    """Nobody's user, where the tests run as root."""
+    """The test uses the user nobody if it runs as root."""
     listening.chmod(0)
     before = os.geteuid()
     if before == 0:
@@ -98,7 +98,7 @@ def test_a_socket_of_others_is_not_reached(listening: Path) -> None:
 
 
 def test_a_socket_with_a_full_queue_is_in_use(tmp_path: Path) -> None:
-    """A look at it must not wait, nor remove it."""
+    """Checking it neither waits nor removes it."""
     path = str(tmp_path / "it.sock")
     with bound(path) as busy, socket.socket(socket.AF_UNIX) as waits:
         busy.listen(0)
@@ -116,7 +116,7 @@ def test_what_is_no_socket_stays(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_does_not_end_the_test_that_tells_it(listening: Path) -> None:
-    """The thread of its plugin is not sent SIGPIPE, which ends the command elsewhere."""
+    """The thread of its plugin gets no SIGPIPE, which would end the command."""
     plugin = ToldPlugin(str(listening), lambda _: True)
     [thread] = (each for each in threading.enumerate() if each.name == "plugin")
     status = Path(f"/proc/self/task/{thread.native_id}/status")

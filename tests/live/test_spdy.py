@@ -1,4 +1,4 @@
-"""SPDY: what one side sends the other receives, and whatever else is sent is refused."""
+"""SPDY: one side receives what the other sends, and everything else is refused."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def _sent(side: Spdy, frame: object) -> bytes:
 
 
 def test_the_dictionary_is_that_of_spdy() -> None:
-    """Its checksum is the number by which zlib names it."""
+    """Its checksum is the id that zlib uses for it."""
     assert (1_423, 0xE3C6A7C2) == (len(DICTIONARY), zlib.adler32(DICTIONARY))
 
 
 @given(st.lists(FRAMES, max_size=6), st.integers(1, 50))
 def test_frames_arrive_as_they_were_sent(frames: list[object], size: int) -> None:
-    """However they are cut; their headers depend on those before."""
+    """However they are split; headers are compressed with the state of earlier ones."""
     sender, receiver = Spdy(), Spdy()
     sent = b"".join(_sent(sender, each) for each in frames)
     arrived = [event for at in range(0, len(sent), size) for event in receiver.receive(sent[at : at + size])]
@@ -63,6 +63,6 @@ def test_other_bytes_are_refused_or_awaited(data: bytes) -> None:
     ],
 )
 def test_wrong_frames_are_refused(data: bytes) -> None:
-    """Of another version, too short, with headers that cannot be expanded, too long."""
+    """Of another version, too short, with headers that cannot be decompressed, too long."""
     with pytest.raises(SpdyError):
         list(Spdy().receive(data))

@@ -1,4 +1,4 @@
-"""Several threads and a plugin: what it is told is judged, and what is only told so when calls meet is a race."""
+"""Several threads and a plugin: its events are judged, and a violation that occurs only with concurrent calls is a race."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MEETING = Programme(
 
 
 async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> None:
-    """An update that is relayed when the container may be gone, which it finds out after that."""
+    """An update that is relayed before it checks whether the container still exists."""
     found = self.find(given, "update-resources")
     await asyncio.sleep(0.3)
     await self._relays.mention("update-container", found.pod, found.told())
@@ -48,7 +48,7 @@ async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> N
 
 
 async def _updated_late(self: NodeContainers, given: str, limits: Limits) -> None:
-    """One that takes as long, and looks before anything is relayed."""
+    """An update that takes as long, but checks before it relays anything."""
     await asyncio.sleep(0.3)
     await _UPDATE(self, given, limits)
 
@@ -61,7 +61,7 @@ async def _removed_later(self: NodeContainers, given: str) -> None:
 
 @contextmanager
 def runs(folder: Path, model: str = "plugin-container") -> Iterator[Runs]:
-    """What runs programmes on the served reference, which is as containerd 2.1."""
+    """Runs programmes on the served reference with the behaviour of containerd 2.1."""
     with served(folder, plugins=NodePlugins(), profile="containerd-2.1") as address:
         machine = node(None)
         made = find(f"cri:{address}", machine, options={"nri": f"unix://{folder / 'nri.sock'}"}, model=model)
@@ -83,7 +83,7 @@ def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
 def test_an_update_told_after_the_removal_is_a_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """It is drawn with what the plugin was told, and recorded so that it is judged alike."""
+    """It is drawn with the plugin's events, and recorded so that it is judged alike."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with runs(tmp_path, model) as tried:
@@ -112,7 +112,7 @@ def test_an_update_that_looks_first_is_none(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
-    """A container that is started after its stop: it takes no threads to see that told."""
+    """A start of a container after its stop needs no concurrency."""
     programme = Programme(
         before=MEETING.before, threads=(("stop-container", "start-container"), ("create-container.2",))
     )
@@ -127,7 +127,7 @@ def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
-    """If it does not answer later either, nothing more is tried."""
+    """If it still does not answer later, the search ends."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")
@@ -147,7 +147,7 @@ def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it did last is a race that cannot be tried again."""
+    """Its last calls are a race that cannot be repeated."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("run", "UNAVAILABLE", "gone")
@@ -169,7 +169,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where each update leaves much time for it, and no matter how often it is met; real runtimes are searched elsewhere."""
+    """With slow updates, and however often it occurs; real runtimes are searched elsewhere."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:

@@ -1,4 +1,4 @@
-"""ttrpc: what is encoded is decoded, calls are answered or fail as they should, and hostile peers take no memory."""
+"""ttrpc: encoding and decoding are inverse, calls are answered or fail properly, and hostile peers take no memory."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_what_is_encoded_is_decoded_however_it_is_cut(
 
 @given(SENT.filter(bool))
 def test_the_wrong_byte_order_is_noticed(sent: list[tuple[int, MessageKind, bytes]]) -> None:
-    """An encoder that writes numbers little-endian is not understood."""
+    """An encoder that writes little-endian numbers is not understood."""
     wire = b"".join(struct.pack("<IIBB", len(data), stream, kind, 0) + data for stream, kind, data in sent)
 
     assert [each[2] for each in sent] != [each.data for each in MessageDecoder().messages(wire) if each.stream < 10]
@@ -70,7 +70,7 @@ def test_a_message_that_is_too_long_is_dropped_and_told() -> None:
 
 
 class Wire:
-    """A client and a server, and what went from one to the other."""
+    """A client and a server, and the bytes between them."""
 
     def __init__(self, **methods: ttrpc.Handler) -> None:
         self.client = Client(self._ask)
@@ -88,7 +88,7 @@ class Wire:
         return await self.client.call(service, name, ConfigureRequest(config="x"), ConfigureResponse, seconds)
 
     async def request(self, data: bytes, stream: int = 1) -> Response:
-        """The response to a request of any bytes."""
+        """Return the response to a request of any bytes."""
         await self.server.received(encoded(stream, MessageKind.REQUEST, data))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -152,7 +152,7 @@ async def test_a_call_that_is_not_answered_in_time_fails() -> None:
 
 
 async def test_a_caller_that_has_stopped_waiting_gets_no_answer() -> None:
-    """It could arrive just before the caller's own deadline, and a runtime would keep the plugin that it should drop."""
+    """An answer just before the caller's own deadline would let a runtime keep the plugin that it should drop."""
     wire = Wire(Configure=configure(hanging))
     asked = Request(service="Door", method="Configure", timeout_nano=10**7)
 

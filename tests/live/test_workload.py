@@ -1,4 +1,4 @@
-"""What containers under test run: the same image everywhere, or what is missing and the way out."""
+"""The workload of containers under test: the same image everywhere, or an error with a remedy."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 STATIC = b"\x7fELF\x02\x01\x01".ljust(16, b"\0") + struct.pack(
     "<HHIQQQIHHHHHH", 2, 62, 1, 0, 64, 0, 0, 64, 56, 1, 0, 0, 0
 )
-"""The header of a binary for amd64 with one program header, which follows it."""
+"""The header of a binary for amd64 with one program header after it."""
 
 LOADED = struct.pack("<I", 1).ljust(56, b"\0")
 LINKED = struct.pack("<I", 3).ljust(56, b"\0")
@@ -28,7 +28,7 @@ LINKED = struct.pack("<I", 3).ljust(56, b"\0")
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Callable[[bytes], Path]:
-    """A file of the bytes that it is given."""
+    """Write a file with these bytes."""
 
     def written(data: bytes) -> Path:
         path = tmp_path / "binary"
@@ -48,7 +48,7 @@ def blob(content: dict[str, bytes], at: dict[str, Any]) -> bytes:
 
 
 def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tmp_path: Path) -> None:
-    """Whatever the file is called and whenever it was written; another binary is another one."""
+    """Whatever the file's name and time; another binary gives another archive."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(STATIC + LOADED)
     elsewhere.touch(mode=0o700)
@@ -58,7 +58,7 @@ def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tm
 
 
 def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> None:
-    """Each has its own id, and all share the layer, in which the applets are links to the binary."""
+    """Each image has its own id, and all share the layer, in which the applets are links to the binary."""
     content = files(archive(binary(STATIC + LOADED)))
     index = json.loads(content["index.json"])["manifests"]
     manifests = [json.loads(blob(content, each)) for each in index]
@@ -90,7 +90,7 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
     ],
 )
 def test_what_cannot_be_an_image_is_refused(data: bytes, what: str, binary: Callable[[bytes], Path]) -> None:
-    """With the command that installs what can."""
+    """With the command that installs a usable one."""
     with pytest.raises(InputError, match=f"{what}[^]]*\\[FSM601\\]\n *install one: apt-get install busybox-static"):
         archive(binary(data))
 
@@ -101,7 +101,7 @@ def test_a_binary_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing listens, it is looked for in ``PATH`` only."""
+    """If nothing listens, it is searched in ``PATH`` only."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(InputError, match="needs 'ctr'"):

@@ -1,4 +1,4 @@
-""" "Eventually" is judged: containers that were stopped no longer run, and neither do those of a stopped pod."""
+"""Claims with "eventually" are judged: containers that were stopped no longer run, and neither do those of a stopped pod."""
 
 from __future__ import annotations
 
