@@ -113,7 +113,7 @@ def page() -> str:
     totals = [
         row("**all recordings**", "its own", powers),
         row("**`--restarts none`**", "its own", (p for _, p in strict)),
-        row("**six clients at once**", "its own", (p for _, p in together)),
+        row("**six concurrent clients**", "its own", (p for _, p in together)),
     ]
     return "\n".join(
         [
@@ -122,7 +122,7 @@ def page() -> str:
             *_table("kind of edit", kinds),
             *_table("model", models),
             *("## Each recording", "", HEAD, RULE, *(text for text, _ in each), ""),
-            *("## Six clients at once", "", HEAD, RULE, *(text for text, _ in together), ""),
+            *("## Six concurrent clients", "", HEAD, RULE, *(text for text, _ in together), ""),
             *("## Without a restart that no line shows", "", HEAD, RULE, *(text for text, _ in strict), ""),
             *("## Without a profile", "", HEAD, RULE, *plain, ""),
         ]
