@@ -28,9 +28,7 @@ class WrittenFault(Form):
     when: Literal["before", "after"] = Field(
         "before", description="With delay and fail: before the server is called, or after it has answered."
     )
-    milliseconds: int = Field(
-        0, ge=0, le=86_400_000, description="With delay: its length. With cancel: time until the call is cancelled."
-    )
+    milliseconds: int = Field(0, ge=0, le=86_400_000, description="The delay, or the time until the call is cancelled.")
     code: ErrorCode = Field("UNAVAILABLE", description="Error code of a failed call.")
     message: str = Field("injected by fsm proxy", description="Message of a failed call.")
 

@@ -37,8 +37,7 @@ Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 
 DISTRIBUTION: Final = "container-fsm"
 
-REMEMBERED: Final = 64
-"""Maximum number of files in each cache."""
+REMEMBERED: Final = 64  # maximum number of files in each cache
 
 _stated = lru_cache(maxsize=REMEMBERED)(partial(parse, form=Stated))
 _composed = lru_cache(maxsize=REMEMBERED)(partial(parse, form=WrittenSystem))
@@ -99,11 +98,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the names of the machines and systems that other packages add to their files, in the order of the domains.
-
-    Their properties are in the folder ``properties`` beside the folder of the models.  A name that fsm ships is left
-    out.
-    """
+    """Map the models that other packages add to their files, in the order of the domains, without shipped names."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -314,9 +309,7 @@ def single(specification: Specification[System]) -> Specification[System]:
     return composed(specification, dict.fromkeys(specification.machine.parts, 1))
 
 
-def composed(
-    specification: Specification[System], counts: Mapping[str, int], *, copy: int = 0
-) -> Specification[System]:
+def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
     """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
     Claims about each copy of a part are made about copy number *copy*.  If that is not the first, all other properties
@@ -326,12 +319,10 @@ def composed(
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
     (4, True)
     """
-    system = counted(specification.machine, counts) if counts else specification.machine
-    stated = _stated(content(specification.path), path=specification.path)
-    named = stated.written.machine
-    found = specify(
-        stated, lambda name: system if name == named else _beside(Path(specification.path), name), copy=copy
-    )
+    system = counted(stated.machine, counts) if counts else stated.machine
+    file = _stated(content(stated.path), path=stated.path)
+    named = file.written.machine
+    found = specify(file, lambda name: system if name == named else _beside(Path(stated.path), name), copy=copy)
     if not is_of(found, System):
         raise TypeError(f"{named} is a machine")
     return replace(found, expect={}) if counts else found

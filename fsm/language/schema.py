@@ -117,9 +117,8 @@ class Vocabulary:
 
     def names(self, *path: str | int) -> str:
         """Return the names that the table at *path* may have, as the end of a sentence."""
-        return ", or ".join(
-            _PHRASES[pattern] for form in self._at(path) for pattern in form.get("patternProperties", ())
-        )
+        patterns = (pattern for form in self._at(path) for pattern in form.get("patternProperties", ()))
+        return ", or ".join(map(_PHRASES.__getitem__, patterns))
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
         here = list(self._forms(self.root))

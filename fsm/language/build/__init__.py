@@ -4,11 +4,11 @@ The engines rely on the rules that are checked here: every cell exists, every na
 do not, and a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, get_args
 
-from fsm.language.build.cells import keys, ways
+from fsm.language.build.cells import Sets, keys, ways
 from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import definitions
 from fsm.language.build.events import Events, check_ends
@@ -53,13 +53,12 @@ def _outcomes(event: Cells) -> int:
     return max((len(each) if isinstance(each, list) else 1 for each in event.moves.values()), default=1)
 
 
-def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -> Machine:
+def _machine(problems: Problems[Written], sets: Sets) -> Machine:
     """Return the machine without its profiles."""
     written, header = problems.model.written, problems.model.written.machine
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
     fields = kinds_of_fields(problems)
-    demands = Demands(problems=problems, states=written.states, sets=sets, kinds=fields)
     return Machine(
         name=header.name,
         title=header.title,
@@ -72,7 +71,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
         clauses=known,
         indefinite=tuple(header.indefinite),
         fields=fields,
-        requires=requirements(problems, demands, known),
+        requires=requirements(problems, Demands(states=written.states, sets=sets, kinds=fields), known),
         path=problems.model.path,
     )
 
@@ -163,9 +162,7 @@ def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[st
                 yield from ((event.name, called, cell.line, alias) for alias in way.aliases)
 
 
-def _omissions(
-    problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]
-) -> Mapping[str, Omission] | None:
+def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Omission] | None:
     written = problems.model.written.drawing
     if written is None:
         return None
@@ -174,8 +171,7 @@ def _omissions(
         at = ("drawing", "omits", name)
         if not problems.known("FSM123", "drawings omit unknown event", name, machine.events, *at):
             continue
-        event = machine.events[name]
-        known = {way.name for way in event.outcomes()}
+        known = {way.name for way in machine.events[name].outcomes()}
         for index, state in enumerate(each.states):
             if state not in {"*", *sets}:
                 what = f"drawings omit '{name}' from unknown state"

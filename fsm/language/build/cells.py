@@ -10,13 +10,12 @@ from fsm.language.machine_file import Cells, Written, WrittenOutcome
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Ignores, Kind, Moves, Outcome, Refuses, Silent
 
-REST: Final = "*"
-"""Stands for every state that is not mentioned elsewhere."""
-
-STAYS: Final = ""
-"""Placeholder for the target of an outcome that stays, until its state is known."""
+REST: Final = "*"  # stands for every state that is not mentioned elsewhere
+STAYS: Final = ""  # placeholder for the target of an outcome that stays, until its state is known
 
 Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent", "ends"]
+
+Sets: TypeAlias = Mapping[str, tuple[str, ...]]  # maps the name of each set of states to its states
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
@@ -55,7 +54,7 @@ class Groups:
     name: str
     kind: Kind
     parts: Sequence[Part]
-    sets: Mapping[str, tuple[str, ...]]
+    sets: Sets
 
     def cells(self) -> dict[str, Cell]:
         """Return the cells by state, with ``*`` and sets expanded.  Cells for unknown states are left out."""

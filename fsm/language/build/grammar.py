@@ -9,9 +9,7 @@ from fsm.language.build.definitions import Definitions
 from fsm.machine import Kind
 from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
 
-DEEPEST: Final = 50
-"""Maximum nesting depth of parentheses and ``not``."""
-
+DEEPEST: Final = 50  # maximum nesting depth of parentheses and ``not``
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
