@@ -191,8 +191,7 @@ class _Making:
         for state, cell in (machine.ends if ends else machine.cells).items():
             for way in outcomes(cell, state, machine.kind) or ():
                 if way.name not in part.without:
-                    fails = any(reply != "ok" for reply in way.reply)
-                    found[way.name] = found.get(way.name, False) or fails
+                    found[way.name] = found.get(way.name, False) or any(reply != "ok" for reply in way.reply)
         return found
 
 
