@@ -24,29 +24,17 @@ from fsm.sut import Stimulus
 class Need(IntEnum):
     """What a path needs besides calls and what happens by itself, from the mildest need to the most severe."""
 
-    FAILURE = 1
-    """A call fails in a way that a client can arrange."""
-    OVERLAP = 2
-    """A call arrives while another is in progress."""
-    SAME_ID = 3
-    """An entity is created with an id already in use.
-
-    A client cannot arrange this if the other side chooses the ids.
-    """
-    RESTART = 4
-    """The other side is restarted or killed."""
-    FAULT = 5
-    """A signal occurs, or a call has an unusual outcome, and the client cannot cause that by making calls."""
-    HIDDEN = 6
-    """A hidden event happens."""
-    NEVER = 7
-    """No run reaches this state."""
-    CANNOT = 8
-    """The model says that the event cannot happen in this state."""
+    FAILURE = 1  # a call fails in a way that a client can arrange
+    OVERLAP = 2  # a call arrives while another is in progress
+    SAME_ID = 3  # an entity is created with an id in use; impossible if the other side chooses the ids
+    RESTART = 4  # the other side is restarted or killed
+    FAULT = 5  # a signal, or an unusual outcome of a call, that the client cannot cause by making calls
+    HIDDEN = 6  # a hidden event happens
+    NEVER = 7  # no run reaches this state
+    CANNOT = 8  # the model says that the event cannot happen in this state
 
 
-CALLS: Final = frozenset({Need.FAILURE})
-"""The needs that a single client can satisfy with its own calls."""
+CALLS: Final = frozenset({Need.FAILURE})  # the needs that a single client can satisfy with its own calls
 
 _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
@@ -57,10 +45,7 @@ _ALLOWED: Final = sorted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` from the initial state whose last step exercises a cell, and their ``needs``.
-
-    ``steps`` is empty if the cell cannot be exercised.
-    """
+    """The shortest ``steps`` that exercise a cell from the initial state, if any, and their ``needs``."""
 
     steps: tuple[Stimulus, ...]
     needs: tuple[Need, ...] = ()
@@ -72,10 +57,7 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair of *machine*, in model order, to the path that exercises it.
-
-    In the keys, the end of a call is the name of its event prefixed with ``…``.
-    """
+    """Map each (event, state) pair, in model order, to its path. The end of a call is called ``…EVENT``."""
     plan, client = Plan(tabulate(machine)), client_of(machine)
     table = plan.table
     leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
@@ -131,5 +113,4 @@ def usual(ways: Sequence[Way]) -> Way | None:
 
 def _ends(table: Table, edge: Edge, client: DomainClient) -> bool:
     row, state = edge.cells[0]
-    moves = isinstance(table.cell(state, row), Moves)
-    return edge.step.event == client.exits.get(table.machine.entity) and moves
+    return edge.step.event == client.exits.get(table.machine.entity) and isinstance(table.cell(state, row), Moves)

@@ -17,8 +17,7 @@ from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine.traversal import BreadthFirst, closure
 from fsm.sut import Stimulus
 
-MOST_FAILURES: Final = 3
-"""Number of failures of one kind after which their event is no longer tested."""
+MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is no longer tested
 
 
 _Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
@@ -199,10 +198,7 @@ class FrugalTour:
         return leads
 
     def _to_costly_step(self, start: Point) -> tuple[Edge, ...]:
-        """Return the shortest path of cheap steps from *start* to an untested costly step, including that step.
-
-        Return an empty path right after a costly step, unless *start* is the start of the plan.
-        """
+        """Return the shortest cheap path that ends with an untested costly step; empty right after a costly step."""
         if self._after_costly and start != self.plan.start:
             return ()
         search = self._search(start, self._cheap).exhausted()

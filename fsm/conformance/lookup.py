@@ -1,4 +1,4 @@
-"""Find the system under test that a user names: the reference, Python code, a command, a runtime or another model."""
+"""Find the system under test that a user names: the reference, Python code, a command or another model."""
 
 import signal
 import sys
@@ -134,8 +134,7 @@ def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> 
     if is_system(name):
         system = load_system(name, counts)
         return flatten(system.under(within(profile, system.profiles)))
-    other = load(name)
-    return other.partly_under(profile)
+    return load(name).partly_under(profile)
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
@@ -181,9 +180,10 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
         hint = f"a process first writes what it can do: see {documented('reference/exec-protocol')}"
         raise _wrong(name, f"cannot be tested: {error}", hint) from error
     except OSError as error:
-        if not name.startswith("exec:"):
-            raise _wrong(name, f"cannot be reached: {error.strerror or error}", "check that it runs there") from error
-        raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
+        command = name.startswith("exec:")
+        hint = "name a command that can be run" if command else "check that it runs there"
+        what = f"cannot be {'started' if command else 'reached'}: {error.strerror or error}"
+        raise _wrong(name, what, hint) from error
     except (Exception, SystemExit) as error:
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"
         raise _wrong(name, f"raised {type(error).__name__}: {error}", hint) from error

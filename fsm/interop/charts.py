@@ -14,8 +14,7 @@ from fsm.interop.source_text import SourceProblems
 
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
-CHOOSING: Final = ("raise", "if", "foreach")
-"""Actions that cause another step or send an event conditionally."""
+CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step or send an event conditionally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +61,7 @@ def draft_of(
         initial=initial or next(iter(places), ""),
         about=about,
         states=tuple(
-            DraftState(name=state.name, ignores=True, final=state.final, notes=state.notes) for state in places.values()
+            DraftState(name=name, ignores=True, final=at.final, notes=at.notes) for name, at in places.items()
         ),
         transitions=tuple(_arrows(places)),
         notes=("An event is a signal: it has no reply. A state without a transition for it ignores it.", *notes),
@@ -87,8 +86,7 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     """Yield the transitions of all states for each event that any state names, in order."""
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
     written = [each for _, _, descriptors in arrows for each in descriptors]
-    events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
-    for event in events:
+    for event in dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written):
         for state, arrow, descriptors in arrows:
             # `*` matches all events.  Other descriptors match the events that begin with their words.
             if any(each == ANY or f"{event}.".startswith(f"{_plain(each)}.") for each in descriptors):

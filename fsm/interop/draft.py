@@ -14,13 +14,10 @@ from typing import Final, TypeAlias
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
-OTHERWISE: Final = "otherwise"
-"""Name of the outcome for when no other outcome's conditions hold."""
-
+OTHERWISE: Final = "otherwise"  # name of the outcome for when no other outcome's conditions hold
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
-MOST: Final = 6
-"""Maximum number of conditions of one event in one state for which every combination is tried."""
+MOST: Final = 6  # maximum number of conditions of one event in one state for which every combination is tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +132,7 @@ def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], c
     ways = [way for part, arrows in row.items() for way in _ways(kind, part, arrows.get(place.name, ()), place, states)]
     if not ways:
         return Ignores(clause=clause) if place.ignores else Refuses(codes=("error",), clause=clause)
-    here = states[place.name]
-    if [(way.to, way.emits, way.about) for way in ways] == [(here, (), "")]:
+    if [(way.to, way.emits, way.about) for way in ways] == [(states[place.name], (), "")]:
         return Ignores(clause=clause)
     names = _apart(way.name for way in ways) if len(ways) > 1 else ["done"]
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)

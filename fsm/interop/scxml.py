@@ -25,8 +25,7 @@ NESTED: Final = (*STATES, "parallel", "history", "invoke")
 PARENT: Final = "#_parent"
 """Target of outputs: the parent session."""
 
-_BETWEEN: Final = " "
-"""Separates the namespace from the name of an element or attribute."""
+_BETWEEN: Final = " "  # separates the namespace from the name of an element or attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

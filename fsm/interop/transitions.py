@@ -38,8 +38,7 @@ TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "befor
 
 ALL: Final = "*"
 SAME: Final = "="
-ADDED: Final = "initial"
-"""Initial state if a configuration does not define one."""
+ADDED: Final = "initial"  # initial state if a configuration does not define one
 
 
 def read(root: YamlNode, name: str) -> Draft:
@@ -94,9 +93,9 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
         if word in node.entries and node.entries[word].value not in (None, False, []):
             node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it holds states of its own", FLAT)
     own = node.flag_at(IGNORES)
-    notes = [*node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)]
+    notes = node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)
     final = bool(node.flag_at("final", of=f"'final' of {of}"))
-    return DraftState(name=name, ignores=ignores if own is None else own, final=final, notes=tuple(notes))
+    return DraftState(name=name, ignores=ignores if own is None else own, final=final, notes=notes)
 
 
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
@@ -154,9 +153,7 @@ def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterato
         return
     conditions = words.texts_at("conditions", of=f"conditions {of}")
     unless = words.texts_at("unless", of=f"unless {of}")
-    notes = tuple(
-        words.notes({"prepare": "Prepared by", "before": "Before", "after": "After"}, of=f"trigger '{trigger}'")
-    )
+    notes = words.notes({"prepare": "Prepared by", "before": "Before", "after": "After"}, of=of.removeprefix("of "))
     for source in places if sources == (ALL,) else sources:
         if source not in places:
             line = words.entries["source"].line

@@ -20,8 +20,7 @@ from transitions.extensions.asyncio import AsyncMachine
 from fsm.errors import nearest, refused
 from fsm.interop.draft import FLAT, NOT, Draft, DraftState, DraftTransition
 
-AUTOMATIC: Final = "to_"
-"""Prefix of the triggers that the library adds for each state."""
+AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for each state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +42,7 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its machine.  The expression *name* selects one of several.
-
-    Raise :class:`InputError` if the file fails, has no machine, or has several and *name* selects none.
-    """
+    """Run the Python file at *path* and return its only machine, or the one that the expression *name* selects."""
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
