@@ -43,15 +43,14 @@ def draft_of(
 ) -> Draft:
     """Return the draft of a state chart.  The first state is initial unless *initial* names another one."""
     places: dict[str, ChartState] = {}
-    takes = 0
+    triggers = 0
     for state in states:
-        if state.name in places:
+        if places.setdefault(state.name, state) is not state:
             problems.add("FSM513", state.line, f"state '{state.name}' occurs twice", "keep one of them")
-        places.setdefault(state.name, state)
-        takes += sum(len(transition.event.split()) for transition in state.transitions)
+        triggers += sum(len(transition.event.split()) for transition in state.transitions)
     if initial and initial not in places:
         problems.unknown(initial_line, "initial is", initial, places)
-    problems.check_size(initial_line, max(len(places), takes), takes)
+    problems.check_size(initial_line, max(len(places), triggers), triggers)
     for state in places.values():
         _check(state, places, problems)
     return Draft(
@@ -85,7 +84,7 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     """Yield the transitions of all states for each event that any state names, in order."""
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
-    written = [each for _, _, descriptors in arrows for each in descriptors]
+    written = [descriptor for _, _, descriptors in arrows for descriptor in descriptors]
     for event in dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written):
         for state, arrow, descriptors in arrows:
             # `*` matches all events.  Other descriptors match the events that begin with their words.

@@ -143,7 +143,7 @@ def _ways(
 ) -> Iterator[Outcome]:
     reply = ("ok",) if kind == "call" else ()
     stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
-    for arrow in _first(arrows):
+    for arrow in _transitions_that_may_fire(arrows):
         taken = arrow or stays
         parts = (part, *map(_word, taken.when)) if arrow else (part, OTHERWISE)
         about = f"When {' and '.join(taken.when)}." if taken.when else ""
@@ -156,7 +156,7 @@ def _ways(
         )
 
 
-def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
+def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
     """Return each transition that can be the first to have its conditions met, and ``None`` if there may be none."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
@@ -183,10 +183,9 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as an event of its own, by event and state.
 
     Cells that refuse, cannot happen or are silent have none.  Tools without outcomes take the first transition that an
-    event enables, so they cannot distinguish the outcomes of one event in one state.  With ``stop.stopped`` and
-    ``stop.failed`` as separate events, the environment chooses the outcome by sending one of them.  A call in progress
-    continues with ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.
-    None of these tools can express replies, what a state shows, clauses or profiles.
+    event enables.  With ``stop.stopped`` and ``stop.failed`` as separate events, the environment chooses the outcome by
+    sending one of them.  A call in progress continues with ``stop-ends.stopped``.  An outcome that does not change the
+    state is a transition without a target.  Replies, what a state shows, clauses and profiles are left out.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

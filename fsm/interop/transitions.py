@@ -41,7 +41,7 @@ SAME: Final = "="
 ADDED: Final = "initial"  # initial state if a configuration does not define one
 
 
-def read(root: YamlNode, name: str) -> Draft:
+def read_configuration(root: YamlNode, name: str) -> Draft:
     """Return the draft of the configuration *root*.  If it has no name, the draft is called *name*."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
@@ -74,11 +74,11 @@ def _places(root: YamlNode) -> dict[str, DraftState]:
     ignores = bool(root.flag_at(IGNORES))
     places: dict[str, DraftState] = {}
     for node in states:
-        name_of = node.entries.get("name") if isinstance(node.value, dict) else node
-        if name_of is None:
+        named = node.entries.get("name") if isinstance(node.value, dict) else node
+        if named is None:
             root.problems.add("FSM509", node.line, "state has no name", "add: name")
             continue
-        name = name_of.as_text(of="the name of a state")
+        name = named.as_text(of="the name of a state")
         if name in places:
             root.problems.add("FSM513", node.line, f"state '{name}' occurs twice", "keep one of them")
         elif name:
@@ -122,7 +122,7 @@ def _arrows(root: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTran
             what = f"trigger '{trigger}' has the name of the model's attribute that holds the state"
             root.problems.add("FSM508", node.line, what, "rename it")
         elif trigger:
-            yield from _of(trigger, words, places)
+            yield from _from_sources(trigger, words, places)
 
 
 def _words(node: YamlNode) -> YamlNode:
@@ -142,7 +142,7 @@ def _words(node: YamlNode) -> YamlNode:
     return words
 
 
-def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
+def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
     """Yield one draft transition from each source of a transition in the configuration."""
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
@@ -189,7 +189,7 @@ def transitions(machine: Machine) -> str:
         "initial": machine.initial,
         "states": [{"name": state} for state in machine.states],
         "transitions": [
-            {"trigger": each.event, "source": each.source, "dest": each.to or None} for each in outcome_events(machine)
+            {"trigger": way.event, "source": way.source, "dest": way.to or None} for way in outcome_events(machine)
         ],
         "auto_transitions": False,
         "ignore_invalid_triggers": False,

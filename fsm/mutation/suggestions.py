@@ -108,24 +108,23 @@ def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
     for name, (each, _) in found.items():
         kinds.setdefault(each.kind, []).append(name)
     chosen: dict[str, Suggestion] = {}
-    spoken: Counter[str] = Counter()
+    times: Counter[str] = Counter()
     while len(chosen) < most and any(kinds.values()):
         for names in filter(None, kinds.values()):
-            name = min(names, key=lambda name: spoken[found[name][0].event])
+            name = min(names, key=lambda name: times[found[name][0].event])
             names.remove(name)
             each, stated = found[name]
             kills = tuple(islice(_refuting(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
             if kills:
                 chosen[name] = Suggestion(candidate=each, kills=kills)
-                spoken[each.event] += 1
+                times[each.event] += 1
     return tuple(chosen[name] for name in found if name in chosen)
 
 
 def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping: StepCache) -> Iterator[str]:
     for mutant in mutants(machine):
-        if candidate.event not in {"", mutant.event}:
-            continue
-        if isinstance(decide(stated, steps_of(mutant, stepping)).verdict, Refuted):
+        asked = candidate.event in {"", mutant.event}
+        if asked and isinstance(decide(stated, steps_of(mutant, stepping)).verdict, Refuted):
             yield mutant.name
 
 

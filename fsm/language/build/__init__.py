@@ -133,14 +133,12 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
-    events: dict[str, str] = {}
-    for event in machine.events.values():
-        events |= {event.name: event.name, event.rpc or event.name: event.name}
+    events = {name: event.name for event in machine.events.values() for name in (event.name, event.rpc) if name}
     for owner, called, line, alias in _aliases(problems, machine):
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
             problems.say_at(line, "FSM121", what, "one name is one event")
-    shown: dict[str, State] = {state.name: state for state in machine.states.values()}
+    shown = dict(machine.states)
     for state in machine.states.values():
         for index, alias in enumerate(state.aliases):
             if shown.setdefault(alias, state).shows != state.shows:
@@ -168,20 +166,20 @@ def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dic
         return None
     found = {}
     for name, each in written.omits.items():
-        at = ("drawing", "omits", name)
-        if not problems.known("FSM123", "drawings omit unknown event", name, machine.events, *at):
+        here = problems.below("drawing", "omits", name)
+        if not here.known("FSM123", "drawings omit unknown event", name, machine.events):
             continue
         known = {way.name for way in machine.events[name].outcomes()}
         for index, state in enumerate(each.states):
             if state not in {"*", *sets}:
-                what = f"drawings omit '{name}' from unknown state"
-                problems.known("FSM123", what, state, machine.states, *at, "states", index)
+                here.known(
+                    "FSM123", f"drawings omit '{name}' from unknown state", state, machine.states, "states", index
+                )
         for index, outcome in enumerate(each.outcomes):
-            what = f"drawings omit of '{name}' unknown outcome"
-            problems.known("FSM123", what, outcome, known, *at, "outcomes", index)
+            here.known("FSM123", f"drawings omit of '{name}' unknown outcome", outcome, known, "outcomes", index)
         if not known or not (each.states or each.outcomes):
             hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
-            problems.say("FSM123", f"drawings omit nothing of '{name}'", hint, *at)
+            here.say("FSM123", f"drawings omit nothing of '{name}'", hint)
         named = {one for state in each.states for one in sets.get(state, (state,))}
         states = frozenset(machine.states if "*" in named else named)
         found[name] = Omission(states=states, outcomes=frozenset(each.outcomes))

@@ -22,7 +22,7 @@ from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.machine.product.system import System
 from fsm.machine.property import claims
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 _ENDS: Final = ".ends"
 
@@ -215,7 +215,7 @@ class ClaimBuilder:
     def _sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
         return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
 
-    def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
+    def _read(self, text: str, read: Callable[[Grammar], Parsed], *at: str | int) -> Parsed:
         try:
             if isinstance(self.of, Machine):
                 return read(MachineGrammar(text=text, machine=self.of, define=self.define))

@@ -9,7 +9,7 @@ from fsm.language.build.claims import ClaimBuilder, listed, subject
 from fsm.language.build.definitions import definitions
 from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.problems import Problems
-from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
+from fsm.language.build.system_conditions import PART_WORDS
 from fsm.language.property_file import Stated, WrittenProperty
 from fsm.language.read import File
 from fsm.machine import Machine
@@ -60,7 +60,7 @@ def _define(problems: Problems[Stated], machine: Model) -> dict[str, str | tuple
     if isinstance(machine, System):
         states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
         events = [each for joint in machine.events.values() for each in (joint.family, joint.rpc)]
-        taken = {"part": machine.parts, "joint event": events, "word of conditions": SYSTEM_WORDS}
+        taken = {"part": machine.parts, "joint event": events, "word of conditions": PART_WORDS}
     else:
         states = dict.fromkeys(machine.states)
         events = [each for event in machine.events.values() for each in (event.name, event.rpc)]

@@ -14,7 +14,7 @@ from fsm.language.build.machine_conditions import NOTHING, outputs
 from fsm.machine.conditions import At, Condition, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
 from fsm.machine.product.system import Copy, Part, System
 
-WORDS: Final = frozenset(
+PART_WORDS: Final = frozenset(
     {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
 )
 """Words that cannot be the name of a part or of a joint event."""
@@ -56,7 +56,7 @@ class SystemGrammar(Grammar):
                 return self._emits(word)
             case _ if word in self.scope.system.parts:
                 return self._at(self._one(word), every=True)
-            case _ if word in WORDS or word in {")", ",", "("}:
+            case _ if word in PART_WORDS or word in {")", ",", "("}:
                 hint = f"see {documented('reference/system-language')}"
                 raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
         return self._event(word)

@@ -13,7 +13,7 @@ from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
 from fsm.language.build.problems import Problems
-from fsm.language.build.system_conditions import WORDS, scope
+from fsm.language.build.system_conditions import PART_WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
@@ -54,7 +54,7 @@ def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Def
     taken = {
         "part": parts,
         "joint event": (*written.event, *(joint.rpc for joint in written.event.values() if joint.rpc)),
-        "word of conditions": WORDS,
+        "word of conditions": PART_WORDS,
     }
     states = dict.fromkeys(state for part in parts.values() for state in part.machine.states)
     return definitions(problems, written.define, states=states, taken=taken, texts=conditions(written))
@@ -102,7 +102,7 @@ def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], p
     system = replace(system, parts={name: replace(each, heard=heard.get(name)) for name, each in made.items()})
     joints: dict[str, JointEvent] = {}
     for name, each in joint_events(problems.model, profile).items():
-        if name in made or name in WORDS:
+        if name in made or name in PART_WORDS:
             what = f"a joint event cannot be called '{name}'"
             problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
             continue
@@ -118,7 +118,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
     digit = 0
     for name, each in problems.model.written.part.items():
         above = made.get(each.per) if each.per else None
-        if name in WORDS or "." in name:
+        if name in PART_WORDS or "." in name:
             hint = "choose a name without dots that is no word of conditions"
             problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
         problems.known("FSM701", "unknown part", each.per, made, "part", name, "per")
