@@ -163,9 +163,20 @@ def _object(declared: EntryPoint, kind: type[T]) -> T | None:
     try:
         return _of_kind(declared.load(), kind)
     except (Exception, SystemExit) as error:  # noqa: BLE001  (anybody's code)
-        what = f"{declared.group} '{declared.name}' of {_distribution(declared)} cannot be loaded"
-        warnings.warn(f"{what}: {type(error).__name__}: {error}", PluginWarning, stacklevel=2)
+        _warn(declared, error)
         return None
+
+
+def warn_left_out(group: str, name: str, error: BaseException) -> None:
+    """Warn that part of the object *name* of another package in *group* is left out because of *error*."""
+    for declared in _foreign(group):
+        if declared.name == name:
+            _warn(declared, error)
+
+
+def _warn(declared: EntryPoint, error: BaseException) -> None:
+    what = f"{declared.group} '{declared.name}' of {_distribution(declared)} cannot be loaded"
+    warnings.warn(f"{what}: {type(error).__name__}: {error}", PluginWarning, stacklevel=3)
 
 
 def _of_kind(found: object, kind: type[T]) -> T:

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
+import zipfile
 from importlib import import_module
+from pathlib import Path
 from pkgutil import walk_packages
-from typing import TYPE_CHECKING
 
 import pytest
 from machines import DOOR, edited
 
 import fsm
 from fsm.errors import InputError
+from fsm.language import library
 from fsm.language.library import claims, load, names, specification, specified, systems
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 STATED = """\
 machine = "door"
@@ -33,6 +32,21 @@ def door(tmp_path: Path) -> Path:
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "door.toml").write_text(text, encoding="utf-8")
     return tmp_path / "models" / "door.toml"
+
+
+def test_models_in_a_zip_file_are_unpacked(door: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy has the same files in the same folders, so that a model and its properties are found by their paths."""
+    file = door.parent.parent / "fsm.zip"
+    with zipfile.ZipFile(file, "w") as packed:
+        for path in (door, door.parent.parent / "properties" / "door.toml"):
+            packed.write(path, f"fsm/_shipped/{path.parent.name}/{path.name}")
+    monkeypatch.setattr(library, "files", lambda _: zipfile.Path(file, "fsm/"))
+
+    home = library.home.__wrapped__()
+    found = claims(str(home / "models" / "door.toml"))
+
+    assert (("gone-for-good",), home) == (tuple(each.name for each in found.properties), Path(found.path).parent.parent)
+    assert home != door.parent.parent
 
 
 def test_the_same_file_is_the_same_machine(door: Path) -> None:
@@ -98,7 +112,7 @@ def test_what_a_file_names_is_a_file(tmp_path: Path) -> None:
     for read, text in ((fsm.load_system, system), (claims, stated)):
         (tmp_path / "naming.toml").write_text(text, encoding="utf-8")
 
-        with pytest.raises(InputError, match="machine '/dev/null' is no file"):
+        with pytest.raises(InputError, match="machine '/dev/null' is not a file"):
             read(str(tmp_path / "naming.toml"))
 
 

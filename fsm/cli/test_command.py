@@ -32,7 +32,7 @@ from fsm.conformance import suite
 from fsm.conformance.clients import ClientRun, client_of
 from fsm.conformance.clients import script as client_script
 from fsm.conformance.concurrency import repeated
-from fsm.conformance.lookup import find
+from fsm.conformance.lookup import factory_of
 from fsm.conformance.lookup import forms as rows
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
@@ -198,7 +198,11 @@ def command(
     _refuse(script=script, record=record, properties=properties or bool(only), idle=threads > 1 and not examples)
     machine, tolerated = _planned(scheme, model, profile, parts, options, properties or bool(only), bool(script))
     pace = Pace(delay=_DELAY, seconds=race_seconds)
-    factory = find(sut, machine, profile=profile, timeout=timeout, options=options, counts=parts, model=model)
+    rest = sut.partition(":")[2]
+    asked_for = SutRequest(
+        rest=rest, machine=machine, model=model, profile=profile, timeout=timeout, options=options, record=record
+    )
+    factory = factory_of(sut, asked_for, parts)
     least = fail_on or conformance_report.default_level(machine)
     if properties or only:
         if again is not None or threads > 1:
@@ -238,10 +242,7 @@ def command(
             )
     if scheme and real and not (tested.races and tested.races.gone):
         _written(tested, script)
-        asked_for = SutRequest(
-            rest=sut.partition(":")[2], machine=machine, model=model, profile=profile, timeout=timeout
-        )
-        tested = scheme.repeated(replace(asked_for, options=options, record=record), tested)
+        tested = scheme.repeated(asked_for, tested)
     if real:
         tested = _raced(tested, factory, pace, model, record)
     told(

@@ -24,29 +24,17 @@ from fsm.sut import Stimulus
 class Need(IntEnum):
     """What a path needs besides calls and what happens by itself, from the mildest need to the most severe."""
 
-    FAILURE = 1
-    """A call fails in a way that a client can arrange."""
-    OVERLAP = 2
-    """A call arrives while another is in progress."""
-    SAME_ID = 3
-    """An entity is created with an id already in use.
-
-    A client cannot arrange this if the other side chooses the ids.
-    """
-    RESTART = 4
-    """The other side is restarted or killed."""
-    FAULT = 5
-    """A signal occurs, or a call has an unusual outcome, and the client cannot cause that by making calls."""
-    HIDDEN = 6
-    """A hidden event happens."""
-    NEVER = 7
-    """No run reaches this state."""
-    CANNOT = 8
-    """The model says that the event cannot happen in this state."""
+    FAILURE = 1  # a call fails in a way that a client can arrange
+    OVERLAP = 2  # a call arrives while another is in progress
+    SAME_ID = 3  # an entity is created with an id in use; impossible if the other side chooses the ids
+    RESTART = 4  # the other side is restarted or killed
+    FAULT = 5  # a signal, or an unusual outcome of a call, that the client cannot cause by making calls
+    HIDDEN = 6  # a hidden event happens
+    NEVER = 7  # no run reaches this state
+    CANNOT = 8  # the model says that the event cannot happen in this state
 
 
-CALLS: Final = frozenset({Need.FAILURE})
-"""The needs that a single client can satisfy with its own calls."""
+CALLS: Final = frozenset({Need.FAILURE})  # the needs that a single client can satisfy with its own calls
 
 _ALLOWED: Final = sorted(
     (frozenset(some) for size in range(Need.NEVER) for some in combinations(list(Need)[: Need.HIDDEN], size)),
@@ -57,10 +45,7 @@ _ALLOWED: Final = sorted(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientPath:
-    """The shortest ``steps`` from the initial state whose last step exercises a cell, and their ``needs``.
-
-    ``steps`` is empty if the cell cannot be exercised.
-    """
+    """The shortest ``steps`` that exercise a cell from the initial state, if any, and their ``needs``."""
 
     steps: tuple[Stimulus, ...]
     needs: tuple[Need, ...] = ()
@@ -72,58 +57,37 @@ class ClientPath:
 
 
 def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
-    """Map each (event, state) pair of *machine*, in model order, to the path that exercises it.
+    """Map each (event, state) pair, in model order, to its path. The end of a call is called ``…EVENT``."""
+    plan, client = Plan(tabulate(machine)), client_of(machine)
+    table = plan.table
+    leaving = cache(lambda point: [(edge, needs(table, edge, client)) for edge in plan.leaving(point)])
+    found: dict[tuple[int, int], ClientPath] = {}
 
-    In the keys, the end of a call is the name of its event prefixed with ``…``.
+    def onward(point: Point) -> Iterator[Edge]:
+        return (edge for edge, needed in leaving(point) if needed <= allowed and edge.to is not None)
 
-    """
-    search = _Search(Plan(tabulate(machine)))
-    table = search.plan.table
-    wanted = {cell for cell in table.defined() if table.step(cell[1], cell[0]) != ()}
+    wanted = {(row, state) for row, state in table.defined() if table.step(state, row) != ()}
     for allowed in _ALLOWED:
-        if len(search.found) < len(wanted):
-            search.within(allowed)
+        if len(found) == len(wanted):
+            break
+        search: BreadthFirst[Point, Edge] = BreadthFirst([plan.start], onward).exhausted()
+        for edge in (edge for point in search.depth for edge, needed in leaving(point) if needed <= allowed):
+            if not found.keys() >= {*edge.cells}:
+                path = (*search.path_to(edge.source), edge)
+                needed = sorted(frozenset[Need]().union(*(needs(table, each, client) for each in path)))
+                steps = ClientPath(steps=tuple(each.step for each in path), needs=tuple(needed))
+                found = dict.fromkeys(edge.cells, steps) | found
     paths: dict[tuple[str, str], ClientPath] = {}
     for row, state in table.defined():
         need = Need.NEVER if (row, state) in wanted else Need.CANNOT
-        name = table.rows[row].name, table.states[state]
-        paths[name] = search.found.get((row, state)) or ClientPath(steps=(), needs=(need,))
+        paths[table.rows[row].name, table.states[state]] = found.get((row, state)) or ClientPath(
+            steps=(), needs=(need,)
+        )
     return paths
 
 
-class _Search:
-    def __init__(self, plan: Plan) -> None:
-        self.plan = plan
-        self.found: dict[tuple[int, int], ClientPath] = {}
-        self._client = client_of(plan.table.machine)
-        self._leaving = cache(lambda point: tuple((edge, self._needs(edge)) for edge in plan.leaving(point)))
-
-    def _needs(self, edge: Edge) -> frozenset[Need]:
-        return needs(self.plan.table, edge, self._client)
-
-    def within(self, allowed: frozenset[Need]) -> None:
-        """Find the shortest path to each cell that has none yet, using only edges whose needs are in *allowed*."""
-
-        def taken(point: Point) -> Iterator[Edge]:
-            return (edge for edge, needed in self._leaving(point) if needed <= allowed)
-
-        def onward(point: Point) -> Iterator[Edge]:
-            return (edge for edge in taken(point) if edge.to is not None)
-
-        search: BreadthFirst[Point, Edge] = BreadthFirst([self.plan.start], onward).exhausted()
-        for point in search.depth:
-            for edge in taken(point):
-                if all(cell in self.found for cell in edge.cells):
-                    continue
-                way = (*search.path_to(point), edge)
-                needed = {need for each in way for need in self._needs(each)}
-                path = ClientPath(steps=tuple(each.step for each in way), needs=tuple(sorted(needed)))
-                for cell in edge.cells:
-                    self.found.setdefault(cell, path)
-
-
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
-    """Return what *client* needs in order to take *edge*, besides calls and what happens by itself."""
+    """Return the needs of *client* for taking *edge*, besides calls and what happens by itself."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -149,5 +113,4 @@ def usual(ways: Sequence[Way]) -> Way | None:
 
 def _ends(table: Table, edge: Edge, client: DomainClient) -> bool:
     row, state = edge.cells[0]
-    moves = isinstance(table.cell(state, row), Moves)
-    return edge.step.event == client.exits.get(table.machine.entity) and moves
+    return edge.step.event == client.exits.get(table.machine.entity) and isinstance(table.cell(state, row), Moves)

@@ -2,12 +2,9 @@
 
 Hypothesis draws a *programme*: the events to do first, the events of each thread, and the events to do last. The
 outcome depends on scheduling, so each programme runs several times on real threads. In two of three runs the threads
-take turns at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote.
-:mod:`fsm.linearizability` checks each history. Outcomes are not arranged. If the SUT judges itself, programmes are
-drawn at random and each runs once. The search then continues after a race, because other kinds may follow.
-
-Hypothesis does not shrink flaky failures, and races are flaky. So this module removes parts of the programme as long as
-the rest can still be *seen* to fail, and reports the history of that failure.
+take turns at lines of the SUT's code (:mod:`fsm.conformance.turns`), unless the SUT is remote. Outcomes are not
+arranged. If the SUT judges itself, programmes are drawn at random, each runs once, and the search continues after a
+race. Hypothesis does not shrink flaky failures such as races, so this package shrinks them itself.
 """
 
 from __future__ import annotations
@@ -39,14 +36,9 @@ Ways: TypeAlias = dict[tuple[str, ...], set[str]]
 TRIES: Final = 5
 """Factor by which pairs of events and candidates for shrinking are run more often than other programmes."""
 
-_LONG: Final = 4
-"""Maximum number of events per thread in programmes for a SUT that judges itself."""
-
-MOST: Final = 25
-"""Maximum number of kinds of races to look for in a SUT that judges itself."""
-
-AGAIN: Final = 20
-"""Number of times to run the programme of a race again."""
+_LONG: Final = 4  # maximum number of events per thread in programmes for a SUT that judges itself
+MOST: Final = 25  # maximum number of kinds of races to look for in a SUT that judges itself
+AGAIN: Final = 20  # number of times to run the programme of a race again
 
 
 def concurrently(
@@ -67,12 +59,10 @@ def concurrently(
 ) -> RaceSearch:
     """Search for races in the SUT that *factory* makes, and shrink each one found.
 
-    Between two and *threads* threads call the SUT's ``do`` concurrently, each up to *each* times. Everything else is
-    called by a single thread. A programme first brings the SUT to one of the states that *events* can reach. By
-    default, *events* are all calls, plus the signals that can happen in every state and do not interrupt. Other signals
-    are excluded because a thread cannot know the state in which it will find the SUT. Events that the SUT does not
-    support are skipped. If the SUT judges itself, only calls are used by default, and the search continues until it has
-    found *most* races whose kinds are not in *known*. Otherwise it ends at the first race.
+    A programme brings the SUT to one of the states that *events* can reach. Then two to *threads* threads call ``do``,
+    each up to *each* times. By default, *events* are all calls, and the signals that can happen in every state and do
+    not interrupt; a SUT that judges itself gets only calls. The search ends at the first race or, if the SUT judges
+    itself, after *most* races whose kinds are not in *known*.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs are
     of pairs: two concurrent events that can both change the state or emit an output. Threads that have not returned
@@ -100,10 +90,10 @@ def concurrently(
         message = f"needs two threads, something to do, and events of {machine.name}: {', '.join(machine.events)}"
         raise ValueError(f"{message}; not {', '.join(unknown)}" if unknown else message)
     runs = Runs(machine=machine, sut=sut, patience=patience, pace=pace, chance=chance, known=set(known))
-    search = _Search(runs=runs, most=most if judging else 1)
+    search = _RaceHunt(runs=runs, most=most if judging else 1)
     ways = _ways_in(machine, sut, chosen)
     if isinstance(sut, RaceJudging):
-        drawn = islice(_told_programmes(ways, sut, threads, random.Random(chance)), examples * repeats)  # noqa: S311
+        drawn = islice(_long_programmes(ways, sut, threads, random.Random(chance)), examples * repeats)  # noqa: S311
         search.once(drawn)
     else:
         left = examples - search.pairs(ways, examples, repeats) // repeats
@@ -120,7 +110,7 @@ def concurrently(
 
 
 @dataclass(kw_only=True)
-class _Search:
+class _RaceHunt:
     runs: Runs
     most: int
     found: list[Race] = field(default_factory=list)
@@ -137,16 +127,17 @@ class _Search:
         if self.runs.pace is not None:  # interleave, so that each pair gets its share even if time runs out
             tries = ((pair, number) for number in range(often) for pair in pairs)
         self.runs.allow(0.5)
-        any(self.runs.race_in(pair, number) and self._enough() for pair, number in tries)
+        for pair, number in tries:
+            if self.runs.race_in(pair, number) and self._enough():
+                break
         return often * len(pairs)
 
     def once(self, programmes: Iterable[Programme]) -> None:
         """Run each of *programmes* once, stopping early if time runs out."""
         self.runs.allow(1)
-        any(
-            self.runs.late or (self.runs.race_in(each, number) and self._enough())
-            for number, each in enumerate(programmes)
-        )
+        for number, programme in enumerate(programmes):
+            if self.runs.late or (self.runs.race_in(programme, number) and self._enough()):
+                return
 
     def draw(self, programmes: SearchStrategy[Programme], *, examples: int, repeats: int, chance: int) -> None:
         """Run *examples* programmes drawn from *programmes*, each *repeats* times."""
@@ -174,10 +165,7 @@ class _Search:
 
 
 def repeated(machine: Machine, factory: Callable[[], SUT], race: Race, pace: Pace) -> Race:
-    """Run the programme of *race* again, and return *race* with the number of runs that raced again.
-
-    *machine* must already have its profile applied.
-    """
+    """Run the programme of *race* again and count the races. *machine* must already have its profile applied."""
     sut = factory()
     runs = Runs(machine=machine, sut=sut, patience=PATIENCE, pace=pace, wanted=race.kind or None)
     raced = sum(runs.race_in(race.programme, number) for number in range(AGAIN))
@@ -216,7 +204,7 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
     )
 
 
-def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
+def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
     """Yield long programmes, which may reveal several causes. About half of their events can act at the start."""
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
@@ -225,9 +213,7 @@ def _told_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
         lengths = [chance.randint(_LONG // 2, _LONG) for _ in range(chance.randint(2, threads))]
         yield Programme(
             before=before,
-            threads=tuple(
-                tuple(chance.choice(chance.choice((moving, every))) for _ in range(length)) for length in lengths
-            ),
+            threads=tuple(tuple(chance.choice(chance.choice((moving, every))) for _ in range(n)) for n in lengths),
         )
 
 

@@ -1,7 +1,7 @@
-"""Check a SUT after a crash partway through an event.
+"""Check a SUT after a crash partway through an event, which may or may not have taken effect.
 
-Such an event may or may not have taken effect. After the restart, the SUT may show any state to which a restart can
-lead from a state passed during the event. Its record must be the one from before the event or the one from after it.
+After the restart, the SUT may show any state to which a restart can lead from a state passed during the event. Its
+record must be the one from before the event or the one from after it.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,8 +13,7 @@ from fsm.conformance.record_laws import difference
 from fsm.machine.table import Table
 from fsm.sut import SUT, Crashing, Remembering, Stimulus, arranger
 
-WHOLE: Final = 1_000_000
-"""A crash point that lies after the last effect of any event."""
+WHOLE: Final = 1_000_000  # a crash point that lies after the last effect of any event
 
 
 def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
@@ -30,8 +29,8 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
     """Return the edge among *edges* that *step* crashes partway through, or ``None`` if there is none."""
-    known = [each for each in edges if each.step.event == step.event and each.step.stage == "do"]
-    return next((each for each in known if tuple(way.name for way in each.ways) == step.expected[:-1]), None)
+    key = (step.event, "do", step.expected[:-1])
+    return next((edge for edge in edges if (*edge.step[:2], tuple(way.name for way in edge.ways)) == key), None)
 
 
 class Ended(NamedTuple):
@@ -46,9 +45,8 @@ def crashed(
 ) -> tuple[bool, str, str, Ended]:
     """Crash *sut*, which is at the source of *edge*, partway through *edge*, and check the result.
 
-    *step* holds the crash point and the expected outcomes. The last outcome is that of the restart. *again* brings the
-    SUT back to the source of *edge*. *whole* is the result of the complete event and a restart, if known. Return
-    whether the SUT crashed, the state it then shows, the fault (empty if there is none), and *whole*.
+    *again* brings the SUT back to the source of *edge*. *whole* is the result of the complete event and a restart, if
+    known. Return whether the SUT crashed, the state it then shows, the fault (empty if there is none), and *whole*.
     """
     if whole is None:
         by_itself, whole, *_ = _once(plan, sut, edge, step._replace(point=WHOLE))
@@ -74,10 +72,7 @@ def crashed(
 
 
 def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
-    """Crash *sut* during *edge* at the crash point of *step*, if the event has that many effects.
-
-    Return whether it crashed, its state and record, and whether it arranged the outcomes of the event and the restart.
-    """
+    """Crash *sut* during *edge*. Return whether it did, its state and record, and which outcomes were arranged."""
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
         goes = True
@@ -85,20 +80,15 @@ def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, 
             goes &= not choice or arrange(step.event, outcome, plan.stage(step, number))
         for row in _interrupting(plan.table):
             restarts |= arrange(plan.table.rows[row].event.name, step.expected[-1], "")
-    died = sut.crash(step.event, step.point)
-    return died, Ended(sut.shows(), _record(sut)), goes, restarts
+    return sut.crash(step.event, step.point), Ended(sut.shows(), _record(sut)), goes, restarts
 
 
-def _after(table: Table, way: set[int], outcome: str) -> set[int]:
-    """Return the states that a restart can reach from those in *way*, only by *outcome* where that is possible."""
-    found: set[int] = set()
-    for row in _interrupting(table):
-        for state in way:
-            ways = table.step(state, row)
-            if ways is None:
-                return set(range(len(table.states)))
-            found |= {way.to for way in [way for way in ways if way.name == outcome] or ways}
-    return found
+def _after(table: Table, states: set[int], outcome: str) -> set[int]:
+    """Return the states that a restart can reach from *states*, only by *outcome* if that is possible."""
+    cells = [table.step(state, row) for row in _interrupting(table) for state in states]
+    if None in cells:
+        return set(range(len(table.states)))
+    return {way.to for ways in filter(None, cells) for way in [way for way in ways if way.name == outcome] or ways}
 
 
 def through(edge: Edge) -> list[int]:

@@ -32,10 +32,7 @@ class EvidentPaths:
         self._client = client_of(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
-        """Return *steps*, whose last step exercises *cell*, with steps added if a recording needs them as proof.
-
-        Return an empty tuple if no recording proves it.
-        """
+        """Return *steps* to *cell*, with steps added if a recording needs them as proof; empty if none proves it."""
         for tried in self._longer(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
             for each in self._recorded(tried):

@@ -31,11 +31,8 @@ from fsm.sut import (
     arranger,
 )
 
-LISTED: Final = 20
-"""Maximum number of known values that an error message lists when the SUT shows an unknown one."""
-
-PATIENCE: Final = 3
-"""Number of attempts at a step whose outcome cannot be arranged."""
+LISTED: Final = 20  # maximum number of known values that an error message lists when the SUT shows an unknown one
+PATIENCE: Final = 3  # number of attempts at a step whose outcome cannot be arranged
 
 
 class Execution:
@@ -94,15 +91,10 @@ class Execution:
             raise FailedError(Failure(broken=f"it cannot be reset: {_described(error)}")) from error
         first = self.oracle.plan.table.shows[self.oracle.plan.start.state]
         if shows not in {"", first}:
-            broken = f"after a reset it shows {shows}, where the initial state shows {first}"
-            raise FailedError(Failure(broken=broken))
+            raise FailedError(Failure(broken=f"after a reset it shows {shows}, where the initial state shows {first}"))
 
     def take(self, step: Stimulus) -> None:
-        """Take *step* and judge it. Raise :class:`FailedError` if the SUT's response is not legal.
-
-        Do nothing if the SUT does not support the event or if the step does not apply. For example, the end of a call
-        does not apply if the call cannot be in progress.
-        """
+        """Take *step*, if it applies and is supported, and judge it. Raise :class:`FailedError` if it is not legal."""
         if step.stage == "crash":
             self._crash(step)
             return
@@ -126,7 +118,7 @@ class Execution:
         self.cover.heard |= seen.outputs is not None
         self.cover.supported.add((step.event, step.stage))
         self.trace.append(Taken(step=step, seen=seen, point=self.point))
-        if (failed := self._against(step, seen, fields)) is not None:
+        if (failed := self._other_fault(step, seen, fields)) is not None:
             raise failed
         after = self.oracle.legal(self.belief, step, seen)
         fit = [edge for edge in (*filter(None, [wanted]), *known) if after and self.oracle.fits(edge, seen)]
@@ -142,7 +134,7 @@ class Execution:
         if wrong := self.oracle.wrong_fields(step, seen, fields, after=after, number=len(self.trace)):
             raise self._failed(Failure(violation=wrong[0]))
 
-    def _against(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
+    def _other_fault(self, step: Stimulus, seen: Response, fields: Mapping[str, object] | None) -> FailedError | None:
         if self.watch is not None and (violated := self.watch.step(step, seen)) is not None:
             return self._failed(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
@@ -163,23 +155,22 @@ class Execution:
             self.cover.unsupported[self.point, step.event, step.stage] = "" if why == step.event else why
 
     def _unanswered(self, step: Stimulus, error: BaseException) -> FailedError:
-        unseen = Taken(step=step, seen=None, point=self.point)
-        return self._failed(Failure(trace=(unseen,), broken=_described(error)))
+        return self._failed(Failure(trace=(Taken(step=step, seen=None, point=self.point),), broken=_described(error)))
 
     def _count(self, step: Stimulus, fit: Iterable[Edge], seen: Response) -> None:
         """Count the pairs that *step* exercised no matter which of the edges in *fit* it took."""
-        table, here = self.oracle.plan.table, {point(each) for each in self.belief}
+        table, points = self.oracle.plan.table, {point(each) for each in self.belief}
         row = table.row[step.event]
-        states = {each.state for each in here}
+        states = {each.state for each in points}
         first = [(table.end[row] if step.stage == "end" else row, state) for state in sorted(states)]
-        if len(states) > 1 or (step.stage == "end" and {each.call for each in here} != {row}):
+        if len(states) > 1 or (step.stage == "end" and {each.call for each in points} != {row}):
             self.cover.ambiguous.update(pair for pair in first if table.step(pair[1], pair[0]) != ())
             return
         certain = [frozenset(edge.cells) for edge in fit]
-        met = {*first, *(frozenset.intersection(*certain) if certain else ())}
-        self.cover.cells.update(met)
+        pairs = {*first, *(frozenset.intersection(*certain) if certain else ())}
+        self.cover.cells.update(pairs)
         if seen.outputs is not None:
-            self.cover.compared.update(met)
+            self.cover.compared.update(pairs)
 
     def _note(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
@@ -282,15 +273,10 @@ class Execution:
         return arranged
 
     def _done(self, step: Stimulus) -> Response:
-        reply: str | None
-        if step.stage == "do":
-            reply = self.sut.do(step.event)
-        elif self._overlapping is None:
+        tested = self.sut if step.stage == "do" else self._overlapping
+        if tested is None:
             raise UnsupportedError(step.event)
-        elif step.stage == "begin":
-            reply = self._overlapping.begin(step.event)
-        else:
-            reply = self._overlapping.end(step.event)
+        reply = getattr(tested, step.stage)(step.event)
         shows = self.sut.shows()
         outputs = self._emitting.outputs() if self._emitting is not None else None
         if not (reply is None or isinstance(reply, str)):
@@ -299,8 +285,8 @@ class Execution:
         if kind == "call" and reply is not None and not reply and not self._silent(step.event):
             raise BrokenError(f"no reply to {step.event}: a call replies ok or an error code")
         if shows and shows not in self.oracle.plan.table.shows:
-            message = f"it shows {shows!r}, which no state shows; the states show {_listed(shows, self.oracle)}"
-            raise BrokenError(message)
+            known = _listed(shows, self.oracle.plan.table.shows)
+            raise BrokenError(f"it shows {shows!r}, which no state shows; the states show {known}")
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
@@ -354,11 +340,10 @@ class Execution:
         self.finish()
 
 
-def _listed(shows: str, oracle: Oracle) -> str:
-    known = list(dict.fromkeys(oracle.plan.table.shows))
-    if len(known) <= LISTED:
-        return ", ".join(known)
-    return f"{', '.join(map(repr, difflib.get_close_matches(shows, known, n=1, cutoff=0)))} and {len(known) - 1} others"
+def _listed(shows: str, shown: Iterable[str]) -> str:
+    known = list(dict.fromkeys(shown))
+    close = difflib.get_close_matches(shows, known, n=1, cutoff=0)
+    return ", ".join(known) if len(known) <= LISTED else f"{close[0]!r} and {len(known) - 1} others"
 
 
 def _described(error: BaseException) -> str:

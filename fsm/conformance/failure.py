@@ -16,10 +16,7 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step, the response to it, and the point before it, if known.
-
-    If another outcome occurred than the one that ``step`` names, ``came`` is the step with that outcome.
-    """
+    """A step, its response, and the point before it. ``came`` is the step with the outcome that occurred instead."""
 
     step: Stimulus
     seen: Response | None

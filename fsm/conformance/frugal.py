@@ -1,24 +1,26 @@
 """An order of tests that takes few costly steps.
 
-A tour that reaches every edge by a shortest path from the start repeats the same costly steps again and again. Here,
-the next test continues where the last one ended if it can, and otherwise begins at the start. Costly steps are taken
-only if cheap steps lead to no untested edge. The SUT must show its state, because there are no distinguishing runs.
+Reaching every edge by a shortest path from the start would repeat the same costly steps again and again. Here, each
+test continues where the last one ended if it can, and otherwise begins at the start. Costly steps are taken only if
+cheap steps lead to no untested edge. The SUT must show its state, because there are no distinguishing runs.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache, partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from fsm.conformance.failure import Failure
 from fsm.conformance.plan import Edge, Plan, Point
-from fsm.machine.traversal import BreadthFirst
+from fsm.machine.traversal import BreadthFirst, closure
 from fsm.sut import Stimulus
 
-PATIENCE: Final = 3
-"""Number of failures of one kind after which their event is no longer tested."""
+MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is no longer tested
+
+
+_Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
 
 
 class Route(NamedTuple):
@@ -49,18 +51,18 @@ class FrugalTour:
         avoided: Callable[[Edge], bool] = lambda _: False,
     ) -> None:
         self.plan = plan
-        self._points = tuple(dict.fromkeys(each.source for each in plan.edges))
-        self._left = {(each.source, each.step) for each in edges}
+        self._points = tuple(dict.fromkeys(edge.source for edge in plan.edges))
+        self._left = {(edge.source, edge.step) for edge in edges}
         self._all = len(self._left)
-        self._due = False
+        self._after_costly = False
         self._seen: set[Stimulus] = set()
-        self._met: dict[Stimulus, list[Point]] = {}
+        self._missed: dict[Stimulus, list[Point]] = {}
         self._costly = cache(costly)
         self._avoided = avoided
         self._failures: Counter[tuple[object, ...]] = Counter()
         self._failed: set[object] = set()
-        self._cheap: dict[Point, tuple[Edge, ...]] = {}
-        self._dear: dict[Point, tuple[Edge, ...]] = {}
+        self._cheap: _Edges = {}
+        self._dear: _Edges = {}
         self.look()
 
     @property
@@ -71,44 +73,44 @@ class FrugalTour:
     def took(self, edge: Edge) -> None:
         """Record that *edge* was taken or cannot be taken."""
         self._left.discard((edge.source, edge.step))
-        self._due = self._costly(edge.step.event)
-        if not self._due:
+        self._after_costly = self._costly(edge.step.event)
+        if not self._after_costly:
             return
         self._seen.add(edge.step)
-        for each in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage):
-            if each.step in self._seen:
-                self._left.discard((each.source, each.step))
+        for other in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage):
+            if other.step in self._seen:
+                self._left.discard((other.source, other.step))
             else:
-                self._met.setdefault(each.step, []).append(each.source)
-        self._left -= {(each, edge.step) for each in self._met.pop(edge.step, ())}
+                self._missed.setdefault(other.step, []).append(other.source)
+        self._left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
 
     def look(self) -> None:
         """Recompute which edges may be taken."""
         for point in self._points:
             edges = [
-                each
-                for each in self.plan.leaving(point)
-                if self._failed.isdisjoint({each.step.event, (each.source, each.step)}) and not self._avoided(each)
+                edge
+                for edge in self.plan.leaving(point)
+                if self._failed.isdisjoint({edge.step.event, (edge.source, edge.step)}) and not self._avoided(edge)
             ]
-            self._cheap[point] = tuple(each for each in edges if not self._costly(each.step.event))
-            self._dear[point] = tuple(each for each in edges if self._costly(each.step.event))
+            self._cheap[point] = tuple(edge for edge in edges if not self._costly(edge.step.event))
+            self._dear[point] = tuple(edge for edge in edges if self._costly(edge.step.event))
 
     def failed(self, edge: Edge, failure: Failure) -> None:
         """Record that *edge* led to *failure*. Avoid it and, after repeated failures of this kind, its event."""
         self._failed.add((edge.source, edge.step))
         self._failures[failure.kind] += 1
-        if self._failures[failure.kind] >= PATIENCE:
+        if self._failures[failure.kind] >= MOST_FAILURES:
             self._failed.add(edge.step.event)
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
         """Return the next route, from *here* if possible and otherwise from the start; ``None`` if nothing is left."""
-        starts = tuple(dict.fromkeys(each for each in (here, self.plan.start) if each in self._cheap))
-        cheap = any(self._is_left(each) for edges in self._cheap.values() for each in edges)
+        starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
+        cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
         for find in (
-            *((self._cheaply, self._at_some_cost) if cheap else ()),
+            *((self._by_cheap_steps, self._by_costly_steps) if cheap else ()),
             partial(self._nearest, (self._dear,)),
-            self._without_more,
+            self._to_costly_step,
             partial(self._nearest, (self._cheap, self._dear)),
         ):
             for start in starts:
@@ -119,30 +121,30 @@ class FrugalTour:
     def _is_left(self, edge: Edge) -> bool:
         return (edge.source, edge.step) in self._left
 
-    def _cheaply(self, start: Point) -> tuple[Edge, ...]:
+    def _by_cheap_steps(self, start: Point) -> tuple[Edge, ...]:
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
         """For each point, return the most untested edges on a path of cheap steps, and that path's first edge."""
         worth: dict[Point, tuple[int, Edge | None]] = {}
-        for point in self._last_first(starts):
+        for point in self._postorder(starts):
             best, onward, loops = 0, None, 0
-            for each in self._cheap[point]:
-                left = self._is_left(each)
-                if each.to == point:
+            for edge in self._cheap[point]:
+                left = self._is_left(edge)
+                if edge.to == point:
                     loops += left
-                elif each.to in worth and (found := worth[each.to][0] + left) > best:
-                    best, onward = found, each
+                elif edge.to in worth and (untested := worth[edge.to][0] + left) > best:
+                    best, onward = untested, edge
             worth[point] = best + loops, onward
         return worth
 
-    def _last_first(self, starts: Iterable[Point]) -> list[Point]:
+    def _postorder(self, starts: Iterable[Point]) -> list[Point]:
         """Return the points reachable from *starts* by cheap steps, in depth-first postorder."""
         seen, order = set(starts), []
-        stack = [(each, iter(self._cheap[each])) for each in seen]
+        stack = [(point, iter(self._cheap[point])) for point in seen]
         while stack:
             point, edges = stack[-1]
-            following = next((each.to for each in edges if each.to is not None and each.to not in seen), None)
+            following = next((edge.to for edge in edges if edge.to is not None and edge.to not in seen), None)
             if following is None:
                 order.append(point)
                 stack.pop()
@@ -155,7 +157,7 @@ class FrugalTour:
         path: list[Edge] = []
         point = start
         while worth[point][0]:
-            path += (each for each in self._cheap[point] if each.to == point and self._is_left(each))
+            path += (edge for edge in self._cheap[point] if edge.to == point and self._is_left(edge))
             onward = worth[point][1]
             if onward is None or onward.to is None:
                 break
@@ -163,63 +165,53 @@ class FrugalTour:
             point = onward.to
         return tuple(path)
 
-    def _at_some_cost(self, start: Point) -> tuple[Edge, ...]:
+    def _by_costly_steps(self, start: Point) -> tuple[Edge, ...]:
         """Return a path by costly steps to the point with the most untested edges ahead, and on along those edges.
 
         The first costly step is the nearest one that leads there, preferably an untested one.
         """
         worth = self._worth(self._points)
-        leads = self._leads(sorted((each for each in worth if worth[each][0]), key=lambda each: -worth[each][0]))
-        before: BreadthFirst[Point, Edge] = BreadthFirst([start], lambda point: filter(_known, self._cheap[point]))
-        there = [each for point in before.exhausted().depth for each in self._dear[point] if each.to in leads]
-        first = next(filter(self._is_left, there), there[0] if there else None)
+        leads = self._leads(sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0]))
+        cheap = self._search(start, self._cheap).exhausted()
+        leading = [edge for point in cheap.depth for edge in self._dear[point] if edge.to in leads]
+        first = next(filter(self._is_left, leading), leading[0] if leading else None)
         if first is None or first.to is None:
             return ()
-        costly: BreadthFirst[Point, Edge] = BreadthFirst(
-            [first.to], lambda point: filter(_known, self._dear[point])
-        ).exhausted()
         best = leads[first.to]
-        return (*before.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
+        costly = self._search(first.to, self._dear).exhausted()
+        return (*cheap.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
     def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
         """For each point, return the first point in *best_first* that costly steps reach from it, if there is one."""
         into: dict[Point, list[Point]] = {}
         for point in self._points:
-            for each in self._dear[point]:
-                if each.to is not None:
-                    into.setdefault(each.to, []).append(point)
+            for edge in self._dear[point]:
+                if edge.to is not None:
+                    into.setdefault(edge.to, []).append(point)
         leads: dict[Point, Point] = {}
+
+        def new_sources(point: Point) -> Iterator[Point]:
+            return (source for source in into.get(point, ()) if source not in leads)
+
         for best in best_first:
-            todo = [best]
-            while todo:
-                point = todo.pop()
-                if point not in leads:
-                    leads[point] = best
-                    todo += into.get(point, ())
+            leads |= dict.fromkeys(closure({best} - leads.keys(), new_sources), best)
         return leads
 
-    def _without_more(self, start: Point) -> tuple[Edge, ...]:
-        """Return the shortest path of cheap steps from *start* to an untested costly step, including that step.
-
-        Return an empty path right after a costly step, unless *start* is the start of the plan.
-        """
-        if self._due and start != self.plan.start:
+    def _to_costly_step(self, start: Point) -> tuple[Edge, ...]:
+        """Return the shortest cheap path that ends with an untested costly step; empty right after a costly step."""
+        if self._after_costly and start != self.plan.start:
             return ()
-        search: BreadthFirst[Point, Edge] = BreadthFirst([start], lambda point: filter(_known, self._cheap[point]))
-        for point in search.exhausted().depth:
-            for each in self._dear[point]:
-                if self._is_left(each):
-                    return (*search.path_to(point), each)
-        return ()
+        search = self._search(start, self._cheap).exhausted()
+        left = (edge for point in search.depth for edge in self._dear[point] if self._is_left(edge))
+        return next(((*search.path_to(edge.source), edge) for edge in left), ())
 
-    def _nearest(self, kinds: Iterable[Mapping[Point, tuple[Edge, ...]]], start: Point) -> tuple[Edge, ...]:
+    def _nearest(self, kinds: tuple[_Edges, ...], start: Point) -> tuple[Edge, ...]:
         """Return the shortest path from *start*, using the edges in *kinds*, that ends with an untested edge."""
-        search: BreadthFirst[Point, Edge] = BreadthFirst(
-            [start], lambda point: (each for edges in kinds for each in edges[point] if each.to is not None)
+        search = self._search(start, *kinds)
+        return next((search.path(edge) for edge in search if self._is_left(edge)), ())
+
+    @staticmethod
+    def _search(start: Point, *kinds: _Edges) -> BreadthFirst[Point, Edge]:
+        return BreadthFirst(
+            [start], lambda point: (edge for edges in kinds for edge in edges[point] if edge.to is not None)
         )
-        found = next((each for each in search if self._is_left(each)), None)
-        return search.path(found) if found is not None else ()
-
-
-def _known(edge: Edge) -> bool:
-    return edge.to is not None

@@ -1,9 +1,8 @@
-"""Find the system under test that a user names: the reference, Python code, a command, a runtime or another model."""
+"""Find the system under test that a user names: the reference, Python code, a command or another model."""
 
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import partial
 from importlib import import_module, invalidate_caches
 from itertools import count
@@ -50,8 +49,8 @@ def find(
 ) -> Callable[[], SUT]:
     """Return a factory for the SUT called *name*, to be tested against *machine*.
 
-    *name* has one of the forms in :data:`OWN`, or that of a scheme (:mod:`fsm.conformance.scheme`), which *options*
-    belong to. A reference or model is used under *profile*. *counts* is the number of copies of each part of a system.
+    *name* has one of the forms in :data:`OWN`, or that of a scheme (:mod:`fsm.conformance.scheme`) with these
+    *options*. A reference or model is used under *profile*. *counts* is the number of copies of each part of a system.
     A process must send each answer within *timeout* seconds. Each method that the main thread calls on a Python SUT
     must return within the same time. *model* is the name of the model that judges, if it is not that of *machine*.
     Raise :class:`InputError` if *name* has none of these forms.
@@ -61,13 +60,21 @@ def find(
     >>> find("model:examples/models/door.toml", door)().shows()
     'SHUT'
     """
-    kind, _, rest = name.partition(":")
+    rest = name.partition(":")[2]
+    asked = SutRequest(
+        rest=rest, machine=machine, model=model or machine.name, profile=profile, timeout=timeout, options=options or {}
+    )
+    return factory_of(name, asked, counts)
+
+
+def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = None) -> Callable[[], SUT]:
+    """Return a factory for the SUT called *name*, like :func:`find`, from the request that a scheme receives."""
+    kind, rest, profile, timeout = name.partition(":")[0], asked.rest, asked.profile, asked.timeout
     scheme = scheme_of(name)
     match kind:
         case "reference" if not rest:
-            factory = _reference(
-                machine, "+".join(own or each for each, own in meant(profile, machine.profiles).items())
-            )
+            profiles = meant(profile, asked.machine.profiles)
+            factory = _reference(asked.machine, "+".join(own or each for each, own in profiles.items()))
         case "python" if rest:
             factory = named_object(name, rest)
         case "exec" if rest.strip():
@@ -77,10 +84,7 @@ def find(
         case "model" if rest:
             factory = partial(Simulated, _model(rest, profile, counts))
         case _ if scheme is not None:
-            asked = SutRequest(
-                rest=rest, machine=machine, model=model or machine.name, profile=profile, timeout=timeout
-            )
-            factory = scheme.factory(replace(asked, options=options or {}))
+            factory = scheme.factory(asked)
         case _:
             raise _wrong(name, "does not name what to test", f"use {either([*forms()])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
@@ -130,8 +134,7 @@ def _model(name: str, profile: str | None, counts: Mapping[str, int] | None) -> 
     if is_system(name):
         system = load_system(name, counts)
         return flatten(system.under(within(profile, system.profiles)))
-    other = load(name)
-    return other.partly_under(profile)
+    return load(name).partly_under(profile)
 
 
 def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
@@ -177,9 +180,10 @@ def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
         hint = f"a process first writes what it can do: see {documented('reference/exec-protocol')}"
         raise _wrong(name, f"cannot be tested: {error}", hint) from error
     except OSError as error:
-        if not name.startswith("exec:"):
-            raise _wrong(name, f"cannot be reached: {error.strerror or error}", "check that it runs there") from error
-        raise _wrong(name, f"cannot be started: {error.strerror or error}", "name a command that can be run") from error
+        command = name.startswith("exec:")
+        hint = "name a command that can be run" if command else "check that it runs there"
+        what = f"cannot be {'started' if command else 'reached'}: {error.strerror or error}"
+        raise _wrong(name, what, hint) from error
     except (Exception, SystemExit) as error:
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"
         raise _wrong(name, f"raised {type(error).__name__}: {error}", hint) from error

@@ -15,15 +15,11 @@ METHODS: Final = (
 )
 """Names of all SUT methods, including those of the optional protocols."""
 
-_NEAR: Final = 0.75
-"""Minimum similarity, from 0 to 1, at which a name counts as a misspelled method."""
+_NEAR: Final = 0.75  # minimum similarity, from 0 to 1, at which a name counts as a misspelled method
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """Return the missing methods that a full comparison with *table* needs.
-
-    *sut* lacks these methods, or they returned nothing in the tests.
-    """
+    """Return the methods needed to compare *sut* with *table* that it lacks, or that returned nothing in the tests."""
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),

@@ -20,11 +20,8 @@ from fsm.monitor.scene import Scene
 from fsm.sut import SUT, Limited, Response, Stimulus
 from fsm.trace import Line, Observation, key
 
-WAITING: Final = "(nothing yet)"
-"""Placeholder for the reply of a call that is still in progress."""
-
-KNOWN: Final = 50_000
-"""Maximum number of steps whose effect is cached."""
+WAITING: Final = "(nothing yet)"  # placeholder for the reply of a call that is still in progress
+KNOWN: Final = 50_000  # maximum number of steps whose effect is cached
 
 
 def point(here: Configuration) -> Point:
@@ -54,9 +51,8 @@ class Oracle:
     def anywhere(self, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
         """Return the belief after an illegal step, which includes every state consistent with *seen*."""
         row = self.plan.table.row[step.event]
-        calls = (
-            {row} if seen.reply is None else {IDLE} if step.stage == "end" else {point(each).call for each in before}
-        )
+        left = {IDLE} if step.stage == "end" else {point(each).call for each in before}
+        calls = {row} if seen.reply is None else left
         pending = [() if call == IDLE else (Pending(call, HELD, 0),) for call in sorted(calls)]
         states = range(len(self.plan.table.states))
         anywhere = (Configuration(state, each, seen.outputs or ()) for state in states for each in pending)

@@ -1,8 +1,7 @@
 """The steps that a test can take at each point, and the shortest path to each step.
 
-A *point* is the position of an entity in a test: its state and the call left in progress, if any. A *step* is one
-action at a point, together with the expected outcomes. The action is a whole event, or one stage of a call that takes
-time.
+A *point* is the position of an entity in a test: its state and the call left in progress, if any. A *step* is a whole
+event at a point, or one stage of a call that takes time, together with the expected outcomes.
 """
 
 from __future__ import annotations
@@ -10,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
+from itertools import filterfalse
 from typing import Final, NamedTuple, TypeAlias, cast
 
 from fsm.machine.table import Table, Way
@@ -20,8 +20,7 @@ _STEP: Final = re.compile(
     r"(?:(?P<stage>begin|end)\s+|crash@(?P<point>\d+)\s+)?(?P<event>[^\s=,;]+)(?:\s*=\s*(?P<expected>[^\s=][^=]*))?"
 )
 
-IDLE: Final = -1
-"""Value of :attr:`Point.call` if no call is in progress."""
+IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 
 class Point(NamedTuple):
@@ -49,8 +48,7 @@ def steps(text: str) -> tuple[Stimulus, ...]:
     return tuple(found)
 
 
-Doing: TypeAlias = tuple[Point, str, StimulusStage]
-"""An event, or one stage of it, at a point."""
+Doing: TypeAlias = tuple[Point, str, StimulusStage]  # an event, or one stage of it, at a point
 
 
 class Edge(NamedTuple):
@@ -72,6 +70,9 @@ class Edge(NamedTuple):
         return self.source, self.step.event, self.step.stage
 
 
+EdgeTest: TypeAlias = Callable[[Edge], bool]
+
+
 class Plan:
     """All steps that a test of *table* can take.
 
@@ -87,14 +88,14 @@ class Plan:
     """
 
     def __init__(
-        self, table: Table, *, overlaps: bool = True, never: Callable[[str, str], bool] = lambda _event, _outcome: False
+        self, table: Table, *, overlaps: bool = True, never: Callable[[str, str], bool] = lambda *_: False
     ) -> None:
         self.table = table
         self.overlaps = overlaps
         self.start = Point(table.initial)
-        self.leaving = cache(lambda point: tuple(edge for edge in self._edges(point) if not self._without(edge)))
+        self.leaving = cache(lambda point: tuple(filterfalse(self._is_skipped, self._edges(point))))
         self._never = cache(never)
-        self._left_out: dict[tuple[str, str], None] = {}
+        self._skipped: dict[tuple[str, str], None] = {}
         self.alternatives = cache(self._alternatives)
         self.by_step = cache(lambda point: {edge.step: edge for edge in self.leaving(point)})
         self._from = cache(self._search)
@@ -105,15 +106,15 @@ class Plan:
             return ""
         return "end" if number or step.stage == "end" else "begin"
 
-    def _without(self, edge: Edge) -> bool:
-        never = [each for each in edge.step.expected or ("",) if self._never(edge.step.event, each)]
-        self._left_out.update(dict.fromkeys((edge.step.event, each) for each in never))
+    def _is_skipped(self, edge: Edge) -> bool:
+        never = [outcome for outcome in edge.step.expected or ("",) if self._never(edge.step.event, outcome)]
+        self._skipped.update(dict.fromkeys((edge.step.event, outcome) for outcome in never))
         return bool(never)
 
     @property
     def never(self) -> tuple[tuple[str, str], ...]:
         """The outcomes that have been skipped so far, each with its event."""
-        return tuple(self._left_out)
+        return tuple(self._skipped)
 
     @cached_property
     def edges(self) -> tuple[Edge, ...]:
@@ -140,20 +141,15 @@ class Plan:
             edges += [self._edge(point, stage, ((first, point.state, way),), row) for way in ways]
         return tuple(edges)
 
-    def path(
-        self, source: Point, target: Point, *, without: Callable[[Edge], bool] = lambda _: False
-    ) -> tuple[Edge, ...] | None:
+    def path(self, source: Point, target: Point, *, without: EdgeTest = lambda _: False) -> tuple[Edge, ...] | None:
         """Return a shortest path that avoids edges for which *without* is true, or ``None`` if there is none."""
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)
         return search.path_to(target) if target in search.depth else None
 
-    def _search(self, source: Point, without: Callable[[Edge], bool] = lambda _: False) -> BreadthFirst[Point, Edge]:
-        search: BreadthFirst[Point, Edge] = BreadthFirst(
-            [source], lambda point: (edge for edge in self.onward(point) if not without(edge))
-        )
-        return search.exhausted()
+    def _search(self, source: Point, without: EdgeTest = lambda _: False) -> BreadthFirst[Point, Edge]:
+        return BreadthFirst([source], lambda point: filterfalse(without, self.onward(point))).exhausted()
 
     def _edges(self, point: Point) -> Iterator[Edge]:
         for row in self.table.rows:
@@ -167,8 +163,7 @@ class Plan:
         if point.call != IDLE:
             end = self.table.end[point.call]
             for way in self.table.step(point.state, end) or ():
-                left = point.call if way.begins else IDLE
-                yield self._edge(point, "end", ((end, point.state, way),), left)
+                yield self._edge(point, "end", ((end, point.state, way),), point.call if way.begins else IDLE)
 
     def _edge(self, point: Point, stage: StimulusStage, stages: tuple[_Stage, ...], left: int) -> Edge:
         ways = tuple(way for _, _, way in stages if way is not None)
@@ -196,7 +191,7 @@ class Plan:
                 end = row if self.table.rows[row].ends else self.table.end.get(row, row)
                 if not way.begins:
                     yield stages
-                elif all((end, way.to) != (known, met) for known, met, _ in stages):
+                elif all((end, way.to) != stage[:2] for stage in stages):
                     todo.append((stages, end, way.to))
 
 

@@ -68,8 +68,8 @@ def run_property_test(
     try:
         overlaps = isinstance(sut, Overlapping)
         oracle = oracle_of(machine, profile, overlaps=overlaps)
-        shown = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
-        fields = held_to(shown, oracle.plan.table.machine, Folder())
+        required = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
+        fields = held_to(required, oracle.plan.table.machine, Folder())
         oracle = replace(oracle, fields=fields)
         watch = Watch(machine, stated, profile=profile)
         walk = partial(Execution, oracle, sut, watch=watch)
@@ -108,14 +108,14 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
     """Yield the stimuli that cause *run*. Calls are split into stages if *overlaps* is true, and otherwise whole."""
     left = list(run.steps)
     while left:
-        taken = left.pop(0)
-        begins = not taken.ends and _begins(machine, taken)
+        step = left.pop(0)
+        begins = not step.ends and _begins(machine, step)
         if overlaps or not begins:
-            yield Stimulus(taken.event, "end" if taken.ends else "begin" if begins else "do", (taken.outcome,))
+            yield Stimulus(step.event, "end" if step.ends else "begin" if begins else "do", (step.outcome,))
             continue
-        ends = [each for each in left if each.event == taken.event and each.ends]
-        left = [each for each in left if each not in ends]
-        yield Stimulus(taken.event, "do", (taken.outcome, *(each.outcome for each in ends)))
+        ends = [other for other in left if other.event == step.event and other.ends]
+        left = [other for other in left if other not in ends]
+        yield Stimulus(step.event, "do", (step.outcome, *(end.outcome for end in ends)))
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:

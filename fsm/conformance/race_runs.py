@@ -1,7 +1,7 @@
 """Run the events of a programme concurrently in several threads, and judge the recorded history.
 
 If a SUT judges itself, its violations replace the verdict on the history. A violation is not a race if it also occurs
-when the same operations run one by one, or if the tests with a single thread have found it already.
+when the same operations run one after another, or if the tests with a single thread have already found it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,11 @@ from fsm.machine import Machine
 from fsm.machine.findings import Violation
 from fsm.sut import SUT, BrokenError, Emitting, UnsupportedError
 
-SWITCH: Final = 1e-5
-"""The interpreter's switch interval, in seconds, while a programme runs."""
+SWITCH: Final = 1e-5  # the interpreter's switch interval, in seconds, while a programme runs
 
 RaceKind: TypeAlias = tuple[object, ...]
 
-PATIENCE: Final = 10.0
-"""Number of seconds after which threads that have not returned count as hanging."""
+PATIENCE: Final = 10.0  # number of seconds after which threads that have not returned count as hanging
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,11 +55,7 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """Evidence of one programme from a SUT that judges itself.
-
-    ``told`` holds the events that the SUT sent, timed by the monotonic clock. ``files`` maps file name suffixes to the
-    contents of the recording's files.
-    """
+    """The events that a SUT sent (``told``), by the monotonic clock, and the recording's ``files`` by name suffix."""
 
     told: tuple[Operation, ...]
     files: Mapping[str, bytes]
@@ -69,10 +63,7 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges what threads do.
-
-    Programmes begin with the events in ``before``. Threads may also make the calls in ``beside``.
-    """
+    """A SUT that judges threads. Programmes begin with ``before``, and threads may also make calls in ``beside``."""
 
     before: Sequence[str]
     beside: Sequence[str]
@@ -120,10 +111,7 @@ def kind_of(violation: Violation) -> RaceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The races ``found`` by a search, and the numbers of its programmes, their runs, and events done by threads.
-
-    ``cut`` is true if the search ended early because time ran out or the SUT was ``gone``.
-    """
+    """The races ``found`` in a number of programmes, runs and events. ``cut``: time ran out, or the SUT is ``gone``."""
 
     found: tuple[Race, ...]
     programmes: int
@@ -140,10 +128,7 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """Timing for a remote SUT. Threads do not take turns, but wait for up to ``delay`` seconds before each event.
-
-    The search takes at most ``seconds`` seconds, and so does shrinking each race.
-    """
+    """For a remote SUT: the maximum ``delay`` before each event, and of a search or a shrinking, in ``seconds``."""
 
     delay: float
     seconds: float
@@ -186,9 +171,8 @@ class Runs:
     def search(self, found: Sequence[Race] = ()) -> RaceSearch:
         """Return the extent of the search so far, together with the races *found*."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
-        return RaceSearch(
-            found=tuple(found), programmes=len(self._done), runs=self._done.total(), events=events, cut=self._cut
-        )
+        runs = self._done.total()
+        return RaceSearch(found=tuple(found), programmes=len(self._done), runs=runs, events=events, cut=self._cut)
 
     def races(self, programme: Programme, repeats: int) -> bool:
         """Check whether one of up to *repeats* runs of *programme* shows a race."""
@@ -239,28 +223,24 @@ class Runs:
         """Check that *race* does not recur if its events run one by one, in the order of their calls or replies."""
         if race.witness is None or self.stuck or self.gone:
             return True
-        at_once = [each for each in race.history.operations if each.thread]
-        orders = (
-            sorted(at_once, key=lambda each: each.called),
-            sorted(at_once, key=lambda each: math.inf if each.returned is None else each.returned),
-        )
+        concurrent = [operation for operation in race.history.operations if operation.thread]
+        by_call = sorted(concurrent, key=lambda each: each.called)
+        by_reply = sorted(concurrent, key=lambda each: math.inf if each.returned is None else each.returned)
         before, after = race.programme.before, race.programme.after
-        for order in dict.fromkeys(tuple(each.event for each in one) for one in orders):
-            alone = self._ran(Programme(before=(*before, *order, *after)), 0)
-            if alone is not None and alone.kind == race.kind:
-                return False
-        return True
+        orders = dict.fromkeys(tuple(each.event for each in order) for order in (by_call, by_reply))
+        alone = (self._ran(Programme(before=(*before, *order, *after)), 0) for order in orders)
+        return all(other is None or other.kind != race.kind for other in alone)
 
     def shrink(self, race: Race, repeats: int) -> Race:
         """Shrink *race* as far as possible. Each smaller programme is run up to *repeats* times."""
         self.race, self.wanted = race, race.kind or None
-        again = True
-        while again and not self.stuck and not self.gone:
+        fails = True
+        while fails and not self.stuck and not self.gone:
             smaller = dict.fromkeys(self.race.programme.smaller())
             runs = ((each, number) for each in smaller for number in range(repeats))
             if self.pace is not None:  # interleave, so that a programme that often races is found early
                 runs = ((each, number) for number in range(repeats) for each in smaller)
-            again = any(self.race_in(each, number) for each, number in runs)
+            fails = any(self.race_in(programme, number) for programme, number in runs)
         return self.race
 
 
@@ -284,9 +264,9 @@ class _Run:
     def all(self, chance: random.Random) -> None:
         parts: tuple[Callable[[], None], ...] = (
             self._reset,
-            lambda: self._done(self.programme.before),
-            lambda: self._at_once(chance),
-            lambda: self._done(self.programme.after),
+            lambda: self._do_all(self.programme.before),
+            lambda: self._do_threads(chance),
+            lambda: self._do_all(self.programme.after),
             self._look,
         )
         for part in parts:
@@ -315,7 +295,7 @@ class _Run:
             seen = self.runs.sut.outputs()
             self._outputs = None if seen is None else tuple(seen)
 
-    def _at_once(self, chance: random.Random) -> None:
+    def _do_threads(self, chance: random.Random) -> None:
         threads = self.programme.threads
         if not threads:
             return
@@ -323,10 +303,13 @@ class _Run:
         turns = Turns(len(threads), chance) if self.turns else None
         pace = self.runs.pace
         waits = [[chance.choice((0, chance.random())) * pace.delay if pace else 0 for _ in each] for each in threads]
-        running = [
-            threading.Thread(target=self._thread, args=(number, events, turns, barrier, waits[number - 1]), daemon=True)
-            for number, events in enumerate(threads, 1)
-        ]
+
+        def run(number: int) -> None:
+            barrier.wait()
+            with turns.taken(number) if turns else nullcontext():
+                self._do_all(threads[number - 1], number, waits[number - 1])
+
+        running = [threading.Thread(target=run, args=(n,), daemon=True) for n in range(1, len(threads) + 1)]
         with nullcontext() if pace else _switching():
             for each in running:
                 each.start()
@@ -339,26 +322,14 @@ class _Run:
             self.runs.stuck = True
             self.broken.append(f"{' and '.join(hanging)} did not return within {self.runs.patience:g} s")
 
-    def _thread(
-        self,
-        number: int,
-        events: tuple[str, ...],
-        turns: Turns | None,
-        barrier: threading.Barrier,
-        waits: Iterable[float],
-    ) -> None:
-        barrier.wait()
-        with turns.taken(number) if turns else nullcontext():
-            self._done(events, number, waits)
-
-    def _done(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> None:
+    def _do_all(self, events: tuple[str, ...], thread: int = 0, waits: Iterable[float] = repeat(0)) -> None:
         for event, wait in zip(events, waits, strict=False):
             if wait:
                 time.sleep(wait)
-            if not self._one(event, thread):
+            if not self._do(event, thread):
                 return
 
-    def _one(self, event: str, thread: int) -> bool:
+    def _do(self, event: str, thread: int) -> bool:
         """Do *event* and record it. Return false if the SUT broke."""
         number = next(self._numbers)
         asked = Operation(called=time.monotonic_ns(), returned=None, event=event, thread=thread)

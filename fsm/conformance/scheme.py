@@ -55,7 +55,6 @@ class SutRequest:
 class PlanRequest:
     """A request of ``fsm test``, before a machine is chosen."""
 
-    __test__ = False  # for pytest, which would collect it by its name
     model: str
     profile: str | None
     parts: Mapping[str, int]

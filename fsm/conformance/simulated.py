@@ -42,10 +42,11 @@ class Simulated:
         row = self._table.row.get(event)
         if row is None:
             return False
+        end = self._table.end.get(row, row)
         if self._wanted:  # for a later stage, whose state is not known yet
-            cells = [(self._table.end.get(row, row), state) for state in range(len(self._table.states))]
+            cells = [(end, state) for state in range(len(self._table.states))]
         else:
-            cells = [(each, self._state) for each in (row, *({self._table.end[row]} if row in self._calls else ()))]
+            cells = [(each, self._state) for each in {row, end if row in self._calls else row}]
         self._wanted.append(outcome)
         return any(way.name == outcome for each, state in cells for way in self._table.step(state, each) or ())
 

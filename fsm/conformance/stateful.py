@@ -26,8 +26,7 @@ SETTINGS: Final = settings(
 )
 """Hypothesis settings shared by all conformance tests."""
 
-SELDOM: Final = 32
-"""One in this many random steps may be costly."""
+SELDOM: Final = 32  # one in this many random steps may be costly
 
 
 def random_failure(
@@ -56,11 +55,8 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut* and records its coverage in *cover*.
-
-    If *watch* is given, only the watched property is judged. *failing* makes the exception for a failure. Both rules
-    always draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
-    """
+    """Return a Hypothesis state machine that drives *sut*. *failing* makes the exception for a failure."""
+    # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
     costly = sut.costly if isinstance(sut, Costly) else lambda _: False
     aims = () if isinstance(sut, Costly) else plan.edges
@@ -71,7 +67,7 @@ def walker(
         @initialize()
         def begin(self) -> None:
             self.walk = walk
-            self.met: set[int] = set()
+            self.aimed: set[int] = set()
             with self.judged():
                 walk.restart()
 
@@ -87,8 +83,8 @@ def walker(
         def aim(self, first: int) -> None:
             """Aim at the next edge, from number *first* on, that this test has not yet aimed at."""
             numbers = (number % len(aims) for number in range(first, first + len(aims)))
-            number = next((number for number in numbers if number not in self.met), first)
-            self.met.add(number)
+            number = next((number for number in numbers if number not in self.aimed), first)
+            self.aimed.add(number)
             with self.judged():
                 self.walk.aim(aims[number])
 

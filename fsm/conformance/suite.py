@@ -31,12 +31,9 @@ from fsm.machine.product.system import System
 from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
-KINDS: Final = 25
-"""Number of different kinds of failures after which testing ends."""
-
-REPEATS: Final = 10
-FEW: Final = 3
-"""Number of runs per programme with threads. A remote SUT gets :data:`FEW`, to leave time for more programmes."""
+KINDS: Final = 25  # number of different kinds of failures after which testing ends
+REPEATS: Final = 10  # number of runs of each programme with threads
+REMOTE_REPEATS: Final = 3  # the same for a remote SUT, to leave time for more programmes
 
 
 def conform(
@@ -56,8 +53,7 @@ def conform(
 ) -> Tested:
     """Test a SUT against *machine*. A system is flattened into one machine.
 
-    *sut* is a function or class that makes the SUT, or a string that names it as on the command line: ``reference``,
-    ``python:MODULE:FACTORY``, ``exec:COMMAND``, ``model:MODEL``, or one that a package adds.
+    *sut* is a function or class that makes the SUT, or a string that names it (:mod:`fsm.conformance.lookup`).
 
     First, every step of the machine for which *aimed* is true is taken by a shortest path. A SUT that can crash must
     then crash at every effect of every event. If all of that is legal, Hypothesis runs *examples* tests of up to
@@ -73,20 +69,19 @@ def conform(
     >>> type(tested.verdict).__name__, tested.missed
     ('Holds', ())
     """
-    found_under = profile
+    sut_profile = profile
     if isinstance(machine, System):
         machine, profile = flatten(machine.under(profile)), None
-    factory = find(sut, machine, profile=found_under) if isinstance(sut, str) else sut
+    factory = find(sut, machine, profile=sut_profile) if isinstance(sut, str) else sut
     tested = factory()
     if threads > 1:
         refuse_serial(tested)
     try:
-        overlaps = isinstance(tested, Overlapping)
-        oracle = oracle_of(machine, profile, overlaps=overlaps, sut=tested)
+        oracle = oracle_of(machine, profile, overlaps=isinstance(tested, Overlapping), sut=tested)
         cover = Cover()
         edges = [each for each in oracle.plan.edges if aimed(each)]
         whole = len(edges) + examples
-        tour = _frugal_tour if isinstance(tested, Costly) else _onward if isinstance(tested, Limited) else _tour
+        tour = _frugal_tour if isinstance(tested, Costly) else _nearest_first if isinstance(tested, Limited) else _tour
         causes = Causes(most=most, shrunk=lambda failure: shrink(lambda: Execution(oracle, tested), failure))
         tour(Execution(oracle, tested, cover), edges, causes, lambda done: advanced(done, whole))
         failures = causes.failures()
@@ -104,15 +99,15 @@ def conform(
         tested.close()
     races = None
     known = {kind_of(each.violation) for each in failures if each.violation is not None}
-    goes_on = isinstance(tested, RaceJudging) and all(each.violation is not None for each in failures)
-    if threads > 1 and examples and (goes_on or not failures):
+    continues = isinstance(tested, RaceJudging) and all(each.violation is not None for each in failures)
+    if threads > 1 and examples and (continues or not failures):
         races = concurrently(
             machine,
             factory,
             threads=threads,
             profile=profile,
             examples=examples,
-            repeats=REPEATS if pace is None else FEW,
+            repeats=REPEATS if pace is None else REMOTE_REPEATS,
             chance=seed,
             pace=pace,
             known=known,
@@ -178,9 +173,8 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
     """Aim at each of *edges* in turn and check the state that it leads to. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.reset()
-    sequences = DistinguishingSequences(
-        oracle=walk.oracle, shown=walk.cover.shown, emitted=isinstance(walk.sut, Emitting)
-    )
+    emitted = isinstance(walk.sut, Emitting)
+    sequences = DistinguishingSequences(oracle=walk.oracle, shown=walk.cover.shown, emitted=emitted)
     for number, edge in enumerate(edges):
         advanced(number)
         for run in (edge.to and sequences.runs(edge.to)) or ((),):
@@ -193,15 +187,14 @@ def _tour(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable
                     return
 
 
-def _onward(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
+def _nearest_first(walk: Execution, edges: list[Edge], causes: Causes, advanced: Callable[[int], None]) -> None:
     """Take all *edges*, always choosing the one nearest to the current point. Collect one failure of each kind."""
     with suppress(FailedError):  # the first test reports it
         walk.restart()
     left = dict.fromkeys(edges)
-    whole = len(left)
     while (edge := _nearest(walk.oracle.plan, walk.point, walk.cover, left)) is not None:
         del left[edge]
-        advanced(whole - len(left))
+        advanced(len(edges) - len(left))
         try:
             walk.aim(edge)
         except FailedError as failed:

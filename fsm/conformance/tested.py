@@ -39,12 +39,11 @@ class Tested:
 
     ``reachable`` holds the (row, state) pairs that some run can exercise. ``ways`` holds all outcomes, and is empty
     after a replay. ``obstacles`` maps each pair to the reason why the plan cannot force it. ``shortened`` is true if
-    only a part of the plan was requested. ``skipped`` is true if there were no random tests because the plan had found
-    failures. ``stopped`` is true if testing ended early at the maximum number of failures. ``methods`` lists the
-    methods that the machine needs and the SUT lacks. ``misnamed`` maps methods of the SUT to the ones that they are
-    probably meant to be. ``races`` is the result of the search with several threads. If another model judged the tests,
-    ``judge`` is its name and ``covered`` its coverage. ``told`` is the number of events that the SUT sent, or ``None``
-    if they were not followed.
+    only a part of the plan was requested, ``skipped`` if failures of the plan left no random tests, and ``stopped`` if
+    testing ended early at the maximum number of failures. ``methods`` lists the methods that the machine needs and the
+    SUT lacks. ``misnamed`` maps methods of the SUT to the ones that they are probably meant to be. If another model
+    judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` is the number of events that the SUT
+    sent, or ``None`` if they were not checked.
     """
 
     sut: str
@@ -70,10 +69,7 @@ class Tested:
 
     @property
     def verdict(self) -> Holds | Nonconforming | Unknown:
-        """*Holds* if all tests were legal and together exercised every pair that the plan can force.
-
-        Otherwise, the verdict is *nonconforming* if there were failures or a race, and *unknown* if there were none.
-        """
+        """*Nonconforming* after a failure or race, *holds* if the tests exercised every pair that they can force."""
         if self.failures or self.race is not None:
             return Nonconforming(failures=self.failures, race=self.race)
         return Unknown(why=self.unknown) if self.unknown else Holds()
@@ -115,14 +111,12 @@ class Tested:
     @property
     def unreached(self) -> Mapping[Obstacle, tuple[tuple[int, int], ...]]:
         """Maps obstacles to unreached pairs. Pairs exercised only in an uncertain state count as ambiguous."""
-        found: dict[Obstacle, tuple[tuple[int, int], ...]] = {}
-        for pair in self.reachable:
+        found: dict[Obstacle, list[tuple[int, int]]] = {}
+        for pair in (pair for pair in self.reachable if not self.cover.cells[pair]):
             obstacle = self.obstacles.get(pair, Obstacle.CALLS)
-            if obstacle is not Obstacle.NONE and self.cover.ambiguous[pair]:
-                obstacle = Obstacle.AMBIGUITY
-            if not self.cover.cells[pair]:
-                found[obstacle] = (*found.get(obstacle, ()), pair)
-        return dict(sorted(found.items()))
+            ambiguous = obstacle is not Obstacle.NONE and self.cover.ambiguous[pair]
+            found.setdefault(Obstacle.AMBIGUITY if ambiguous else obstacle, []).append(pair)
+        return {obstacle: tuple(pairs) for obstacle, pairs in sorted(found.items())}
 
     @property
     def left_out(self) -> tuple[LeftOut, ...]:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
 """Possible fractions of lines at which turns end. With a high one, threads in the same code stay side by side."""
 
-BLOCKED: Final = 1e-3
-"""Number of seconds without a new line after which the running thread counts as blocked."""
+BLOCKED: Final = 1e-3  # number of seconds without a new line after which the running thread counts as blocked
 
 LONGEST: Final = 1000
 """Number of lines after which every turn ends, because a thread may be waiting in a loop for another thread."""

@@ -14,8 +14,7 @@ from fsm.interop.source_text import SourceProblems
 
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
-CHOOSING: Final = ("raise", "if", "foreach")
-"""Actions that cause another step or send an event conditionally."""
+CHOOSING: Final = ("raise", "if", "foreach")  # actions that cause another step or send an event conditionally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,15 +43,14 @@ def draft_of(
 ) -> Draft:
     """Return the draft of a state chart.  The first state is initial unless *initial* names another one."""
     places: dict[str, ChartState] = {}
-    takes = 0
+    triggers = 0
     for state in states:
-        if state.name in places:
+        if places.setdefault(state.name, state) is not state:
             problems.add("FSM513", state.line, f"state '{state.name}' occurs twice", "keep one of them")
-        places.setdefault(state.name, state)
-        takes += sum(len(transition.event.split()) for transition in state.transitions)
+        triggers += sum(len(transition.event.split()) for transition in state.transitions)
     if initial and initial not in places:
         problems.unknown(initial_line, "initial is", initial, places)
-    problems.check_size(initial_line, max(len(places), takes), takes)
+    problems.check_size(initial_line, max(len(places), triggers), triggers)
     for state in places.values():
         _check(state, places, problems)
     return Draft(
@@ -62,7 +60,7 @@ def draft_of(
         initial=initial or next(iter(places), ""),
         about=about,
         states=tuple(
-            DraftState(name=state.name, ignores=True, final=state.final, notes=state.notes) for state in places.values()
+            DraftState(name=name, ignores=True, final=at.final, notes=at.notes) for name, at in places.items()
         ),
         transitions=tuple(_arrows(places)),
         notes=("An event is a signal: it has no reply. A state without a transition for it ignores it.", *notes),
@@ -86,9 +84,8 @@ def _check(state: ChartState, states: dict[str, ChartState], problems: SourcePro
 def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     """Yield the transitions of all states for each event that any state names, in order."""
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
-    written = [each for _, _, descriptors in arrows for each in descriptors]
-    events = dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written)
-    for event in events:
+    written = [descriptor for _, _, descriptors in arrows for descriptor in descriptors]
+    for event in dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written):
         for state, arrow, descriptors in arrows:
             # `*` matches all events.  Other descriptors match the events that begin with their words.
             if any(each == ANY or f"{event}.".startswith(f"{_plain(each)}.") for each in descriptors):

@@ -14,13 +14,10 @@ from typing import Final, TypeAlias
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
-OTHERWISE: Final = "otherwise"
-"""Name of the outcome for when no other outcome's conditions hold."""
-
+OTHERWISE: Final = "otherwise"  # name of the outcome for when no other outcome's conditions hold
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
-MOST: Final = 6
-"""Maximum number of conditions of one event in one state for which every combination is tried."""
+MOST: Final = 6  # maximum number of conditions of one event in one state for which every combination is tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,8 +132,7 @@ def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], c
     ways = [way for part, arrows in row.items() for way in _ways(kind, part, arrows.get(place.name, ()), place, states)]
     if not ways:
         return Ignores(clause=clause) if place.ignores else Refuses(codes=("error",), clause=clause)
-    here = states[place.name]
-    if [(way.to, way.emits, way.about) for way in ways] == [(here, (), "")]:
+    if [(way.to, way.emits, way.about) for way in ways] == [(states[place.name], (), "")]:
         return Ignores(clause=clause)
     names = _apart(way.name for way in ways) if len(ways) > 1 else ["done"]
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
@@ -147,7 +143,7 @@ def _ways(
 ) -> Iterator[Outcome]:
     reply = ("ok",) if kind == "call" else ()
     stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
-    for arrow in _first(arrows):
+    for arrow in _transitions_that_may_fire(arrows):
         taken = arrow or stays
         parts = (part, *map(_word, taken.when)) if arrow else (part, OTHERWISE)
         about = f"When {' and '.join(taken.when)}." if taken.when else ""
@@ -160,7 +156,7 @@ def _ways(
         )
 
 
-def _first(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
+def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
     """Return each transition that can be the first to have its conditions met, and ``None`` if there may be none."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
@@ -187,10 +183,9 @@ def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as an event of its own, by event and state.
 
     Cells that refuse, cannot happen or are silent have none.  Tools without outcomes take the first transition that an
-    event enables, so they cannot distinguish the outcomes of one event in one state.  With ``stop.stopped`` and
-    ``stop.failed`` as separate events, the environment chooses the outcome by sending one of them.  A call in progress
-    continues with ``stop-ends.stopped``.  An outcome that does not change the state is a transition without a target.
-    None of these tools can express replies, what a state shows, clauses or profiles.
+    event enables.  With ``stop.stopped`` and ``stop.failed`` as separate events, the environment chooses the outcome by
+    sending one of them.  A call in progress continues with ``stop-ends.stopped``.  An outcome that does not change the
+    state is a transition without a target.  Replies, what a state shows, clauses and profiles are left out.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

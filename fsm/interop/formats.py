@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
 from fsm.errors import decoded_text, encodable
-from fsm.interop import python_statemachine, scxml, transitions
 from fsm.interop.draft import machine_of
+from fsm.interop.python_statemachine import read_definition
+from fsm.interop.scxml import read_scxml
 from fsm.interop.source_text import LARGEST, SourceProblems
+from fsm.interop.transitions import read_configuration
 from fsm.interop.yaml_nodes import node_of
 from fsm.language.build import build
 from fsm.language.machine_file import Written
@@ -39,7 +41,7 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     text = decoded_text(data, path, code="FSM503")
     name = Path(path).stem or "machine"
     if form == "scxml" or (form is None and text.lstrip().startswith("<")):
-        found = scxml.read(text, name, problems)
+        found = read_scxml(text, name, problems)
     else:
         node = node_of(text, problems)
         problems.raise_found()
@@ -51,8 +53,8 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
             hint = "give a configuration of transitions or of python-statemachine, or SCXML; or select one with --from"
             problems.abort("FSM507", node.line, "has no 'states': the format is unknown", hint)
         mapping = states is not None and isinstance(states.value, dict)
-        reader = python_statemachine if form == "python-statemachine" or (form is None and mapping) else transitions
-        found = reader.read(node, name)
+        definition = form == "python-statemachine" or (form is None and mapping)
+        found = (read_definition if definition else read_configuration)(node, name)
     problems.raise_found()
     file = encodable(Path(path).name)
     comments = [f"Imported from {file}, {found.form}.", *found.notes]

@@ -32,7 +32,7 @@ TAKEN: Final = frozenset(
 """Attributes of the library's machines.  States become attributes, too, so a state with such a name gets another id."""
 
 
-def read(root: YamlNode, name: str) -> Draft:
+def read_definition(root: YamlNode, name: str) -> Draft:
     """Return the draft of the definition *root*.  If it has no name, the draft is called *name*."""
     root.check_keys(DOCUMENT, of="the definition")
     written = root.entries.get("states")

@@ -19,14 +19,13 @@ from fsm.language.names import distinct, identifiers
 from fsm.machine import Machine
 
 SCXML: Final = "http://www.w3.org/2005/07/scxml"
-FORM: Final = "a state chart in SCXML"
+SCXML_FORM: Final = "a state chart in SCXML"
 STATES: Final = ("state", "final")
-NESTED: Final = (*STATES, "parallel", "history", "invoke")
+SCXML_NESTED: Final = (*STATES, "parallel", "history", "invoke")
 PARENT: Final = "#_parent"
 """Target of outputs: the parent session."""
 
-_BETWEEN: Final = " "
-"""Separates the namespace from the name of an element or attribute."""
+_BETWEEN: Final = " "  # separates the namespace from the name of an element or attribute
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,7 @@ class Element:
         return (each for each in self.children if each.space == self.space and each.name in names)
 
 
-def read(text: str, name: str, problems: SourceProblems) -> Draft:
+def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
     """Return the draft of the document *text*.  If it has no name, the draft is called *name*."""
     root = _root(text, problems)
     if root.name != "scxml":
@@ -58,10 +57,10 @@ def read(text: str, name: str, problems: SourceProblems) -> Draft:
         problems.add("FSM509", root.line, "has no states", "add: <state id='…'>")
     return draft_of(
         name=root.attributes.get("name") or name,
-        form=FORM,
+        form=SCXML_FORM,
         initial=root.attributes.get("initial", ""),
         initial_line=root.line,
-        states=[_state(element, problems) for element in elements],
+        states=[_scxml_state(element, problems) for element in elements],
         notes=(DATA_NOTE,) if any(root.named("datamodel", "script")) else (),
         problems=problems,
     )
@@ -96,11 +95,11 @@ def _root(text: str, problems: SourceProblems) -> Element:
     return top.children[0]
 
 
-def _state(element: Element, problems: SourceProblems) -> ChartState:
+def _scxml_state(element: Element, problems: SourceProblems) -> ChartState:
     name = element.attributes.get("id", "")
     if not name:
         problems.add("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
-    for child in element.named(*NESTED):
+    for child in element.named(*SCXML_NESTED):
         problems.add("FSM511", child.line, f"state '{name}' has <{child.name}>: it is not flat", FLAT)
     return ChartState(
         name=name,
@@ -108,20 +107,15 @@ def _state(element: Element, problems: SourceProblems) -> ChartState:
         final=element.name == "final",
         enters=tuple(event for each in element.named("onentry") for event in _sent(each, problems)),
         leaves=tuple(event for each in element.named("onexit") for event in _sent(each, problems)),
-        transitions=tuple(_transition(each, name, problems) for each in element.named("transition")),
+        transitions=tuple(_scxml_transition(each, name, problems) for each in element.named("transition")),
     )
 
 
-def _transition(element: Element, state: str, problems: SourceProblems) -> DraftTransition:
-    condition = element.attributes.get("cond", "")
-    return DraftTransition(
-        event=element.attributes.get("event", ""),
-        source=state,
-        line=element.line,
-        to=element.attributes.get("target", ""),
-        when=(condition,) if condition else (),
-        emits=tuple(_sent(element, problems)),
-    )
+def _scxml_transition(element: Element, state: str, problems: SourceProblems) -> DraftTransition:
+    event, to, condition = (element.attributes.get(word, "") for word in ("event", "target", "cond"))
+    when = (condition,) if condition else ()
+    emits = tuple(_sent(element, problems))
+    return DraftTransition(event=event, source=state, line=element.line, to=to, when=when, emits=emits)
 
 
 def _sent(element: Element, problems: SourceProblems) -> list[str]:

@@ -7,14 +7,9 @@ from typing import Final, NoReturn
 from fsm.errors import InputError, Problem, nearest, obeyed
 from fsm.language.build import LARGEST_TABLE
 
-LARGEST: Final = 1024 * 1024
-"""Maximum file size in bytes.  No state machine in use is larger."""
-
-DEEPEST: Final = 32
-"""Maximum nesting depth of lists, mappings and elements.  Configurations need five levels."""
-
-MOST_NAMES: Final = 20
-"""Maximum number of states listed in the hint for a misspelt one."""
+LARGEST: Final = 1024 * 1024  # maximum file size in bytes; no state machine in use is larger
+DEEPEST: Final = 32  # maximum nesting depth of lists, mappings and elements; configurations need five levels
+MOST_NAMES: Final = 20  # maximum number of states listed in the hint for a misspelt one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,11 +38,10 @@ TRANSITION: Final = ("trigger", "source", "dest", "conditions", "unless", "befor
 
 ALL: Final = "*"
 SAME: Final = "="
-ADDED: Final = "initial"
-"""Initial state if a configuration does not define one."""
+ADDED: Final = "initial"  # initial state if a configuration does not define one
 
 
-def read(root: YamlNode, name: str) -> Draft:
+def read_configuration(root: YamlNode, name: str) -> Draft:
     """Return the draft of the configuration *root*.  If it has no name, the draft is called *name*."""
     root.check_keys(MACHINE, of="the configuration")
     places = _places(root)
@@ -75,11 +74,11 @@ def _places(root: YamlNode) -> dict[str, DraftState]:
     ignores = bool(root.flag_at(IGNORES))
     places: dict[str, DraftState] = {}
     for node in states:
-        name_of = node.entries.get("name") if isinstance(node.value, dict) else node
-        if name_of is None:
+        named = node.entries.get("name") if isinstance(node.value, dict) else node
+        if named is None:
             root.problems.add("FSM509", node.line, "state has no name", "add: name")
             continue
-        name = name_of.as_text(of="the name of a state")
+        name = named.as_text(of="the name of a state")
         if name in places:
             root.problems.add("FSM513", node.line, f"state '{name}' occurs twice", "keep one of them")
         elif name:
@@ -94,9 +93,9 @@ def _place(name: str, node: YamlNode, *, ignores: bool) -> DraftState:
         if word in node.entries and node.entries[word].value not in (None, False, []):
             node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it holds states of its own", FLAT)
     own = node.flag_at(IGNORES)
-    notes = [*node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)]
+    notes = node.notes({"on_enter": "On entry", "on_exit": "On exit", "tags": "Tags"}, of=of)
     final = bool(node.flag_at("final", of=f"'final' of {of}"))
-    return DraftState(name=name, ignores=ignores if own is None else own, final=final, notes=tuple(notes))
+    return DraftState(name=name, ignores=ignores if own is None else own, final=final, notes=notes)
 
 
 def _initial(root: YamlNode, places: dict[str, DraftState]) -> str:
@@ -123,7 +122,7 @@ def _arrows(root: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTran
             what = f"trigger '{trigger}' has the name of the model's attribute that holds the state"
             root.problems.add("FSM508", node.line, what, "rename it")
         elif trigger:
-            yield from _of(trigger, words, places)
+            yield from _from_sources(trigger, words, places)
 
 
 def _words(node: YamlNode) -> YamlNode:
@@ -143,7 +142,7 @@ def _words(node: YamlNode) -> YamlNode:
     return words
 
 
-def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
+def _from_sources(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterator[DraftTransition]:
     """Yield one draft transition from each source of a transition in the configuration."""
     of = f"of trigger '{trigger}'"
     sources = words.texts_at("source", of=f"source {of}")
@@ -154,9 +153,7 @@ def _of(trigger: str, words: YamlNode, places: dict[str, DraftState]) -> Iterato
         return
     conditions = words.texts_at("conditions", of=f"conditions {of}")
     unless = words.texts_at("unless", of=f"unless {of}")
-    notes = tuple(
-        words.notes({"prepare": "Prepared by", "before": "Before", "after": "After"}, of=f"trigger '{trigger}'")
-    )
+    notes = words.notes({"prepare": "Prepared by", "before": "Before", "after": "After"}, of=of.removeprefix("of "))
     for source in places if sources == (ALL,) else sources:
         if source not in places:
             line = words.entries["source"].line
@@ -192,7 +189,7 @@ def transitions(machine: Machine) -> str:
         "initial": machine.initial,
         "states": [{"name": state} for state in machine.states],
         "transitions": [
-            {"trigger": each.event, "source": each.source, "dest": each.to or None} for each in outcome_events(machine)
+            {"trigger": way.event, "source": way.source, "dest": way.to or None} for way in outcome_events(machine)
         ],
         "auto_transitions": False,
         "ignore_invalid_triggers": False,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import redirect_stdout
 from dataclasses import dataclass
 from importlib import import_module
@@ -20,17 +20,15 @@ from transitions.extensions.asyncio import AsyncMachine
 from fsm.errors import nearest, refused
 from fsm.interop.draft import FLAT, NOT, Draft, DraftState, DraftTransition
 
-AUTOMATIC: Final = "to_"
-"""Prefix of the triggers that the library adds for each state."""
+AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for each state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundMachine:
     """A machine found in ``module``, a module in ``folder``.
 
-    The expression ``made`` evaluates to the object that has the machine.  ``fresh`` is true if each evaluation creates
-    a new object.  With ``inside`` appended, the expression leads to the machine, and with ``moved`` to its model, whose
-    triggers are called.
+    The expression ``made`` evaluates to the object that has the machine, a new one each time if ``fresh`` is true.
+    With ``inside`` appended, it leads to the machine, and with ``moved`` to its model, whose triggers are called.
     """
 
     machine: Machine
@@ -43,10 +41,7 @@ class FoundMachine:
 
 
 def found(path: Path, name: str = "") -> FoundMachine:
-    """Run the Python file at *path* and return its machine.  The expression *name* selects one of several.
-
-    Raise :class:`InputError` if the file fails, has no machine, or has several and *name* selects none.
-    """
+    """Run the Python file at *path* and return its only machine, or the one that the expression *name* selects."""
     folder, module = _module(path)
     namespace = vars(_run(path, folder, module))
     expressions = [name] if name else list(_expressions(namespace, module))
@@ -101,18 +96,15 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
     """Yield the names in *namespace* of its own classes that create a machine, and of other objects that have one."""
-    classes = [
-        value
-        for name, value in namespace.items()
-        if isinstance(value, type) and value.__module__ == module and not name.startswith("_") and _makes(value)
-    ]
-    yield from (each.__name__ for each in classes)
-    met: list[Machine] = []
+    own = (value for name, value in namespace.items() if isinstance(value, type) and not name.startswith("_"))
+    classes = tuple(kind for kind in own if kind.__module__ == module and _makes(kind))
+    yield from (kind.__name__ for kind in classes)
+    known: list[Machine] = []
     for name, value in namespace.items():
-        held = "" if isinstance(value, type | ModuleType) else _attribute(value)
-        machine = value if isinstance(value, Machine) else getattr(value, held) if held else None
-        if machine is not None and not isinstance(value, tuple(classes)) and all(each is not machine for each in met):
-            met.append(machine)
+        attribute = "" if isinstance(value, type | ModuleType) else _attribute(value)
+        machine = value if isinstance(value, Machine) else getattr(value, attribute) if attribute else None
+        if machine is not None and not isinstance(value, classes) and all(each is not machine for each in known):
+            known.append(machine)
             yield name
 
 
@@ -154,17 +146,11 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
     value = namespace[named]
     if not (call or isinstance(value, type) or inspect.isfunction(value)):
         return value, False
-    return _called(value, positional, keywords, made, path), True
-
-
-def _called(
-    value: Callable[..., object], positional: list[Any], keywords: dict[str, Any], made: str, path: Path
-) -> object:
     try:
         with redirect_stdout(sys.stderr):
-            return value(*positional, **keywords)
+            return value(*positional, **keywords), True
     except Exception as error:
-        what = f"'{made}' cannot be made: {type(error).__name__}: {error}"
+        what = f"'{made}' cannot be created: {type(error).__name__}: {error}"
         hint = f"give it what it needs: {path}:'{made.partition('(')[0]}(\"oak\", 3)'"
         raise refused(str(path), "FSM518", what, hint) from error
 
@@ -194,17 +180,10 @@ def draft_of(machine: Machine, name: str, path: str) -> Draft:
 
 def _state(machine: Machine, state: Any) -> DraftState:  # noqa: ANN401  (the library has no types)
     own = state.ignore_invalid_triggers
-    notes = [
-        f"On {when}: {', '.join(map(_called_name, callbacks))}."
-        for when, callbacks in (("entry", state.on_enter), ("exit", state.on_exit))
-        if callbacks
-    ]
-    return DraftState(
-        name=state.name,
-        ignores=bool(machine.ignore_invalid_triggers if own is None else own),
-        final=bool(state.final),
-        notes=tuple(notes),
-    )
+    ignores = bool(machine.ignore_invalid_triggers if own is None else own)
+    callbacks = {"entry": state.on_enter, "exit": state.on_exit}
+    notes = (f"On {when}: {', '.join(map(_called_name, called))}." for when, called in callbacks.items() if called)
+    return DraftState(name=state.name, ignores=ignores, final=bool(state.final), notes=tuple(notes))
 
 
 def _arrows(machine: Machine) -> Iterator[DraftTransition]:

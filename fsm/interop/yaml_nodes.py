@@ -7,7 +7,7 @@ JSON is read as YAML, because the YAML parser records lines.  Scalars become onl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
@@ -93,11 +93,10 @@ class YamlNode:
         """Return the text or the list of texts at *key*, or none if it is missing or null."""
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
-    def notes(self, words: Mapping[str, str], *, of: str) -> Iterator[str]:
-        """Yield a sentence for each key of *words* with texts, consisting of the heading in *words* and the texts."""
-        for word, called in words.items():
-            if texts := self.texts_at(word, of=f"'{word}' of {of}"):
-                yield f"{called}: {', '.join(texts)}."
+    def notes(self, words: Mapping[str, str], *, of: str) -> tuple[str, ...]:
+        """Return a sentence for each key of *words* with texts, consisting of the heading in *words* and the texts."""
+        found = {heading: self.texts_at(word, of=f"'{word}' of {of}") for word, heading in words.items()}
+        return tuple(f"{heading}: {', '.join(texts)}." for heading, texts in found.items() if texts)
 
     def flag_at(self, key: str, *, of: str = "") -> bool | None:
         """Return the boolean at *key*, or ``None`` if there is none."""
@@ -161,9 +160,8 @@ def _node(node: yaml.Node, problems: SourceProblems) -> YamlNode:
         case yaml.ScalarNode():
             text = node.value.encode(errors="replace").decode()  # the Python parser accepts lone surrogates
             problems.check_text(line, text)
-            return YamlNode(
-                value=text if node.style else _WORDS.get(text, text), line=line, problems=problems, text=text
-            )
+            value = text if node.style else _WORDS.get(text, text)
+            return YamlNode(value=value, line=line, problems=problems, text=text)
         case yaml.SequenceNode():
             return YamlNode(value=[_node(each, problems) for each in node.value], line=line, problems=problems)
     entries: dict[str, YamlNode] = {}

@@ -1,22 +1,37 @@
 """All rules for input files, by code.  Their texts are in ``codes.toml`` beside this module, or in a domain's file."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from importlib.resources import files
-from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
-from fsm import entry_points
+from fsm.entry_points import DOMAINS, Domain, foreign_objects, own_objects, warn_left_out
 from fsm.errors import Rule
 
-_WRITTEN = tomllib.loads(Path(__file__).with_name("codes.toml").read_text(encoding="utf-8"))
 
-_RULES = _WRITTEN["rules"]
-for _package, _, _name in (each.codes.partition(":") for each in entry_points.domains() if each.codes):
-    _RULES |= tomllib.loads((files(_package) / _name).read_text(encoding="utf-8"))["rules"]
+def _file(package: str, name: str) -> dict[str, Any]:
+    return tomllib.loads((files(package) / name).read_text(encoding="utf-8"))
 
-RULES: Final[Mapping[str, Rule]] = MappingProxyType({code: Rule(**_RULES[code]) for code in sorted(_RULES)})
+
+def _rules(domain: Domain) -> dict[str, Rule]:
+    package, _, name = domain.codes.partition(":")
+    return {code: Rule(**words) for code, words in _file(package, name)["rules"].items()} if package else {}
+
+
+def _foreign_rules() -> Iterator[tuple[str, Rule]]:
+    for name, domain in foreign_objects(DOMAINS, Domain):
+        try:
+            yield from _rules(domain).items()
+        except Exception as error:  # noqa: BLE001  (anybody's file)
+            warn_left_out(DOMAINS, name, error)
+
+
+_WRITTEN = _file("fsm.language", "codes.toml")
+_OWN = {code: rule for _, domain in own_objects(DOMAINS, Domain) for code, rule in _rules(domain).items()}
+_RULES = {code: Rule(**words) for code, words in _WRITTEN["rules"].items()} | _OWN | dict(_foreign_rules())
+
+RULES: Final[Mapping[str, Rule]] = MappingProxyType(dict(sorted(_RULES.items())))
 """Maps each code to its rule, in the order of the codes."""
 
 FAMILIES: Final[Mapping[str, str]] = MappingProxyType(_WRITTEN["families"])

@@ -21,5 +21,4 @@ ErrorCode: TypeAlias = Literal[
     "UNAUTHENTICATED",
 ]
 
-CODES: Final = ("OK", *get_args(ErrorCode))
-"""All gRPC codes, in numerical order."""
+CODES: Final = ("OK", *get_args(ErrorCode))  # all gRPC codes, in numerical order

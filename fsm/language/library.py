@@ -1,14 +1,16 @@
 """Load shipped models and properties by name.
 
-Files are read each time, so that a change is seen.  The result for the same bytes at the same path is cached.
+Files are read each time, so that changes take effect.  The result for the same bytes at the same path is cached.
 """
 
+import atexit
 import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from functools import cache, lru_cache, partial
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 from os import PathLike, fspath
 from os.path import isdir, lexists
 from pathlib import Path
@@ -27,6 +29,7 @@ from fsm.language.system_file import MOST_COUNTED, WrittenSystem
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification, is_of
+from fsm.scratch import ScratchFolder
 
 T = TypeVar("T")
 
@@ -34,8 +37,7 @@ Role: TypeAlias = Literal["contract", "implementation", "system", "part"]
 
 DISTRIBUTION: Final = "container-fsm"
 
-REMEMBERED: Final = 64
-"""Maximum number of files in each cache."""
+REMEMBERED: Final = 64  # maximum number of files in each cache
 
 _stated = lru_cache(maxsize=REMEMBERED)(partial(parse, form=Stated))
 _composed = lru_cache(maxsize=REMEMBERED)(partial(parse, form=WrittenSystem))
@@ -44,22 +46,41 @@ _form_of = lru_cache(maxsize=REMEMBERED)(form_of)
 
 @cache
 def home() -> Path:
-    """Return the folder that holds ``models`` and ``properties``, in the wheel or in the checkout.
+    """Return the folder that holds ``models`` and ``properties``, in the installed package or in the checkout.
+
+    If the package is in a zip file, they are unpacked into a temporary folder.
 
     >>> (home() / "models").is_dir()
     True
     """
-    package = Path(str(files("fsm")))
+    package = files("fsm")
     shipped = package / "_shipped"
     if shipped.is_dir():
-        return shipped
-    project = package.parent / "pyproject.toml"
-    if project.is_file():
-        with project.open("rb") as file:
-            name = tomllib.load(file).get("project", {}).get("name")
-        if name == DISTRIBUTION:
-            return package.parent
+        return shipped if isinstance(shipped, Path) else _unpacked(shipped)
+    checkout = Path(str(package)).parent
+    project = checkout / "pyproject.toml"
+    if project.is_file() and tomllib.loads(project.read_text("utf-8")).get("project", {}).get("name") == DISTRIBUTION:
+        return checkout
     raise FileNotFoundError(f"no models beside {package}: reinstall {DISTRIBUTION}")
+
+
+def _unpacked(source: Traversable) -> Path:
+    scratch = ScratchFolder()
+    atexit.register(scratch.close)
+    # Before Python 3.12, importlib.resources.as_file does not copy folders.
+    folders = [(source, Path(scratch.name))]
+    for folder, target in folders:
+        target.mkdir(exist_ok=True)
+        for entry in folder.iterdir():
+            if entry.is_dir():
+                folders.append((entry, target / entry.name))
+            else:
+                (target / entry.name).write_bytes(entry.read_bytes())
+    return Path(scratch.name)
+
+
+def _shipped(folder: str, name: str) -> str:
+    return str(home() / folder / f"{name}.toml")
 
 
 def names() -> tuple[str, ...]:
@@ -77,10 +98,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the names of the machines and systems that other packages add to their files, domain by domain.
-
-    Their properties are in the folder ``properties`` beside the folder of the models. Names that fsm ships are its own.
-    """
+    """Map the models that other packages add to their files, in the order of the domains, without shipped names."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -102,13 +120,13 @@ def load(name: str | PathLike[str]) -> Machine:
     name = fspath(name)
     if is_system(name):
         raise a_system(name)
-    path = _located(name, "models", names(), "model")
+    path = _path_of(name, "models", names(), "model")
     return _machine(content(path), path)
 
 
-def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
+def _path_of(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     if name in known:
-        return str(home() / folder / f"{name}.toml")
+        return _shipped(folder, name)
     if _is_folder(name):
         inside = min((str(path) for path in Path(name).glob("*.toml")), default="")
         hint = f"give a file in it, such as {inside}" if inside else f"give the path of a {what} file"
@@ -117,14 +135,14 @@ def _located(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
         return name
     if name in (others := foreign_models()):
         return str(others[name])
-    raise refused(name, "FSM001", f"is not the name of a {what}", _meant(name, folder, (*known, *others), what))
+    raise refused(name, "FSM001", f"is not the name of a {what}", _hint(name, folder, (*known, *others), what))
 
 
 def _is_folder(name: str) -> bool:
     return isdir(name)  # noqa: PTH112 - pathlib raises for a name that is too long
 
 
-def _meant(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
+def _hint(name: str, folder: str, known: tuple[str, ...], what: str) -> str:
     here = (path for place in (Path(), Path(folder)) for path in place.glob("*.toml"))
     files = {path.stem: str(path) for path in here if path.stem not in known}
     for near in get_close_matches(name, [*files, *known], n=1):
@@ -147,14 +165,15 @@ def roles() -> dict[str, Role]:
     >>> found["container-status"], found["node"], found["sync-reader"]
     ('implementation', 'system', 'part')
     """
-    bound: dict[str, str] = {}
-    for name in specified():
-        path = home() / "properties" / f"{name}.toml"
-        for stated in _stated(content(path), path=str(path)).written.property.values():
-            if other := stated.refines or stated.follows:
-                bound[name] = other
-    paths = [home() / "models" / "systems" / f"{name}.toml" for name in systems()]
-    used = {part.machine for path in paths for part in _composed(content(path), path=str(path)).written.part.values()}
+    paths = [(name, _shipped("properties", name)) for name in specified()]
+    bound = {
+        name: other
+        for name, path in paths
+        for stated in _stated(content(path), path=path).written.property.values()
+        if (other := stated.refines or stated.follows)
+    }
+    files = [_shipped("models/systems", name) for name in systems()]
+    used = {part.machine for path in files for part in _composed(content(path), path=path).written.part.values()}
     contracts = [name for name in names() if name in bound.values()]
     bare = {name for name in used if name not in bound and not load(name).profiles}
     others = [name for name in names() if name not in {*contracts, *bound, *bare}]
@@ -181,7 +200,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
     >>> len(load_system(house).copies), len(load_system(house, {"door": 1}).copies)
     (3, 2)
     """
-    path = Path(_located(fspath(name), "models/systems", systems(), "system"))
+    path = Path(_path_of(fspath(name), "models/systems", systems(), "system"))
     system = _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
     return counted(system, counts) if counts else system
 
@@ -198,25 +217,23 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
         if not 1 <= count <= MOST_COUNTED:
             raise refused(path, "FSM703", f"{count} copies of '{name}'", f"count from 1 to {MOST_COUNTED}")
     file = composition(system)
-    parts = {
-        name: each.model_copy(update={"count": counts.get(name, each.count)})
-        for name, each in file.written.part.items()
-    }
+    written = file.written.part
+    parts = {name: part.model_copy(update={"count": counts.get(name, part.count)}) for name, part in written.items()}
     other = replace(file, written=file.written.model_copy(update={"part": parts}))
     return build_system(other, partial(_part, Path(file.path)))
 
 
 def _part(path: Path, machine: str) -> Machine:
     if is_path(machine):
-        return load(_named(path.parent / machine))
-    near = [folder / f"{machine}.toml" for folder in (path.absolute().parent, path.absolute().parent.parent)]
-    return load(next((str(each) for each in near if is_file(each)), machine))
+        return load(_readable(path.parent / machine))
+    near = [folder / f"{machine}.toml" for folder in path.absolute().parents[:2]]
+    return load(next((str(file) for file in near if is_file(file)), machine))
 
 
-def _named(path: Path) -> str:
-    """Return *path* as text.  Refuse a pipe or a device, which could block forever."""
+def _readable(path: Path) -> str:
+    """Return *path* as text.  Raise :class:`InputError` for a pipe or a device, which could block forever."""
     if lexists(path) and not is_file(path):
-        raise refused(str(path), "FSM001", "is no file", "give the path of a model file, or a name from 'fsm list'")
+        raise refused(str(path), "FSM001", "is not a file", "give the path of a model file, or a name from 'fsm list'")
     return str(path)
 
 
@@ -235,7 +252,7 @@ def specified() -> tuple[str, ...]:
 
 
 def specification(name: str) -> Specification[Machine]:
-    """Return the properties of a machine like :func:`claims`, but raise :class:`InputError` for a system.
+    """Return the properties of a machine, as :func:`claims` does.  Raise :class:`InputError` for a system.
 
     >>> specification("examples/models/door.toml").machine.name
     'door'
@@ -281,7 +298,7 @@ def _beside(path: Path, name: str, known: Machine | System | None = None) -> Mac
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
     near = folder / name if is_path(name) else models / f"{name}.toml"
-    found = _named(near) if is_file(near) or is_path(name) else name
+    found = _readable(near) if is_file(near) or is_path(name) else name
     if known is not None and is_path(found) and Path(found) == Path(known.path).absolute():
         return known
     return load_system(found) if is_system(found) else load(found)
@@ -292,9 +309,7 @@ def single(specification: Specification[System]) -> Specification[System]:
     return composed(specification, dict.fromkeys(specification.machine.parts, 1))
 
 
-def composed(
-    specification: Specification[System], counts: Mapping[str, int], *, copy: int = 0
-) -> Specification[System]:
+def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
     """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
     Claims about each copy of a part are made about copy number *copy*.  If that is not the first, all other properties
@@ -304,12 +319,10 @@ def composed(
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
     (4, True)
     """
-    system = counted(specification.machine, counts) if counts else specification.machine
-    stated = _stated(content(specification.path), path=specification.path)
-    named = stated.written.machine
-    found = specify(
-        stated, lambda name: system if name == named else _beside(Path(specification.path), name), copy=copy
-    )
+    system = counted(stated.machine, counts) if counts else stated.machine
+    file = _stated(content(stated.path), path=stated.path)
+    named = file.written.machine
+    found = specify(file, lambda name: system if name == named else _beside(Path(stated.path), name), copy=copy)
     if not is_of(found, System):
         raise TypeError(f"{named} is a machine")
     return replace(found, expect={}) if counts else found

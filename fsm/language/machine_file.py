@@ -21,6 +21,9 @@ Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|e
 Reply: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error|ok)$")]
 """``ok``, an error reply in capitals, or ``error`` for any error."""
 
+Replies: TypeAlias = Annotated[Reply | list[Reply], Field(union_mode="left_to_right")]
+"""A reply, or several possible replies."""
+
 StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]*|\*)$")]
 """A state's name, or ``*`` for every state that the event does not mention."""
 
@@ -55,19 +58,15 @@ class Form(BaseModel):
 class WrittenOutcome(Form):
     """One way in which an event may end in a state."""
 
-    name: Name | None = Field(None, description="What distinguishes it from its alternatives.")
+    name: Name | None = Field(None, description="A name that distinguishes it from its alternatives.")
     about: str = Field("", description="When the environment chooses it.")
-    to: Name | None = Field(None, description="The state it leads to.")
-    stays: bool = Field(default=False, description="It leads nowhere else: the state stays as it is.")
-    begins: Name | None = Field(None, description="The state others meet while the call is in progress.")
-    reply: Annotated[Reply | list[Reply], Field(union_mode="left_to_right")] = Field(
-        "ok", description="The reply, or the replies, that may be given."
-    )
+    to: Name | None = Field(None, description="The next state.")
+    stays: bool = Field(default=False, description="If true, the state does not change.")
+    begins: Name | None = Field(None, description="The state while the call is in progress.")
+    reply: Replies = Field("ok", description="The reply, or a list of possible replies.")
     emits: list[str] = Field(default=[], description="Outputs, in order.")
-    within: Annotated[int, Field(ge=1)] | None = Field(
-        None, description="Seconds within which the entity leaves the state that it leads to."
-    )
-    aliases: list[str] = Field(default=[], description="Labels that drawings have for it.")
+    within: int | None = Field(None, ge=1, description="Seconds after which the entity must have left the next state.")
+    aliases: list[str] = Field(default=[], description="Its labels in drawings.")
 
 
 Outcomes: TypeAlias = Annotated[
@@ -89,19 +88,17 @@ class Cells(Form):
     refuses: Mapping[StateKey, Refusal] = Field(default={}, description="It replies an error, and nothing changes.")
     cannot: list[StateKey] = Field(default=[], description="It does not happen here.")
     silent: list[StateKey] = Field(default=[], description="The specification says nothing.")
-    ends: Mapping[Name, Outcomes] = Field(
-        default={}, description="How a call that has begun ends, for each state it may be in meanwhile."
-    )
+    ends: Mapping[Name, Outcomes] = Field(default={}, description="How a call in progress ends in each state.")
 
 
 _ONE_LEVEL: Final[dict[str, JsonValue]] = {
     "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
     **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
 }
-"""JSON Schema rule that a sentence has a level, and nothing has two levels."""
+"""JSON Schema rule: a sentence has a level, and nothing has two levels."""
 
 _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
-"""JSON Schema rule that a clause with a source also has a sentence."""
+"""JSON Schema rule: a clause with a source also has a sentence."""
 
 
 class Cited(Form):
@@ -109,10 +106,10 @@ class Cited(Form):
 
     model_config = ConfigDict(json_schema_extra={"dependentSchemas": _ONE_LEVEL})
 
-    MUST: str | None = Field(None, description="It is required; by which document and version.")
-    SHOULD: str | None = Field(None, description="It is recommended; by which document and version.")
-    MAY: str | None = Field(None, description="It is permitted; by which document and version.")
-    observed: str | None = Field(None, description="It is a habit that no contract promises; where it is seen.")
+    MUST: str | None = Field(None, description="Document and version that require it.")
+    SHOULD: str | None = Field(None, description="Document and version that recommend it.")
+    MAY: str | None = Field(None, description="Document and version that permit it.")
+    observed: str | None = Field(None, description="Where this habit, which no contract promises, was observed.")
 
 
 class WrittenClause(Cited):
@@ -123,7 +120,7 @@ class WrittenClause(Cited):
 
 
 class WrittenRest(Cited, Cells):
-    """The cells of an event that rest on a clause, which is defined here if its sentence is given."""
+    """The cells of an event that rest on a clause.  With ``says``, the clause is also defined here."""
 
     model_config = ConfigDict(
         json_schema_extra={"dependentRequired": {**_SENTENCE, "link": ["says"]}, "dependentSchemas": _ONE_LEVEL}
@@ -146,9 +143,9 @@ class Happening(Cited):
     kind: Kind | None = Field(
         None,
         description="call: a client asks; signal: it happens; hidden: it happens and cannot be observed. "
-        "If absent: call for what has a name on the wire, signal for all else.",
+        "Default: call if it has a name on the wire, otherwise signal.",
     )
-    about: str = Field(description="What it is for, in a sentence.")
+    about: str = Field(description="Its purpose, in a sentence.")
     rpc: str | None = Field(None, description="Its name on the wire.")
     clause: Name | None = Field(None, description="The clause that it rests on.")
     says: str | None = Field(None, description="The clause in a sentence, in your own words, if it is defined here.")
@@ -163,18 +160,17 @@ class Happening(Cited):
 class WrittenEvent(Happening, Cells):
     """One event: its kind, its names, its clauses, and its cells."""
 
-    like: Name | None = Field(None, description="The event whose kind, clauses and cells it has but for its own cells.")
-    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
-    clauses: Mapping[Name, WrittenRest] = Field(default={}, description="By clause, the cells that rest on it instead.")
-    interrupts: bool = Field(default=False, description="Calls in progress are lost with it, as in a crash.")
+    like: Name | None = Field(None, description="The event whose kind, clauses and other cells it has.")
+    aliases: list[str] = Field(default=[], description="Its other names in drawings.")
+    clauses: Mapping[Name, WrittenRest] = Field(default={}, description="Cells that rest on other clauses, by clause.")
+    interrupts: bool = Field(default=False, description="If true, it ends all calls in progress, as a crash does.")
 
 
-FieldValues: TypeAlias = Mapping[Name, list[int | str]]
-"""Maps field names to a subset of their values."""
+FieldValues: TypeAlias = Mapping[Name, list[int | str]]  # maps field names to a subset of their values
 
 
 class WrittenFields(Form):
-    """The fields of a status, by kind; a time that is 0 and a text that is empty are unset."""
+    """The fields of a status, by kind.  A time of 0 and an empty text are unset."""
 
     time: list[Name] = Field(default=[], description="Nanoseconds since 1970.")
     int: list[Name] = Field(default=[], description="Whole numbers.")
@@ -182,27 +178,24 @@ class WrittenFields(Form):
 
 
 class WrittenDemand(Form):
-    """What is required of the fields that are shown with some states."""
+    """A requirement on the fields of a status in some states."""
 
-    in_: list[StateKey] = Field(alias="in", min_length=1, description="The states; * is every one.")
-    set: list[Name] = Field(default=[], description="Times and texts that are set.")
-    unset: list[Name] = Field(default=[], description="Times and texts that are not set.")
+    in_: list[StateKey] = Field(alias="in", min_length=1, description="The states; * means all states.")
+    set: list[Name] = Field(default=[], description="Times and texts that must be set.")
+    unset: list[Name] = Field(default=[], description="Times and texts that must not be set.")
     not_before: Mapping[Name, Name] = Field(
-        default={}, alias="not-before", description="Times that are not before another, where both are set."
+        default={}, alias="not-before", description="Times that must not be before another time, if both are set."
     )
-    slack: float = Field(0, ge=0, description="With not-before: seconds by which they may be.")
-    values: FieldValues = Field(default={}, description="Fields that have one of these values.")
-    iff: FieldValues = Field(default={}, description="Fields that have one of these values all, or none has.")
-    keeps: list[Name] = Field(
-        default=[],
-        description="Fields that stay, once set, as they were with one of the states, until an interruption.",
-    )
-    when: FieldValues = Field(default={}, description="Only where each of these fields has one of its values.")
-    unless: FieldValues = Field(default={}, description="Not where one of these fields has one of its values.")
+    slack: float = Field(0, ge=0, description="With not-before: seconds by which a time may be early.")
+    values: FieldValues = Field(default={}, description="Fields that must have one of these values.")
+    iff: FieldValues = Field(default={}, description="Fields of which all or none must have one of these values.")
+    keeps: list[Name] = Field(default=[], description="Fields that must not change once set, until an interruption.")
+    when: FieldValues = Field(default={}, description="Applies only if each of these fields has one of these values.")
+    unless: FieldValues = Field(default={}, description="Does not apply if a field has one of these values.")
 
 
 class WrittenRequirement(Cited, WrittenDemand):
-    """A clause on the fields that are shown with some states."""
+    """A clause on the fields of a status in some states."""
 
     says: str = Field(description="The clause in a sentence, in your own words.")
     link: str = ""
@@ -213,56 +206,52 @@ class WrittenExemption(Form):
 
     deviates: Name = Field(description="The clause.")
     about: str = Field(description="What the implementation does there.")
-    when: FieldValues = Field(min_length=1, description="Where each of these fields has one of its values.")
+    when: FieldValues = Field(min_length=1, description="Applies if each of these fields has one of these values.")
     since: str = ""
     until: str = ""
     link: str = ""
 
 
 class WrittenOverride(Cells):
-    """Cells of one event in a profile: they replace those of the machine or, deviating, are added to them."""
+    """Cells of one event in a profile.  They replace cells of the machine or, if they deviate, are added to them."""
 
     event: Name
     about: str = Field(description="What the profiled implementation does here.")
-    deviates: Name | None = Field(None, description="The clause it breaks; none if it only narrows the choice.")
+    deviates: Name | None = Field(None, description="The clause that it breaks; absent if it only narrows the choice.")
     since: str = ""
     until: str = ""
     link: str = ""
 
 
 class WrittenProfile(Form):
-    """What a real implementation does otherwise."""
+    """What a real implementation does differently."""
 
     about: str
-    extends: str | None = Field(None, description="The profile whose cells it has but for those that it overrides.")
+    extends: str | None = Field(None, description="The profile whose cells it inherits, unless it overrides them.")
     since: str = ""
     until: str = ""
     cell: Mapping[Name, WrittenOverride] = Field(default={}, description="The overridden cells, each with a name.")
-    exempt: Mapping[Name, WrittenExemption] = Field(
-        default={}, description="Broken clauses on fields, each with a name."
-    )
+    exempt: Mapping[Name, WrittenExemption] = Field(default={}, description="Broken clauses on fields, by name.")
 
 
 class WrittenState(Form):
-    """One state and what an observer reads in it."""
+    """A state, and what an observer reads in it."""
 
     about: str
-    shows: str | None = Field(None, description="What an outside observer reads; the state's name if absent.")
-    kind: StateKind | None = Field(
-        None, description="What the state is in the lifecycle; the state of machine.initial is initial, and no other."
-    )
-    aliases: list[str] = Field(default=[], description="Other names that drawings have for it.")
+    shows: str | None = Field(None, description="What an outside observer reads. Default: the state's name.")
+    kind: StateKind | None = Field(None, description="Its role in the lifecycle. Only machine.initial is initial.")
+    aliases: list[str] = Field(default=[], description="Its other names in drawings.")
 
 
 class WrittenOmission(Form):
     """What drawings leave out of one event."""
 
-    states: list[StateKey] = Field(default=[], description="From these they do not draw it; * from none at all.")
-    outcomes: list[Name] = Field(default=[], description="These ways for it to end they do not draw.")
+    states: list[StateKey] = Field(default=[], description="States in which drawings omit it; * means all states.")
+    outcomes: list[Name] = Field(default=[], description="Outcomes that drawings omit.")
 
 
 class WrittenDrawing(Form):
-    """What drawings of the machine leave out; all else they are to have."""
+    """What drawings of the machine leave out.  They must have everything else."""
 
     omits: Mapping[Name, WrittenOmission] = Field(default={}, description="By event.")
 
@@ -275,11 +264,9 @@ class Header(Form):
     about: str
     source: str = Field(description="Where the facts come from: document and version.")
     initial: Name
-    level: Level = Field("MUST", description="Level of the cells whose event has neither clause nor level.")
-    entity: Name | None = Field(None, description="What it is the life of; the machine's name if absent.")
-    indefinite: list[Code] = Field(
-        default=[], description="Error replies after which the caller cannot know whether the call acted."
-    )
+    level: Level = Field("MUST", description="Level of cells whose event has neither a clause nor a level.")
+    entity: Name | None = Field(None, description="What has this lifecycle. Default: the machine's name.")
+    indefinite: list[Code] = Field(default=[], description="Errors that leave open whether the call took effect.")
 
 
 class Written(Form):
@@ -287,9 +274,7 @@ class Written(Form):
 
     machine: Header
     states: Mapping[Name, WrittenState]
-    define: Mapping[Name, list[Name]] = Field(
-        default={}, description="Sets of states by name; a name stands for each state of the set."
-    )
+    define: Mapping[Name, list[Name]] = Field(default={}, description="Sets of states, by name.")
     event: Mapping[Name, WrittenEvent]
     clause: Mapping[Name, WrittenClause] = {}
     fields: WrittenFields = WrittenFields()

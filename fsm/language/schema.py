@@ -1,8 +1,4 @@
-"""The vocabulary of model and property files as JSON Schema, for editors and hints.
-
-The words are defined in :mod:`fsm.language.machine_file` and :mod:`fsm.language.property_file`.  This module converts
-them to the form that editors understand, and looks up what is allowed at a given place.
-"""
+"""The vocabulary of model and property files as JSON Schema, for editors, and what is allowed at a place, for hints."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -31,11 +27,11 @@ _PHRASES: Final[Mapping[str, str]] = {
 _TITLES: Final[Mapping[type[Form], tuple[str, str]]] = {
     Written: (
         "model",
-        "An executable specification of a lifecycle: its states, and what each event does in each of them.",
+        "An executable specification of a lifecycle: its states, and the effect of each event in each state.",
     ),
-    WrittenSystem: ("system", "Machines that step together: the parts, and what they do at one time."),
-    Stated: ("property", "What must hold of a lifecycle, with the source of each property."),
-    WrittenFaults: ("faults", "What 'fsm proxy --rules' does to which calls."),
+    WrittenSystem: ("system", "Machines that step together: the parts, and their joint events."),
+    Stated: ("property", "Properties of a lifecycle, each with its source."),
+    WrittenFaults: ("faults", "The calls that 'fsm proxy --rules' delays, fails or cancels."),
 }
 
 
@@ -117,9 +113,8 @@ class Vocabulary:
 
     def names(self, *path: str | int) -> str:
         """Return the names that the table at *path* may have, as the end of a sentence."""
-        return ", or ".join(
-            _PHRASES[pattern] for form in self._at(path) for pattern in form.get("patternProperties", ())
-        )
+        patterns = (pattern for form in self._at(path) for pattern in form.get("patternProperties", ()))
+        return ", or ".join(map(_PHRASES.__getitem__, patterns))
 
     def _at(self, path: tuple[str | int, ...]) -> list[_Node]:
         here = list(self._forms(self.root))
@@ -138,10 +133,9 @@ class Vocabulary:
 
     def _either(self, forms: Iterable[_Node]) -> str:
         phrases: list[str] = []
-        for form in forms:
-            phrase = self._phrase(form)
-            entry = phrase.removeprefix("a list, each entry ")
-            phrases.append("a list of them" if entry in phrases else phrase)
+        for phrase in map(self._phrase, forms):
+            repeated = phrase.removeprefix("a list, each entry ") in phrases
+            phrases.append("a list of them" if repeated else phrase)
         return ", or ".join(phrases)
 
     def _phrase(self, form: _Node) -> str:

@@ -1,19 +1,14 @@
-"""The vocabulary of the files in ``models/`` that have a ``[system]``: a system as its author wrote it.
-
-A system is several machines that step together.  As in :mod:`fsm.language.machine_file`, these classes define the words
-once.  :mod:`fsm.language.build.systems` gives them meaning.
-"""
+"""The vocabulary of files with a ``[system]``, several machines that step together (see :mod:`.machine_file`)."""
 
 from collections.abc import Mapping
 from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field, Tag
 
-from fsm.language.machine_file import BY_FORM, Definition, Form, Happening, Name, Reply, Text, WrittenClause
+from fsm.language.machine_file import BY_FORM, Definition, Form, Happening, Name, Replies, Text, WrittenClause
 from fsm.machine import Level
 
-MOST_COUNTED: Final = 100
-"""Maximum number of copies of one part, for each copy of the part that it belongs to."""
+MOST_COUNTED: Final = 100  # maximum number of copies of one part, for each copy of the part that it belongs to
 
 
 class SystemHeader(Form):
@@ -23,20 +18,18 @@ class SystemHeader(Form):
     title: str
     about: str
     source: str = Field(description="Where the facts come from: document and version.")
-    level: Level = Field("MUST", description="Level of the joint events that have neither clause nor level.")
+    level: Level = Field("MUST", description="Level of joint events that have neither a clause nor a level.")
 
 
 class WrittenPart(Form):
-    """Machines of one kind in the system."""
+    """A part of the system: one or more copies of a machine."""
 
-    machine: str = Field(description="The machine: a name, or the path of its file, beside this one.")
-    about: str = Field("", description="What it stands for here.")
-    count: int = Field(
-        1, ge=1, le=MOST_COUNTED, description="So many copies of it; with per, for each copy of that part."
-    )
-    per: Name | None = Field(None, description="The part to each copy of which copies of this one belong.")
-    initial: Name | None = Field(None, description="The state it begins in, if it is not the machine's.")
-    without: list[Name] = Field(default=[], description="Outcomes that events of it do not have here.")
+    machine: str = Field(description="The machine: a name, or a path relative to this file.")
+    about: str = Field("", description="What it represents here.")
+    count: int = Field(1, ge=1, le=MOST_COUNTED, description="Number of copies; with per, for each copy of that part.")
+    per: Name | None = Field(None, description="The part to whose copies the copies of this one belong.")
+    initial: Name | None = Field(None, description="Its initial state. Default: the machine's.")
+    without: list[Name] = Field(default=[], description="Outcomes that its events do not have here.")
     heard: str | None = Field(None, description="Its outputs are observed only while this holds.")
 
 
@@ -46,61 +39,49 @@ Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_
 class WrittenStep(Form):
     """One event of one part, or of every copy of it; or several steps for each copy in turn."""
 
-    do: str | None = Field(
-        None,
-        description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]]; "
-        "'reset [every] PART' takes it back to its beginning.",
-    )
-    each: Name | None = Field(None, description="The part for each copy of which, in turn, the steps are taken.")
+    do: str | None = Field(None, description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]], or: reset [every] PART.")
+    each: Name | None = Field(None, description="The part for whose copies, in turn, the steps are taken.")
     steps: list[Step] = Field(default=[], description="With each: the steps.")
-    when: str | None = Field(None, description="Left out where this does not hold; with every, asked of each copy.")
-    goes_on: bool = Field(default=False, alias="goes-on", description="An error reply does not end the joint event.")
+    when: str | None = Field(None, description="Skip the step unless this holds; with every, for each copy.")
+    goes_on: bool = Field(default=False, alias="goes-on", description="If true, continue after an error reply.")
 
 
 class WrittenWay(Form):
-    """One way in which a joint event may go: its steps, in order."""
+    """One possible course of a joint event: its steps, in order."""
 
     about: str = Field("", description="When the environment chooses it.")
-    when: str | None = Field(None, description="It can go so only where this holds.")
-    steps: list[Step] = Field(default=[], description="Events of parts, in order; all of them must be possible.")
-    reply: Annotated[Reply | list[Reply], Field(union_mode="left_to_right")] | None = Field(
-        None, description="The reply, if it is not ok, or the error of the step that ended it."
-    )
+    when: str | None = Field(None, description="This way is possible only if this holds.")
+    steps: list[Step] = Field(default=[], description="Events of parts, in order. All must be possible.")
+    reply: Replies | None = Field(None, description="The reply. Default: the error of the last step, or ok.")
 
 
 class WrittenJoint(Happening):
-    """What several parts do together."""
+    """An event in which several parts take part."""
 
-    of: Name | None = Field(None, description="The part of which each copy has an event of its own.")
-    when: str | None = Field(None, description="It can happen only where this holds.")
+    of: Name | None = Field(None, description="The part whose copies each have their own event.")
+    when: str | None = Field(None, description="It can happen only if this holds.")
     steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
-    ways: Mapping[Name, WrittenWay] = Field(
-        default={}, description="The ways in which it may go by name, if there are several."
-    )
+    ways: Mapping[Name, WrittenWay] = Field(default={}, description="Its possible ways by name, if there are several.")
 
 
 class WrittenChange(Form):
-    """What a profile changes of a joint event; all else is as without the profile."""
+    """The changes of a profile to a joint event."""
 
-    about: str | None = Field(None, description="What it is for there, in a sentence.")
+    about: str | None = Field(None, description="Its purpose there, in a sentence.")
     clause: Name | None = Field(None, description="The clause that it rests on there.")
-    when: str | None = Field(None, description="It can happen only where this holds.")
-    steps: list[Step] = Field(
-        default=[], description="Its only way there; it can then happen everywhere unless when is given too."
-    )
-    ways: Mapping[Name, WrittenWay] = Field(
-        default={}, description="Ways that take the place of those of the same name, or are new."
-    )
+    when: str | None = Field(None, description="It can happen only if this holds.")
+    steps: list[Step] = Field(default=[], description="The steps of its only way there. They also replace when.")
+    ways: Mapping[Name, WrittenWay] = Field(default={}, description="Ways that are added or replaced.")
     without: list[Name] = Field(default=[], description="Ways that it does not have there.")
 
 
 class WrittenVariant(Form):
-    """The system otherwise: a version, or with something mended."""
+    """A variant of the system, such as a version or a fix."""
 
     about: str
     since: str = ""
     until: str = ""
-    event: Mapping[Name, WrittenChange] = Field(default={}, description="What is otherwise of joint events.")
+    event: Mapping[Name, WrittenChange] = Field(default={}, description="Changed joint events.")
 
 
 class WrittenSystem(Form):

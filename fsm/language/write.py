@@ -1,8 +1,7 @@
 """Write a machine as a model file: the shortest equivalent, in the order in which people write.
 
-:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine from the file.  There is one
-exception.  A machine :meth:`fsm.machine.Machine.under` a profile keeps what the profile allows, but no longer says
-that it deviates.
+:mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine from the file, with one exception: a
+machine :meth:`fsm.machine.Machine.under` a profile keeps what the profile allows, but no longer says that it deviates.
 """
 
 from collections import Counter
@@ -17,9 +16,7 @@ from fsm import machine as model
 from fsm.language.names import distinct
 from fsm.machine.fields import Exemption, Requirement
 
-WIDEST: Final = 110
-"""Maximum width of a value in columns.  A wider one becomes a separate table."""
-
+WIDEST: Final = 110  # maximum width of a value in columns; a wider one becomes a separate table
 REST: Final = "*"
 
 _PLAIN: Final[Mapping[type[model.Cell], str]] = {
@@ -34,14 +31,11 @@ D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
-_Way: TypeAlias = tuple[tuple[str, _Word], ...]
-"""The words of one outcome, without those that are implied."""
+_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # the words of one outcome, without those that are implied
 
-_What: TypeAlias = tuple[Any, ...]
-"""The outcomes, or the codes, of a cell."""
+_Content: TypeAlias = tuple[Any, ...]  # the outcomes or the codes of a cell
 
-_Form: TypeAlias = tuple[str, _What]
-"""How a cell is written: its group, and its outcomes or its codes."""
+_Form: TypeAlias = tuple[str, _Content]  # a cell as it is written: its group, and its outcomes or codes
 
 
 def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
@@ -55,17 +49,13 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
     for line in comments:
         document.add(tomlkit.comment(line) if line else tomlkit.nl())
     level = _usual_level(machine)
-    document["machine"] = _header(machine, level)
-    document["states"] = _states(machine)
-    clauses = {
-        name: _table(says=each.says, **{each.level: each.source}, **_given(link=each.link))
-        for name, each in machine.clauses.items()
-    }
+    _add(document, {"machine": _header(machine, level), "states": _states(machine)})
+    clauses = {name: _table(_sentence(clause), link=clause.link) for name, clause in machine.clauses.items()}
     requires = {name: _requirement(each) for name, each in machine.requires.items()}
-    _filled(document, _given(clause=_super(clauses), fields=_fields(machine), requires=_super(requires)))
-    document["event"] = _super({name: _event(machine, each, level) for name, each in machine.events.items()})
-    profiles = {name: _profile(machine, each) for name, each in machine.profiles.items()}
-    _filled(document, _given(profile=_super(profiles)))
+    _add(document, _given(clause=_super(clauses), fields=_fields(machine), requires=_super(requires)))
+    document["event"] = _super({name: _event(machine, event, level) for name, event in machine.events.items()})
+    profiles = {name: _profile(machine, profile) for name, profile in machine.profiles.items()}
+    _add(document, _given(profile=_super(profiles)))
     if machine.omits is not None:
         document["drawing"] = _drawing(machine)
     return tomlkit.dumps(document).rstrip("\n") + "\n"
@@ -73,16 +63,10 @@ def toml(machine: model.Machine, *, comments: Sequence[str] = ()) -> str:
 
 def _header(machine: model.Machine, level: model.Level) -> Table:
     return _table(
-        name=machine.name,
-        title=machine.title,
-        about=machine.about,
-        source=machine.source,
-        initial=machine.initial,
-        **_given(
-            level="" if level == "MUST" else level,
-            entity="" if machine.entity == machine.name else machine.entity,
-            indefinite=list(machine.indefinite),
-        ),
+        {word: getattr(machine, word) for word in ("name", "title", "about", "source", "initial")},
+        level="" if level == "MUST" else level,
+        entity="" if machine.entity == machine.name else machine.entity,
+        indefinite=machine.indefinite,
     )
 
 
@@ -91,8 +75,12 @@ def _states(machine: model.Machine) -> Table:
     for name, state in machine.states.items():
         shows = "" if state.shows == name else state.shows
         kind = state.kind if name != machine.initial else None
-        written[name] = _inline({"about": state.about, **_given(shows=shows, kind=kind, aliases=list(state.aliases))})
-    return _table(**written)
+        written[name] = _inline({"about": state.about}, shows=shows, kind=kind, aliases=state.aliases)
+    return _table(written)
+
+
+def _sentence(clause: model.Clause) -> dict[str, str]:
+    return {"says": clause.says, clause.level: clause.source}
 
 
 def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Table:
@@ -101,8 +89,10 @@ def _event(machine: model.Machine, event: model.Event, level: model.Level) -> Ta
     named = Counter(clause.name for clause in rests if _named(machine, clause))
     usual = "" if implied or not named else named.most_common(1)[0][0]
     kind = "" if event.kind == ("call" if event.rpc else "signal") else event.kind
-    table = _table(**_given(kind=kind, rpc=event.rpc), about=event.about)
-    _filled(table, _given(aliases=list(event.aliases), interrupts=event.interrupts, clause=usual))
+    named_kind = _given(kind=kind, rpc=event.rpc)
+    table = _table(
+        named_kind | {"about": event.about}, aliases=event.aliases, interrupts=event.interrupts, clause=usual
+    )
     if implied and (implied.level, implied.source) != (level, machine.source):
         table[implied.level] = implied.source
 
@@ -128,46 +118,51 @@ def _clauses(others: Mapping[str, Table]) -> Table | InlineTable:
     if any(isinstance(value, Table) for cells in others.values() for value in cells.values()):
         return _super(others)
     inline = _inline({clause: _inline(cells) for clause, cells in others.items()})
-    text = inline.as_string()
-    return inline if len(text) <= WIDEST and "\n" not in text else _super(others)
+    return inline if _is_short(inline) else _super(others)
+
+
+def _is_short(value: InlineTable) -> bool:
+    text = value.as_string()
+    return len(text) <= WIDEST and "\n" not in text
 
 
 def _profile(machine: model.Machine, profile: model.Profile) -> Table:
-    table = _table(about=profile.about, **_given(extends=profile.extends, since=profile.since, until=profile.until))
     parent = machine.profiles.get(profile.extends)
     parents = {each.name: each.of(profile.name) for each in (parent.overrides if parent else ())}
     own = [each for each in profile.overrides if not _is_part(each, parents.get(each.name))]
-    if own:
-        table["cell"] = _super({each.name: _override(machine, each) for each in own})
-    above = [each.of(profile.name) for each in (parent.exemptions if parent else ())]
-    exempt = [each for each in profile.exemptions if each not in above]
-    if exempt:
-        table["exempt"] = _super({each.deviation.name: _exemption(each) for each in exempt})
-    return table
+    inherited = [each.of(profile.name) for each in (parent.exemptions if parent else ())]
+    exempt = [each for each in profile.exemptions if each not in inherited]
+    return _table(
+        {"about": profile.about},
+        extends=profile.extends,
+        since=profile.since,
+        until=profile.until,
+        cell=_super({each.name: _override(machine, each) for each in own}),
+        exempt=_super({each.deviation.name: _exemption(each) for each in exempt}),
+    )
 
 
 def _fields(machine: model.Machine) -> Table:
     kinds: dict[str, list[str]] = {}
     for name, kind in machine.fields.items():
         kinds.setdefault(kind, []).append(name)
-    return _filled(tomlkit.table(), kinds)
+    return _table(kinds)
 
 
 def _requirement(each: Requirement) -> Table:
-    clause = each.clause
-    table = _table(says=clause.says, **{clause.level: clause.source}, **_given(link=clause.link))
+    table = _table(_sentence(each.clause), link=each.clause.link)
     valued = {"not-before": each.not_before, "values": each.values, "iff": each.iff}
     valued |= {"when": each.when, "unless": each.unless}
-    listed = _given(
-        **{"in": sorted(each.states)}, set=each.set, unset=each.unset, keeps=each.keeps, slack=each.slack / 1e9
+    listed = {"in": sorted(each.states)} | _given(
+        set=each.set, unset=each.unset, keeps=each.keeps, slack=each.slack / 1e9
     )
-    return _filled(table, listed | {word: _inline(what) for word, what in valued.items() if what})
+    return _add(table, listed | {word: _inline(what) for word, what in valued.items() if what})
 
 
 def _exemption(each: Exemption) -> Table:
     broken = each.deviation
-    table = _table(deviates=broken.clause.name, about=broken.about, when=_inline(each.when))
-    return _filled(table, _given(since=each.since, until=each.until, link=broken.link))
+    entries = {"deviates": broken.clause.name, "about": broken.about, "when": _inline(each.when)}
+    return _table(entries, since=each.since, until=each.until, link=broken.link)
 
 
 def _is_part(override: model.Override, whole: model.Override | None) -> bool:
@@ -178,10 +173,10 @@ def _is_part(override: model.Override, whole: model.Override | None) -> bool:
 
 
 def _override(machine: model.Machine, override: model.Override) -> Table:
-    table = _table(event=override.event, about=override.about)
     broken = override.deviation
     deviates, link = (broken.clause.name, broken.link) if broken else ("", "")
-    _filled(table, _given(deviates=deviates, since=override.since, until=override.until, link=link))
+    entries = {"event": override.event, "about": override.about}
+    table = _table(entries, deviates=deviates, since=override.since, until=override.until, link=link)
     kind = machine.events[override.event].kind
     forms = {state: _forms(cell, kind, state) for state, cell in override.cells.items()}
     rest = _usual(forms) if override.cells.keys() == machine.states.keys() else None
@@ -193,8 +188,8 @@ def _drawing(machine: model.Machine) -> Table:
     omits = {}
     for event, each in (machine.omits or {}).items():
         states = [REST] if each.states == machine.states.keys() else sorted(each.states)
-        omits[event] = _inline(_given(states=states, outcomes=sorted(each.outcomes)))
-    return _super({"omits": _table(**omits)})
+        omits[event] = _inline({}, states=states, outcomes=sorted(each.outcomes))
+    return _super({"omits": _table(omits)})
 
 
 def _named(machine: model.Machine, clause: model.Clause) -> bool:
@@ -216,11 +211,11 @@ def _cells(
     usual: _Form | None,
 ) -> None:
     forms = {state: _forms(cell, kind, state) for state, cell in cells.items()}
-    groups: dict[str, dict[str, _What]] = {}
+    groups: dict[str, dict[str, _Content]] = {}
     for state, ways in forms.items():
-        group, what = ways[0]
+        group, content = ways[0]
         if usual not in ways:
-            groups.setdefault(group, {})[state] = what
+            groups.setdefault(group, {})[state] = content
     if usual is not None:
         groups.setdefault(usual[0], {})[REST] = usual[1]
     for group in ("moves", "ignores", "refuses", "cannot", "silent"):
@@ -241,8 +236,7 @@ def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
     """Return the ways to write *cell* at *state*.  An outcome that leads back can also be written as ``stays``."""
     match cell:
         case model.Moves(outcomes=ways):
-            written = tuple(("moves", _ways(ways, kind, stays)) for stays in ("", state))
-            return tuple(dict.fromkeys(written))
+            return tuple({("moves", _ways(ways, kind, stays)): None for stays in ("", state)})
         case model.Refuses(codes=codes):
             return (("refuses", codes),)
         case model.Ignores() | model.Cannot() | model.Silent():
@@ -280,37 +274,25 @@ def _way(way: model.Outcome, name: str, kind: model.Kind, stays: str, *, alone: 
     return tuple((word, value) for word, value in entries if value)
 
 
-def _group(group: str, what: Mapping[str, _What]) -> Table | InlineTable | Array:
+def _group(group: str, cells: Mapping[str, _Content]) -> Table | InlineTable | Array:
     if group in _PLAIN.values():
-        return array_of(list(what))
-    written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in what.items()}
+        return array_of(list(cells))
+    written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in cells.items()}
     inline = _inline(written)
-    text = inline.as_string()
-    if len(text) <= WIDEST and "\n" not in text:
-        return inline
-    table = tomlkit.table()
-    for state, value in written.items():
-        table[state] = value
-    return table
+    return inline if _is_short(inline) else _table(written)
 
 
-def _codes(codes: _What) -> object:
+def _codes(codes: _Content) -> object:
     return codes[0] if len(codes) == 1 else array_of(codes)
 
 
-def _outcomes(ways: _What) -> object:
-    written = [
-        _inline({word: _codes(value) if word == "reply" else _value(value) for word, value in way}) for way in ways
-    ]
+def _outcomes(ways: _Content) -> object:
+    written = [_inline({word: _codes(value) if word == "reply" else value for word, value in way}) for way in ways]
     if len(written) > 1:
         several = tomlkit.array()
         several.extend(written)
         return several.multiline(True)  # noqa: FBT003  (tomlkit has no other way)
     return written[0]["to"] if list(written[0]) == ["to"] else written[0]
-
-
-def _value(value: object) -> object:
-    return array_of(value) if isinstance(value, list | tuple) else value
 
 
 def array_of(values: Iterable[object]) -> Array:
@@ -320,23 +302,25 @@ def array_of(values: Iterable[object]) -> Array:
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
 
 
-def _inline(entries: Mapping[str, object]) -> InlineTable:
-    return _filled(tomlkit.inline_table(), entries)
+def _inline(entries: Mapping[str, object], **optional: object) -> InlineTable:
+    """Return an inline table of *entries*, and of *optional* entries that are not empty."""
+    return _add(tomlkit.inline_table(), {**entries, **_given(**optional)})
 
 
-def _table(**entries: object) -> Table:
-    return _filled(tomlkit.table(), entries)
+def _table(entries: Mapping[str, object], **optional: object) -> Table:
+    """Return a table of *entries*, and of *optional* entries that are not empty."""
+    return _add(tomlkit.table(), {**entries, **_given(**optional)})
 
 
-def _filled(table: D, entries: Mapping[str, object]) -> D:
+def _add(table: D, entries: Mapping[str, object]) -> D:
     for word, value in entries.items():
-        table[word] = _value(value)
+        table[word] = array_of(value) if isinstance(value, list | tuple) else value
     return table
 
 
 def _super(tables: Mapping[str, Table]) -> Table:
     """Return a table of *tables*.  It has a header of its own only if there are none."""
-    return _filled(tomlkit.table(is_super_table=bool(tables)), tables)
+    return _add(tomlkit.table(is_super_table=bool(tables)), tables)
 
 
 def _given(**entries: object) -> dict[str, object]:

@@ -1,13 +1,13 @@
 """Candidate properties of a machine, derived from its cells and written in the property language.
 
-A candidate is a guess at what the machine's author may have meant. :mod:`~fsm.mutation.suggestions` finds out whether
-it holds and which errors break it. The strongest candidates come first.
+A candidate is a guess at what the machine's author may have meant. :mod:`~fsm.mutation.suggestions` checks whether it
+holds and which errors break it. The strongest candidates come first.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
@@ -15,6 +15,7 @@ from fsm.language.build.machine_conditions import WORDS
 from fsm.machine import ANY_ERROR, LEVELS, Clause, Event, Level, Machine, Outcome, outcomes
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate
+from fsm.machine.traversal import closure
 
 ClaimWords: TypeAlias = Mapping[str, str | list[str]]
 """The claim of a property and its parameters, as in a property file."""
@@ -41,27 +42,27 @@ def candidates(machine: Machine) -> Iterator[Candidate]:
     ['gone-is-final', 'nothing-is-left-open']
     """
     graph = explore(tabulate(machine))
-    met = tuple(state for number, state in enumerate(graph.table.states) if number in graph.depth)
-    reading = _Reading(machine=machine, met=met)
+    reached = tuple(state for number, state in enumerate(graph.table.states) if number in graph.depth)
+    reading = _Reading(machine=machine, reached=reached)
     yield from reading.never_again()
     yield from reading.open_cells()
     yield from reading.entered()
     yield from reading.outputs()
     for event in machine.events.values():
         if reading.sayable(event.name):
-            yield from _OfEvent(reading=reading, event=event).candidates()
+            yield from _EventCandidates(reading=reading, event=event).candidates()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Reading:
-    """Reads the cells of ``machine`` in the reachable states ``met`` and words conditions about them."""
+    """Reads the cells of ``machine`` in the ``reached`` states and words conditions about them."""
 
     machine: Machine
-    met: tuple[str, ...]
-    outputs_known: tuple[str, ...] = field(init=False)
+    reached: tuple[str, ...]
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "outputs_known", self.machine.outputs())
+    @cached_property
+    def all_outputs(self) -> tuple[str, ...]:
+        return self.machine.outputs()
 
     @cached_property
     def unclear(self) -> frozenset[str]:
@@ -77,14 +78,14 @@ class _Reading:
 
     def now(self, states: Collection[str]) -> str:
         """Return the condition that the state is one of *states*."""
-        return _some(f"is {each}" if each in self.unclear else each for each in states)
+        return _or(f"is {state}" if state in self.unclear else state for state in states)
 
     def before(self, states: Collection[str]) -> str:
         """Return the condition that the state was one of *states*, or an empty string if that is always true."""
-        rest = [each for each in self.met if each not in states]
-        if len(rest) == 1 and len(states) > 1:
-            return f"not was {rest[0]}"
-        return _some(f"was {each}" for each in states) if rest else ""
+        others = [state for state in self.reached if state not in states]
+        if len(others) == 1 and len(states) > 1:
+            return f"not was {others[0]}"
+        return _or(f"was {state}" for state in states) if others else ""
 
     def cited(self, clauses: Iterable[Clause]) -> tuple[Level, str]:
         """Return the weakest level of *clauses* and their source, or the machine's source if theirs differ."""
@@ -104,16 +105,14 @@ class _Reading:
 
     def never_again(self) -> Iterator[Candidate]:
         """Yield claims that certain states are never reached again from a given state."""
-        after = {state: self._after(state) for state in self.met}
         groups: dict[tuple[str, ...], list[str]] = {}
-        for state in self.met:
-            lost = tuple(each for each in self.met if each not in after[state])
-            if lost:
+        for state in self.reached:
+            after = closure([state], self._next)
+            if lost := tuple(other for other in self.reached if other not in after):
                 groups.setdefault(lost, []).append(state)
         for lost, states in groups.items():
             clauses = self.clauses(self.machine.events.values(), states)
-            final = len(lost) == len(self.met) - len(states)
-            if final and len(states) == 1:
+            if len(lost) == len(self.reached) - len(states) and len(states) == 1:
                 claim = {"never": f"{self.now(states)} then not {self.now(states)}"}
                 yield self.candidate("final", f"{states[0]}-is-final", f"What is {states[0]} stays so.", claim, clauses)
             else:
@@ -121,14 +120,8 @@ class _Reading:
                 claim = {"never": f"{self.now(states)} then {self.now(lost)}"}
                 yield self.candidate("no-way-back", f"no-way-back-from-{states[0]}", says, claim, clauses)
 
-    def _after(self, state: str) -> frozenset[str]:
-        found, todo = {state}, [state]
-        while todo:
-            here = todo.pop()
-            fresh = {way.to for event in self.machine.events.values() for way in self.ways(event, here)} - found
-            found |= fresh
-            todo += fresh
-        return frozenset(found)
+    def _next(self, state: str) -> Iterator[str]:
+        return (way.to for event in self.machine.events.values() for way in self.ways(event, state))
 
     def ways(self, event: Event, state: str) -> Iterator[Outcome]:
         """Yield the outcomes of *event* in *state*, including those of a call that ends there."""
@@ -138,35 +131,37 @@ class _Reading:
 
     def open_cells(self) -> Iterator[Candidate]:
         """Yield the claim that the machine specifies certain events in every reachable state."""
-        named = [event for event in self.machine.events.values() if self.sayable(event.name)]
-        told = [
-            each.name
-            for each in named
-            if all(outcomes(each.cells[state], state, each.kind) is not None for state in self.met)
+        specified = [
+            event.name
+            for event in self.machine.events.values()
+            if self.sayable(event.name)
+            if all(outcomes(event.cells[state], state, event.kind) is not None for state in self.reached)
         ]
-        if told:
-            every = len(told) == len(self.machine.events)
-            does = f"{'every event' if every else _list(told)} {'does' if every or len(told) == 1 else 'do'}"
+        if specified:
+            every = len(specified) == len(self.machine.events)
+            does = f"{'every event' if every else _list(specified)} {'does' if every or len(specified) == 1 else 'do'}"
             says = f"It is stated what {does} in every state."
-            claim = {"always": [f"not silent on {each}" for each in told]}
-            clauses = self.clauses(self.machine.events.values(), self.met)
+            claim = {"always": [f"not silent on {name}" for name in specified]}
+            clauses = self.clauses(self.machine.events.values(), self.reached)
             yield self.candidate("stated", "nothing-is-left-open", says, claim, clauses)
 
     def entered(self) -> Iterator[Candidate]:
         """Yield, for each state, the claim that only certain events lead to it."""
-        for state in self.met:
-            by = {
-                event.name
-                for event in self.machine.events.values()
-                for source in self.met
-                if source != state and any(way.to == state for way in self.ways(event, source))
-            }
-            if by and len(by) < len(self.machine.events) and all(map(self.sayable, by)):
-                events = [event for event in self.machine.events.values() if event.name in by]
-                says = f"It becomes {state} by {_either([each.name for each in events])} only."
+        for state in self.reached:
+            sources = [source for source in self.reached if source != state]
+            events = self._only_events(sources, state, lambda way: (way.to,))
+            if events:
+                says = f"It becomes {state} by {_either([event.name for event in events])} only."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"{self.now([state])} and moves"}
-                clauses = self.clauses(events, self.met)
-                yield self.candidate("entered", f"{state}-is-entered", says, claim, clauses)
+                yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
+
+    def _only_events(self, states: Iterable[str], name: str, names: Callable[[Outcome], Iterable[str]]) -> list[Event]:
+        """Return the events with an outcome in *states* whose *names* include *name*; none if that claims nothing."""
+        every = self.machine.events.values()
+        events = [
+            each for each in every if any(name in names(way) for state in states for way in self.ways(each, state))
+        ]
+        return events if len(events) < len(every) and all(self.sayable(event.name) for event in events) else []
 
     def acts(self, event: Event) -> str:
         """Return the condition for *event* to happen or, if it is a call that takes time, to end."""
@@ -176,17 +171,12 @@ class _Reading:
 
     def outputs(self) -> Iterator[Candidate]:
         """Yield, for each output, the claim that only certain events emit it."""
-        for output in self.outputs_known:
-            events = [
-                event
-                for event in self.machine.events.values()
-                if any(output in way.emits for state in self.met for way in self.ways(event, state))
-            ]
-            if 0 < len(events) < len(self.machine.events) and all(self.sayable(each.name) for each in events):
-                says = f"{output} comes out by {_either([each.name for each in events])} only."
+        for output in self.all_outputs:
+            events = self._only_events(self.reached, output, lambda way: way.emits)
+            if events:
+                says = f"{output} comes out by {_either([event.name for event in events])} only."
                 claim = {"always": " or ".join(map(self.acts, events)), "when": f"emits {output}"}
-                clauses = self.clauses(events, self.met)
-                yield self.candidate("output", f"{output}-has-a-cause", says, claim, clauses)
+                yield self.candidate("output", f"{output}-has-a-cause", says, claim, self.clauses(events, self.reached))
 
 
 _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
@@ -194,13 +184,13 @@ _Effect: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class _OfEvent:
+class _EventCandidates:
     reading: _Reading
     event: Event
 
     def candidates(self) -> Iterator[Candidate]:
         if self.event.kind == "call":
-            yield from self._of_call()
+            yield from self._call()
         yield from self._where()
         for ends in (False, True) if self.event.ends else (False,):
             yield from self._exactly(ends=ends)
@@ -210,36 +200,37 @@ class _OfEvent:
 
     @cached_property
     def _cells(self) -> dict[str, tuple[Outcome, ...] | None]:
-        kind = self.event.kind
-        return {state: outcomes(self.event.cells[state], state, kind) for state in self.reading.met}
+        return {state: outcomes(self.event.cells[state], state, self.event.kind) for state in self.reading.reached}
 
     def _row(self, *, ends: bool) -> dict[str, tuple[Outcome, ...]]:
         if ends:
-            return {state: self.event.ends[state].outcomes for state in self.reading.met if state in self.event.ends}
+            cells = self.event.ends
+            return {state: cells[state].outcomes for state in self.reading.reached if state in cells}
         return {state: ways for state, ways in self._cells.items() if ways}
 
-    def _made(self, name: str, says: str, claim: ClaimWords, states: Iterable[str] = ()) -> Candidate:
-        chosen = tuple(states) or self.reading.met
-        clauses = [self.event.cells[state].clause for state in chosen]
+    def _candidate(self, name: str, says: str, claim: ClaimWords, states: Iterable[str] = ()) -> Candidate:
+        clauses = self.reading.clauses([self.event], tuple(states) or self.reading.reached)
         kind = name.partition("-")[0]
         return self.reading.candidate(kind, f"{self.event.name}-{name}", says, claim, clauses, self.event.name)
 
-    def _of_call(self) -> Iterator[Candidate]:
+    def _call(self) -> Iterator[Candidate]:
         name = self.event.name
-        yield self._made(
-            "idempotent", f"A call of {name} right after one that succeeded changes nothing.", {"idempotent": name}
-        )
-        ways = [
-            (state, way) for ends in (False, True) for state, found in self._row(ends=ends).items() for way in found
-        ]
-        led = [each for each in self.reading.met if any(way.to == each and "ok" in way.reply for _, way in ways)]
-        if led and len(led) < len(self.reading.met):
-            says = f"After a call of {name} that succeeds it is {_either(led)}."
-            yield self._made("succeeds", says, {"always": self.reading.now(led), "when": f"{name} replies ok"})
+        says = f"A call of {name} right after one that succeeded changes nothing."
+        yield self._candidate("idempotent", says, {"idempotent": name})
+        rows = (self._row(ends=False), self._row(ends=True))
+        ways = [(state, way) for row in rows for state, found in row.items() for way in found]
+        reached = self.reading.reached
+        targets = [state for state in reached if any(way.to == state and "ok" in way.reply for _, way in ways)]
+        if targets and len(targets) < len(reached):
+            says = f"After a call of {name} that succeeds it is {_either(targets)}."
+            claim: ClaimWords = {"always": self.reading.now(targets), "when": f"{name} replies ok"}
+            yield self._candidate("succeeds", says, claim)
         failing = [(state, way) for state, way in ways if any(reply != "ok" for reply in way.reply)]
         if failing and all(way.to == state for state, way in failing):
             says = f"A call of {name} that fails changes nothing."
-            yield self._made("fails-without-effect", says, {"always": "stays", "when": f"{name} replies {ANY_ERROR}"})
+            yield self._candidate(
+                "fails-without-effect", says, {"always": "stays", "when": f"{name} replies {ANY_ERROR}"}
+            )
         refusing = [
             state
             for state, found in self._row(ends=False).items()
@@ -248,20 +239,20 @@ class _OfEvent:
         if refusing:
             says = f"A call of {name} fails where it is {_either(refusing)}."
             claim = {"always": f"{name} replies {ANY_ERROR}", "when": self._in(refusing)}
-            yield self._made("refused", says, claim, refusing)
+            yield self._candidate("refused", says, claim, refusing)
 
     def _where(self) -> Iterator[Candidate]:
         possible = [state for state, found in self._cells.items() if found]
         if all(found == () for found in self._cells.values()):
             happens = self.reading.happens(self.event.name)
-            yield self._made("never", f"{self.event.name} never happens.", {"always": f"not {happens}"})
+            yield self._candidate("never", f"{self.event.name} never happens.", {"always": f"not {happens}"})
         if possible and any(found == () for found in self._cells.values()):
             says = f"{self.event.name} happens only where it is {_either(possible)}."
             claim = {"always": self.reading.before(possible), "when": self.reading.happens(self.event.name)}
-            yield self._made("where-it-can-be", says, claim, possible)
+            yield self._candidate("where-it-can-be", says, claim, possible)
 
     def _in(self, states: Collection[str]) -> str:
-        return _all(self.reading.happens(self.event.name), self.reading.before(states))
+        return _and(self.reading.happens(self.event.name), self.reading.before(states))
 
     def _exactly(self, *, ends: bool) -> Iterator[Candidate]:
         """Yield a claim about the exact effects of the event for each group of states in which they are the same."""
@@ -272,15 +263,14 @@ class _OfEvent:
         for effects, states in groups.items():
             happens = self._in(states)
             if ends:
-                replied = _some([f"{name} replies ok", f"{name} replies {ANY_ERROR}"])
-                happens = _all(replied, self.reading.before(states) or f"was {states[0]}")
-            ways = " or ".join(self._said(each) for each in sorted(effects))
+                replied = _or([f"{name} replies ok", f"{name} replies {ANY_ERROR}"])
+                happens = _and(replied, self.reading.before(states) or f"was {states[0]}")
+            ways = " or ".join(self._condition(each) for each in sorted(effects))
             what = f"a call of {name} that is in progress" if ends else name
-            says = f"Where it is {_either(states)}, {what} {', or '.join(map(_told, sorted(effects)))}."
+            says = f"Where it is {_either(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
             if ways:
-                yield self._made(
-                    f"{'ends' if ends else 'acts'}-in-{states[0]}", says, {"always": ways, "when": happens}, states
-                )
+                kind = "ends" if ends else "acts"
+                yield self._candidate(f"{kind}-in-{states[0]}", says, {"always": ways, "when": happens}, states)
 
     def _possible(self, *, ends: bool) -> Iterator[Candidate]:
         where: dict[_Effect, list[str]] = {}
@@ -295,51 +285,50 @@ class _OfEvent:
             how = f"reply {replies[0]}" if replies else "happen"
             what = f"lead to {to}" if to else "change nothing"
             says = f"{self.event.name} may {how} and {what} where it is {_either(states)}."
-            claim: ClaimWords = {"reachable": _all(happens, self._said(effect)), "from-each": states}
+            claim: ClaimWords = {"reachable": _and(happens, self._condition(effect)), "from-each": states}
             name = "-".join(("may", to or "stay", *(f"with-{each.lower().replace('_', '-')}" for each in replies)))
-            yield self._made(name, says, claim, states)
+            yield self._candidate(name, says, claim, states)
 
     def _silent(self) -> Iterator[Candidate]:
         silent = [state for state, found in self._cells.items() if found is None]
         if silent:
             says = f"Nothing is stated of {self.event.name} where it is {_either(silent)}."
             claim = {"always": f"silent on {self.event.name}", "when": self.reading.now(silent)}
-            yield self._made("unstated", says, claim, silent)
-            others = [state for state in self.reading.met if state not in silent]
+            yield self._candidate("unstated", says, claim, silent)
+            others = [state for state in self.reading.reached if state not in silent]
             if others:
                 says = f"It is stated what {self.event.name} does where it is {_either(others)}."
                 claim = {"always": f"not silent on {self.event.name}", "when": self.reading.now(others)}
-                yield self._made("stated", says, claim, others)
+                yield self._candidate("stated", says, claim, others)
 
-    def _said(self, effect: _Effect) -> str:
+    def _condition(self, effect: _Effect) -> str:
         to, replies, emits = effect
-        put_out = ""
-        if self.reading.outputs_known:
-            put_out = f"emits only {', '.join(emits)}" if emits else "emits nothing"
-        replied = _some(f"{self.event.name} replies {each}" for each in replies)
-        return _all(replied, self.reading.now([to]) if to else "stays", put_out)
+        emitted = ""
+        if self.reading.all_outputs:
+            emitted = f"emits only {', '.join(emits)}" if emits else "emits nothing"
+        replied = _or(f"{self.event.name} replies {reply}" for reply in replies)
+        return _and(replied, self.reading.now([to]) if to else "stays", emitted)
 
 
 def _effect(way: Outcome, state: str) -> _Effect:
     return ("" if way.to == state else way.to, tuple(sorted(way.reply)), way.emits)
 
 
-def _told(effect: _Effect) -> str:
+def _phrase(effect: _Effect) -> str:
     """Describe an outcome with this *effect* as a verb phrase."""
     to, replies, emits = effect
-    replied = (
-        f"replies {_either([f'any {each}' if each == ANY_ERROR else each for each in replies])}" if replies else ""
-    )
-    put_out = f"emits {_list(emits)}" if emits else ""
-    return _list([*filter(None, (replied, put_out)), f"leads to {to}" if to else "changes nothing"])
+    named = [f"any {reply}" if reply == ANY_ERROR else reply for reply in replies]
+    replied = [f"replies {_either(named)}"] if replies else []
+    emitted = [f"emits {_list(emits)}"] if emits else []
+    return _list([*replied, *emitted, f"leads to {to}" if to else "changes nothing"])
 
 
-def _some(conditions: Iterable[str]) -> str:
+def _or(conditions: Iterable[str]) -> str:
     found = list(conditions)
     return f"({' or '.join(found)})" if len(found) > 1 else "".join(found)
 
 
-def _all(*conditions: str) -> str:
+def _and(*conditions: str) -> str:
     return " and ".join(filter(None, conditions))
 
 

@@ -13,10 +13,7 @@ from fsm.language.build.events import endless, in_progress
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutant:
-    """A machine with one change to the cell of ``event`` in ``state``.
-
-    If ``ends`` is true, the change is to the end of a call that is in progress in that state.
-    """
+    """A machine with one change to the cell of ``event`` in ``state``, or to the end of the call if ``ends``."""
 
     name: str
     event: str
@@ -40,20 +37,17 @@ def mutants(machine: model.Machine) -> Iterator[Mutant]:
     for event in machine.events.values():
         for ends, row in ((False, event.cells), (True, event.ends)):
             for state, cell in row.items():
-                making = _Making(machine=machine, event=event, state=state, ends=ends, outputs=outputs)
+                making = _CellMutants(machine=machine, event=event, state=state, ends=ends, outputs=outputs)
                 own = _meaning(cell, state, event.kind)
-                met = {cell}
+                names: dict[model.Cell, str] = {}
                 for name, changed in making.changes(cell):
-                    if changed in met or _meaning(changed, state, event.kind) == own:
-                        continue
-                    met.add(changed)
-                    mutant = making.mutant(name, changed)
-                    if mutant is not None:
-                        yield mutant
+                    if changed != cell and _meaning(changed, state, event.kind) != own:
+                        names.setdefault(changed, name)
+                yield from filter(None, (making.mutant(name, changed) for changed, name in names.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Making:
+class _CellMutants:
     machine: model.Machine
     event: model.Event
     state: str
@@ -67,7 +61,7 @@ class _Making:
             changed = replace(event, ends={**event.ends, self.state: cell})
         else:
             changed = replace(event, cells={**event.cells, self.state: cell})
-        machine = _met(replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={}))
+        machine = _trimmed(replace(self.machine, events={**self.machine.events, event.name: changed}, profiles={}))
         if any(endless(each) for each in machine.events.values()):
             return None
         return Mutant(name=name, event=event.name, state=self.state, ends=self.ends, line=cell.line, machine=machine)
@@ -84,17 +78,13 @@ class _Making:
                     if len(ways) > 1:
                         yield self._name("dropped", way), replace(cell, outcomes=(*ways[:index], *ways[index + 1 :]))
             case model.Ignores() | model.Refuses():
-                still = self._still(cell)
-                for change, changed in self._ways(still):
-                    yield self._name(change), model.Moves(outcomes=(changed,), clause=cell.clause, line=cell.line)
+                for change, changed in self._ways(self._still(cell)):
+                    yield self._name(change), self._moves(cell, changed)
             case model.Cannot() | model.Silent():
                 for state in self.machine.states:
                     if state != self.state:
                         moved = replace(self._still(cell), name="moved", to=state)
-                        yield (
-                            self._name(f"to {state}"),
-                            model.Moves(outcomes=(moved,), clause=cell.clause, line=cell.line),
-                        )
+                        yield self._name(f"to {state}"), self._moves(cell, moved)
             case _:
                 assert_never(cell)
 
@@ -111,6 +101,10 @@ class _Making:
             if type(changed) is not type(cell):
                 yield self._name(name), changed
 
+    @staticmethod
+    def _moves(cell: model.Cell, way: model.Outcome) -> model.Moves:
+        return model.Moves(outcomes=(way,), clause=cell.clause, line=cell.line)
+
     def _still(self, cell: model.Cell) -> model.Outcome:
         reply = cell.codes if isinstance(cell, model.Refuses) else ("ok",) if self.event.kind == "call" else ()
         return model.Outcome(name="still", to=self.state, reply=reply)
@@ -126,8 +120,7 @@ class _Making:
             if way.reply != (each,):
                 yield f"replies {each}", replace(way, reply=(each,))
         for index, output in enumerate(way.emits):
-            rest = (*way.emits[:index], *way.emits[index + 1 :])
-            yield f"drops {output}", replace(way, emits=rest)
+            yield f"drops {output}", replace(way, emits=(*way.emits[:index], *way.emits[index + 1 :]))
             if index and output != way.emits[index - 1]:
                 swapped = (*way.emits[: index - 1], output, way.emits[index - 1], *way.emits[index + 1 :])
                 yield f"swaps {way.emits[index - 1]} and {output}", replace(way, emits=swapped)
@@ -146,12 +139,12 @@ def _meaning(cell: model.Cell, state: str, kind: model.Kind) -> object:
     return ways and frozenset((way.to, frozenset(way.reply), way.emits, way.begins) for way in ways)
 
 
-def _met(machine: model.Machine) -> model.Machine:
+def _trimmed(machine: model.Machine) -> model.Machine:
     """Return *machine* without the ends that no call can reach."""
     for event in machine.events.values():
         if event.ends:
             found = in_progress(machine, event)
             if not event.ends.keys() <= found:
                 ends = {state: end for state, end in event.ends.items() if state in found}
-                return _met(replace(machine, events={**machine.events, event.name: replace(event, ends=ends)}))
+                return _trimmed(replace(machine, events={**machine.events, event.name: replace(event, ends=ends)}))
     return machine

@@ -1,4 +1,4 @@
-"""Find out which properties each mutant of a machine or system breaks, and which mutants are equivalent.
+"""Check which properties each mutant of a machine or system breaks, and which mutants are equivalent.
 
 A system with many copies has many states, and most errors show up with one copy of each part. So a mutant is first
 checked in a smaller system. If it breaks no property there, it is checked in the full system, within the largest cone
@@ -30,8 +30,7 @@ from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import Mutant, mutants
 from fsm.mutation.system_mutants import JointMutant
 
-_CONES: Final = 4
-"""Maximum number of cones of a system whose reachable states are cached."""
+_CONES: Final = 4  # maximum number of cones of a system whose reachable states are cached
 
 M_co = TypeVar("M_co", bound=Mutant | JointMutant, covariant=True)
 
@@ -195,17 +194,12 @@ class _Changed:
 
     def killers(self, asked: Iterable[str], *, whole: bool) -> tuple[str, ...]:
         """Return the properties in *asked* that are broken, in file order. Stop at the first if *whole* is false."""
-        stated = self.scope.stated
-        found = killers(
-            (stated[name] for name in asked), self.scope.cones(self.system), self.scope.profile, whole=whole
-        )
+        stated, cones = self.scope.stated, self.scope.cones(self.system)
+        found = killers((stated[name] for name in asked), cones, self.scope.profile, whole=whole)
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Check whether the mutant takes the same steps as the original in every state that the original can reach.
-
-        If *named* is true, the names of the ways must also be the same.
-        """
+        """Check whether the mutant takes the same steps, and *named* ways, in every state that the original reaches."""
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property

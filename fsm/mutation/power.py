@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import Final, Literal, Protocol, TypeAlias
 
@@ -29,8 +30,7 @@ ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
 
 EditedLines: TypeAlias = tuple[bytes, ...]
 
-ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")
-"""Matches a full id, such as that of an entity, in a line."""
+ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")  # matches a full id, such as that of an entity, in a line
 _Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
 
 
@@ -53,10 +53,8 @@ class RecordingEdit:
 
     def touched(self, lines: Sequence[bytes]) -> frozenset[str]:
         """Return the full ids in the edited lines, before and after the edit."""
-        before = tuple(lines[index] for index in self.changes)
-        return frozenset(
-            found.decode() for new in (before, *self.changes.values()) for line in new for found in ID.findall(line)
-        )
+        changed = (*(lines[index] for index in self.changes), *chain.from_iterable(self.changes.values()))
+        return frozenset(found.decode() for line in changed for found in ID.findall(line))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +125,8 @@ def power_over(
     """
     form = open_recording(name).form
     if not form.power:
-        raise refused(name, "FSM222", f"holds {form.title}, which cannot be edited", f"give {_editable()}")
+        editable = either(each.title for each in own_forms() if each.power)
+        raise refused(name, "FSM222", f"holds {form.title}, which cannot be edited", f"give {editable}")
     read: Callable[..., Reading] = loaded(form.power)
     reading = read(name, form, calls, profile, assume)
     every = list(reading.edits())
@@ -162,10 +161,6 @@ def power_over(
         alarms=before["caught"].total(),
         surprises=before["surprise"].total(),
     )
-
-
-def _editable() -> str:
-    return either(each.title for each in own_forms() if each.power)
 
 
 def _alarms(judged: Judged) -> _Alarms:

@@ -10,11 +10,8 @@ from typing import Final, TypeAlias
 
 from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Refuses, Silent
 
-FOREVER: Final = 1 << 63
-"""End of an act that may happen at any later time."""
-
-TOO_MANY: Final = 2_000
-"""Maximum number of situations. Beyond it, a reading gives up and finds no contradiction."""
+FOREVER: Final = 1 << 63  # end of an act that may happen at any later time
+TOO_MANY: Final = 2_000  # maximum number of situations; beyond it, a reading gives up and finds no contradiction
 
 _Calls: TypeAlias = frozenset[tuple[int, bool]]
 """Acts that are not yet complete: the index of each, and whether it has begun."""

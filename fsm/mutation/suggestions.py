@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
 import tomlkit
@@ -24,8 +25,7 @@ from fsm.mutation.candidates import Candidate, candidates
 from fsm.mutation.cell_mutants import mutants
 from fsm.mutation.outcomes import killers, steps_of
 
-CATCHES: Final = 2
-"""Maximum number of mutants that a suggested property names."""
+CATCHES: Final = 2  # maximum number of mutants that a suggested property names
 
 DEVIATES: Final = "This profile differs from the model here."
 """The remark on a suggested property that fails under a profile."""
@@ -33,10 +33,7 @@ DEVIATES: Final = "This profile differs from the model here."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggestion:
-    """A property that is proved of the machine, and the mutants that break it.
-
-    ``fails`` maps the profiles under which it does not hold to the lengths of shortest counterexamples.
-    """
+    """A proved property, the mutants that it ``kills``, and its counterexample lengths by profile (``fails``)."""
 
     candidate: Candidate
     kills: tuple[str, ...]
@@ -73,33 +70,29 @@ def suggested(
     found = holding(profiled, taken)
     fails = {name: _fails(stated, machine, profile) for name, (_, stated) in found.items()}
     stepping = StepCache(tabulate(profiled))
-    kills: dict[str, list[str]] = {
-        name: [] for name in sorted(found, key=lambda name: bool(fails[name])) if fails[name] is not None
-    }
+    decided = [name for name in found if fails[name] is not None]
+    kills: dict[str, list[str]] = {name: [] for name in sorted(decided, key=lambda name: bool(fails[name]))}
     for mutant in (each for each in mutants(profiled) if each.name in survivors):
         asked = [found[name][1] for name in kills if found[name][0].event in {"", mutant.event}]
         for name in killers(asked, steps_of(mutant, stepping), None):
             kills[name].append(mutant.name)
         advanced()
-    chosen = sorted(
-        _fewest({name: frozenset(each) for name, each in kills.items()}), key=lambda name: -len(kills[name])
-    )
-    killed = {name for each in chosen for name in kills[each]}
-    return Suggested(
-        suggestions=tuple(
-            Suggestion(candidate=found[name][0], kills=tuple(kills[name]), fails=fails[name] or {}) for name in chosen
-        ),
-        left=tuple(name for name in survivors if name not in killed),
-    )
+    fewest = _fewest({name: frozenset(killed) for name, killed in kills.items()})
+    suggestions = [
+        Suggestion(candidate=found[name][0], kills=tuple(kills[name]), fails=fails[name] or {})
+        for name in sorted(fewest, key=lambda name: -len(kills[name]))
+    ]
+    killed = {name for each in suggestions for name in each.kills}
+    return Suggested(suggestions=tuple(suggestions), left=tuple(name for name in survivors if name not in killed))
 
 
-def _fails(stated: Property, machine: Machine, but: str | None) -> dict[str, int] | None:
+def _fails(stated: Property, machine: Machine, proved_under: str | None) -> dict[str, int] | None:
     """Return the profiles under which the property fails, with counterexample lengths; ``None`` if one is undecided."""
     found: dict[str, int] = {}
     for profile in (None, *machine.profiles):
-        verdict = (
-            Proved() if profile == but else decide(stated, tabulate(machine.under(profile)), profile=profile).verdict
-        )
+        if profile == proved_under:
+            continue
+        verdict = decide(stated, tabulate(machine.under(profile)), profile=profile).verdict
         if isinstance(verdict, Refuted):
             found[profile or NO_PROFILE] = verdict.length
         elif not isinstance(verdict, Proved):
@@ -115,24 +108,23 @@ def first_properties(machine: Machine, most: int) -> tuple[Suggestion, ...]:
     for name, (each, _) in found.items():
         kinds.setdefault(each.kind, []).append(name)
     chosen: dict[str, Suggestion] = {}
-    spoken: Counter[str] = Counter()
+    times: Counter[str] = Counter()
     while len(chosen) < most and any(kinds.values()):
         for names in filter(None, kinds.values()):
-            name = min(names, key=lambda name: spoken[found[name][0].event])
+            name = min(names, key=lambda name: times[found[name][0].event])
             names.remove(name)
             each, stated = found[name]
             kills = tuple(islice(_refuting(each, stated, machine, stepping), CATCHES)) if len(chosen) < most else ()
             if kills:
                 chosen[name] = Suggestion(candidate=each, kills=kills)
-                spoken[each.event] += 1
+                times[each.event] += 1
     return tuple(chosen[name] for name in found if name in chosen)
 
 
 def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping: StepCache) -> Iterator[str]:
     for mutant in mutants(machine):
-        if candidate.event not in {"", mutant.event}:
-            continue
-        if isinstance(decide(stated, steps_of(mutant, stepping)).verdict, Refuted):
+        asked = candidate.event in {"", mutant.event}
+        if asked and isinstance(decide(stated, steps_of(mutant, stepping)).verdict, Refuted):
             yield mutant.name
 
 
@@ -150,9 +142,8 @@ def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Cand
     file = parse(written(machine.name, named.values()).encode(), Stated, path=machine.path or machine.name)
     stepping = StepCache(tabulate(machine))
     stated = specify(file, lambda _: machine).properties
-    return {
-        each.name: (named[each.name], each) for each in stated if isinstance(decide(each, stepping).verdict, Proved)
-    }
+    proved = (each for each in stated if isinstance(decide(each, stepping).verdict, Proved))
+    return {each.name: (named[each.name], each) for each in proved}
 
 
 def written(machine: str, found: Iterable[Candidate]) -> str:
@@ -164,20 +155,18 @@ def written(machine: str, found: Iterable[Candidate]) -> str:
 
 
 def table_of(
-    candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] | None = None
+    candidate: Candidate, catches: Sequence[str] = (), fails: Mapping[str, int] = MappingProxyType({})
 ) -> dict[str, object]:
     """Return the table for *candidate*, with the mutants it *catches* and the profiles under which it *fails*."""
     table: dict[str, object] = {"says": candidate.says, candidate.level: candidate.source}
     table |= {word: value if isinstance(value, str) else array_of(value) for word, value in candidate.claim.items()}
     if catches:
         table["catches"] = array_of(catches)
-    lengths: dict[int, list[str]] = {}
-    for profile, length in (fails or {}).items():
-        lengths.setdefault(length, []).append(profile)
     known = []
-    for length, profiles in lengths.items():
+    for length in dict.fromkeys(fails.values()):
         known.append(tomlkit.inline_table())
-        known[-1].update({"under": profiles, "alone": True, "length": length, "about": DEVIATES})
+        under = [profile for profile, steps in fails.items() if steps == length]
+        known[-1].update({"under": under, "alone": True, "length": length, "about": DEVIATES})
     if known:
         table["fails"] = array_of(known)
     return table
@@ -191,6 +180,5 @@ def _fewest(kills: Mapping[str, frozenset[str]]) -> list[str]:
         best = max(kills, key=lambda name: len(kills[name] & left))
         chosen.append(best)
         left -= kills[best]
-    return [
-        each for each in chosen if kills[each] - frozenset().union(*(kills[other] for other in chosen if other != each))
-    ]
+    others = {name: frozenset().union(*(kills[other] for other in chosen if other != name)) for name in chosen}
+    return [name for name in chosen if kills[name] - others[name]]

@@ -5,6 +5,7 @@ dropped, repeated, or swapped with the one before it; a condition is dropped or 
 changed; a step whose failure ends the joint event no longer ends it, or vice versa; a step loses or gains an outcome.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -39,16 +40,15 @@ class JointMutant:
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
     """Yield every mutant of *system*, which *file* describes and to which *profile* is applied.
 
-    The mutants are in file order, are well formed, and have unique names. No two mutants of one joint event have the
-    same steps.
+    They are in file order, are well formed, and have unique names. No two of one joint event have the same steps.
     """
     for name, joint in joint_events(file, profile).items():
-        making = _Making(system=system, file=file, profile=profile, name=name, written=joint)
-        met = {making.joints(system)}
+        making = _JointMutants(system=system, file=file, profile=profile, name=name, written=joint)
+        known = {making.joints(system)}
         for mutant in making.mutants():
-            made = making.joints(mutant.change(system))
-            if made not in met:
-                met.add(made)
+            joints = making.joints(mutant.change(system))
+            if joints not in known:
+                known.add(joints)
                 yield mutant
     yield from _heard(system, file)
 
@@ -62,17 +62,12 @@ def _heard(system: System, file: File[WrittenSystem]) -> Iterator[JointMutant]:
                 heard = Not(of=part.heard) if part.heard and change == "turned round" else None
                 return replace(of, parts={**of.parts, name: replace(part, heard=heard)})
 
-            yield JointMutant(
-                name=f"{name}: heard {change}",
-                event=name,
-                way="",
-                line=file.lines.find("part", name, "heard"),
-                change=changed,
-            )
+            line = file.lines.find("part", name, "heard")
+            yield JointMutant(name=f"{name}: heard {change}", event=name, way="", line=line, change=changed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Making:
+class _JointMutants:
     system: System
     file: File[WrittenSystem]
     profile: str | None
@@ -144,7 +139,7 @@ class _Making:
     def _changes(self, steps: _Steps, place: Keys, names: Mapping[Keys, str]) -> Iterator[tuple[str, _Steps, Keys]]:
         """Yield each change of *steps* at *place*: a description, the new steps, and the place of the changed step."""
         for number, each in enumerate(steps):
-            step, here = _read(each), (*place, number)
+            step, here = _as_table(each), (*place, number)
             called = names[here]
             if number:
                 swapped = (*steps[: number - 1], each, steps[number - 1], *steps[number + 1 :])
@@ -191,8 +186,7 @@ class _Making:
         for state, cell in (machine.ends if ends else machine.cells).items():
             for way in outcomes(cell, state, machine.kind) or ():
                 if way.name not in part.without:
-                    fails = any(reply != "ok" for reply in way.reply)
-                    found[way.name] = found.get(way.name, False) or fails
+                    found[way.name] = found.get(way.name, False) or any(reply != "ok" for reply in way.reply)
         return found
 
 
@@ -200,21 +194,19 @@ def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
     """Map the place of each step to a name: what the step does, with a number if an earlier step does the same."""
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
-        step = _read(each)
+        step = _as_table(each)
         if step.each is None:
             found[*place, number] = str(step.do).partition("/")[0].strip()
         else:
             found[*place, number] = f"each {step.each}"
             found |= _called(tuple(step.steps), (*place, number, "steps"))
-    if place:
-        return found
-    met: dict[str, int] = {}
-    for at, name in found.items():
-        met[name] = met.get(name, 0) + 1
-        if met[name] > 1:
-            found[at] = f"{name} ({met[name]})"
+    times = Counter[str]()
+    for at, name in () if place else found.items():
+        times[name] += 1
+        if times[name] > 1:
+            found[at] = f"{name} ({times[name]})"
     return found
 
 
-def _read(step: str | WrittenStep) -> WrittenStep:
+def _as_table(step: str | WrittenStep) -> WrittenStep:
     return WrittenStep.model_validate({"do": step}) if isinstance(step, str) else step

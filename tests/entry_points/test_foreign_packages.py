@@ -12,7 +12,7 @@ from typing import Final
 
 import pytest
 from commands import FAILING, HOLDING, PLAIN, fsm, process
-from foreign_packages import FORM, ROOT, fsm_with, install
+from foreign_packages import FORM, ROOT, declare, fsm_with, install
 
 from fsm.runtimes import ENTRY_POINTS
 
@@ -43,6 +43,26 @@ def test_a_broken_domain_is_one_warning(kind: str, tmp_path: Path) -> None:
     assert 0 == listed.returncode
     assert fsm("list").stdout == listed.stdout
     (warning,) = listed.stderr.splitlines()
+    assert warning.startswith(f"warning: fsm.domains 'jobs' of broken 2.5 cannot be loaded: {wrong}")
+
+
+@pytest.mark.parametrize(
+    ("rules", "wrong"),
+    [(None, "FileNotFoundError"), ("x =", "TOMLDecodeError"), ('[rules.A1]\nfinds = "x"', "TypeError")],
+)
+def test_unreadable_rules_of_a_package_are_one_warning(rules: str | None, wrong: str, tmp_path: Path) -> None:
+    """It names the distribution. The rules of fsm itself can still be explained."""
+    source = "from fsm.entry_points import Domain\nDOMAIN = Domain(name='a', about='b', codes='broken:codes.toml')"
+    (package := tmp_path / "broken").mkdir()
+    (package / "__init__.py").write_text(source, encoding="utf-8")
+    declare(tmp_path, "broken", {"fsm.domains": "jobs = broken:DOMAIN"}, version="2.5")
+    if rules is not None:
+        (package / "codes.toml").write_text(rules, encoding="utf-8")
+
+    explained = process("explain", "FSM104", env={"PYTHONPATH": str(tmp_path)})
+
+    assert (0, fsm("explain", "FSM104").stdout) == (explained.returncode, explained.stdout)
+    (warning,) = explained.stderr.splitlines()
     assert warning.startswith(f"warning: fsm.domains 'jobs' of broken 2.5 cannot be loaded: {wrong}")
 
 
@@ -315,7 +335,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["wheel", "folder", "zip"])
 def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, libraries: Path, tmp_path: Path) -> None:
-    """Installed from a wheel, in a folder without metadata, or in a zip file. Models are files, so a zip has none."""
+    """Installed from a wheel, in a folder without metadata, or in a zip file, with models, properties and rules."""
     where = tmp_path / place
     with zipfile.ZipFile(wheel) as packed:
         names = [name for name in packed.namelist() if place == "wheel" or name.startswith("fsm/")]
@@ -336,7 +356,9 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
     assert ("containerd-log\n", "") == (python("-c", FORM_OF, FAILING).stdout, helped.stderr)
     assert all(f"\n  {name} " in helped.stdout for name in ("record", "proxy", "serve"))
     assert "Usage: python -m fsm serve" in python("-m", "fsm", "serve", "--help").stdout
-    assert place == "zip" or 1 == python("-m", "fsm", "judge", FAILING).returncode
+    assert 1 == python("-m", "fsm", "judge", FAILING).returncode
+    assert 0 == python("-m", "fsm", "check", "cri-container", "sandbox-record").returncode
+    assert python("-m", "fsm", "explain", "FSM104").stdout.startswith("FSM104: ")
 
 
 @pytest.mark.slow

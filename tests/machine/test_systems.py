@@ -445,7 +445,7 @@ WRONG = [
     ("FSM703", ("count   = 2", "count   = 20\n[part.j2]\nmachine = 'job'\ncount = 20\nper = 'job'"), "more than 400"),
     ("FSM704", ("door is open", "door is opne"), "unknown state 'opne'"),
     ("FSM704", ("door is open", "job is ended"), "means 2 copies"),
-    ("FSM704", ("door is open", "door open"), "has 'open' behind 'door'"),
+    ("FSM704", ("door is open", "door open"), "has 'open' after 'door'"),
     ("FSM705", ('steps = ["job.make"]', ""), "neither steps nor ways"),
     ("FSM705", ('steps = ["job.make"]', 'steps = ["job.make"]\nways.a = {}'), "both steps and ways"),
     ("FSM706", ('steps = ["reset every job", "door.slam"]', 'ways.a = { reply = "ok" }'), "has a reply"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.language.build import build
-from fsm.language.build.system_conditions import WORDS
+from fsm.language.build.system_conditions import PART_WORDS
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
@@ -82,7 +82,7 @@ def test_the_example_is_a_system() -> None:
 def test_every_condition_is_described() -> None:
     """Each keyword of conditions is in its section."""
     section = TEXT.split("\n## Conditions\n")[1].split("\n## ")[0]
-    for word in (*WORDS, "nothing"):
+    for word in (*PART_WORDS, "nothing"):
         assert re.search(rf"`[^`]*\b{word}\b[^`]*`", section), word
 
 

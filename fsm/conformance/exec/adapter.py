@@ -12,7 +12,7 @@ import shlex
 import shutil
 from collections.abc import Sequence
 from threading import Condition
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
@@ -25,14 +25,9 @@ from fsm.sut import BrokenError, UnsupportedError, drained
 
 VERSION: Final = 1
 
-TIMEOUT: Final = 5.0
-"""Default number of seconds to wait for an answer."""
-
-START: Final = 30.0
-"""Default number of seconds to wait for the greeting."""
-
-GRACE: Final = 2.0
-"""Default number of seconds that a child has to exit by itself."""
+TIMEOUT: Final = 5.0  # default number of seconds to wait for an answer
+START: Final = 30.0  # default number of seconds to wait for the greeting
+GRACE: Final = 2.0  # default number of seconds that a child has to exit by itself
 
 Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap", "parallel", "record"]
 
@@ -108,7 +103,8 @@ def child(
         raise FileNotFoundError(errno.ENOENT, "no command that can be run", words[0])
     talk = Talk(words, timeout=timeout, start=start, grace=grace)
     can = talk.greeting.can
-    missing = [name for ability, names in _METHODS.items() if ability not in can for name in names]
+    lacking: list[Ability] = [ability for ability in get_args(Ability) if ability not in can]
+    missing = [name for ability in lacking for name in _METHODS.get(ability, (ability,))]
     missing += ["serial"] if "parallel" in can else []
     made: Child = type("Child", (Child,), dict.fromkeys(missing))(talk)
     return made
@@ -353,14 +349,8 @@ class Child:
         return answer.reply
 
 
-_METHODS: Final[dict[Ability, tuple[str, ...]]] = {
-    "arrange": ("arrange_stage",),
-    "crash": ("crash",),
-    "fields": ("fields",),
-    "outputs": ("outputs",),
-    "overlap": ("begin", "end"),
-    "record": ("record",),
-}
+_METHODS: Final[dict[Ability, tuple[str, ...]]] = {"arrange": ("arrange_stage",), "overlap": ("begin", "end")}
+"""Methods of abilities with other names."""
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)

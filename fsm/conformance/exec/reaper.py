@@ -19,17 +19,10 @@ from pathlib import Path
 from typing import Final, NoReturn
 
 PDEATHSIG: Final = 1
-SUBREAPER: Final = 36
-"""Options of ``prctl(2)``."""
-
-LOOK: Final = 0.1
-"""Number of seconds between checks that PARENT still exists."""
-
-PATIENCE: Final = 5.0
-"""Number of seconds to wait for killed processes to be gone."""
-
-REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
-"""Signals that ask the reaper to exit."""
+SUBREAPER: Final = 36  # options of ``prctl(2)``
+LOOK: Final = 0.1  # number of seconds between checks that PARENT still exists
+PATIENCE: Final = 5.0  # number of seconds to wait for killed processes to be gone
+REQUESTS: Final = {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}  # signals that ask the reaper to exit
 
 
 def control(option: int, value: int) -> None:
@@ -114,14 +107,11 @@ def leave(status: int | None) -> NoReturn:
 
 
 def main(parent: int, grace: float, command: list[str]) -> NoReturn:
-    """Run *command* until it exits, *parent* is gone, or a signal asks this process to exit.
-
-    Two reapers run, one below the other, because the command may kill its own parent.
-    """
+    """Run *command* until it exits, *parent* is gone, or a signal asks this process to exit."""
     signal.pthread_sigmask(signal.SIG_BLOCK, {*REQUESTS, signal.SIGCHLD})
     control(SUBREAPER, 1)
     outer = os.getpid()
-    child = os.fork()
+    child = os.fork()  # two reapers, one below the other, because the command may kill its own parent
     if not child:
         os.setsid()
         control(SUBREAPER, 1)

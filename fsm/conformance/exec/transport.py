@@ -11,17 +11,11 @@ from collections.abc import Sequence
 from importlib.resources import files
 from typing import Final
 
-LONGEST: Final = 1 << 20
-"""Maximum length of a line in bytes."""
-
-KEPT: Final = 5
-"""Number of lines to keep from the end of standard error. The first line of a Go panic is kept as well."""
-
+LONGEST: Final = 1 << 20  # maximum length of a line in bytes
+KEPT: Final = 5  # number of lines to keep from the end of standard error; the first line of a Go panic is kept as well
 _PANICS: Final = ("panic:", "fatal error:")
 
-SHOWN: Final = 200
-"""Maximum number of characters to keep of a line of standard error, or to show of any line."""
-
+SHOWN: Final = 200  # maximum number of characters to keep of a line of standard error, or to show of any line
 AT_ONCE: Final = 1 << 16
 
 FOLDER: Final = "FSM_FOLDER"

@@ -16,11 +16,8 @@ from fsm.machine import Event, Machine, outcomes
 from fsm.machine.conditions import Condition
 from fsm.machine.property.claims import Fair, Idempotent, LeadsTo
 
-BROKEN: Final = 255
-"""Value of a variable once the claim is violated."""
-
-MOST: Final = 30
-"""Maximum number of items that take one bit each."""
+BROKEN: Final = 255  # value of a variable once the claim is violated
+MOST: Final = 30  # maximum number of items that take one bit each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +78,7 @@ def _next(length: int) -> str:
 
 
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
-    """Return the product for the call of *claim* and another one right after it.
-
-    ``stage`` is 1 between the two, in state ``between`` with no call in progress, and 2 during the second.
-    """
+    """Return the product for a call and its repetition: ``stage`` is 1 between them, in state ``between``, then 2."""
 
     def options(step: ExportedStep) -> Iterator[str]:
         yield option(words, step, guard="stage == 0")

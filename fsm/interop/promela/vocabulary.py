@@ -14,10 +14,8 @@ from fsm.machine import ANY_ERROR, Machine, conditions
 from fsm.machine.conditions import Atom, Condition, atoms
 
 INSTANT: Final = "was, is, event, whose, reply, output, all"
-NOWHERE: Final = "s_none"
-"""State before the first instant of a run."""
-SMALL: Final = 250
-"""Maximum number for which a byte is used, with some values to spare."""
+NOWHERE: Final = "s_none"  # state before the first instant of a run
+SMALL: Final = 250  # maximum number for which a byte is used, with some values to spare
 
 
 class CannotExportError(Exception):
@@ -25,10 +23,7 @@ class CannotExportError(Exception):
 
 
 class PromelaNames:
-    """Promela names for the states, events, replies and outputs of *machine* and of the conditions in *stated*.
-
-    ``codes`` holds the error replies that the conditions distinguish.
-    """
+    """Promela names for *machine* and the conditions in *stated*.  ``codes`` are error replies in the conditions."""
 
     def __init__(self, machine: Machine, stated: Iterable[Condition]) -> None:
         mentioned = [atom for condition in stated for atom in atoms(condition)]

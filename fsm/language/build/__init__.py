@@ -4,11 +4,11 @@ The engines rely on the rules that are checked here: every cell exists, every na
 do not, and a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, get_args
 
-from fsm.language.build.cells import keys, ways
+from fsm.language.build.cells import Sets, keys, ways
 from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import definitions
 from fsm.language.build.events import Events, check_ends
@@ -53,13 +53,12 @@ def _outcomes(event: Cells) -> int:
     return max((len(each) if isinstance(each, list) else 1 for each in event.moves.values()), default=1)
 
 
-def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -> Machine:
+def _machine(problems: Problems[Written], sets: Sets) -> Machine:
     """Return the machine without its profiles."""
     written, header = problems.model.written, problems.model.written.machine
     problems.known("FSM101", "unknown initial state", header.initial, written.states, "machine", "initial")
     known = clauses_of(problems, written.clause, written.event)
     fields = kinds_of_fields(problems)
-    demands = Demands(problems=problems, states=written.states, sets=sets, kinds=fields)
     return Machine(
         name=header.name,
         title=header.title,
@@ -72,7 +71,7 @@ def _machine(problems: Problems[Written], sets: Mapping[str, tuple[str, ...]]) -
         clauses=known,
         indefinite=tuple(header.indefinite),
         fields=fields,
-        requires=requirements(problems, demands, known),
+        requires=requirements(problems, Demands(states=written.states, sets=sets, kinds=fields), known),
         path=problems.model.path,
     )
 
@@ -134,14 +133,12 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
-    events: dict[str, str] = {}
-    for event in machine.events.values():
-        events |= {event.name: event.name, event.rpc or event.name: event.name}
+    events = {name: event.name for event in machine.events.values() for name in (event.name, event.rpc) if name}
     for owner, called, line, alias in _aliases(problems, machine):
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"
             problems.say_at(line, "FSM121", what, "one name is one event")
-    shown: dict[str, State] = {state.name: state for state in machine.states.values()}
+    shown = dict(machine.states)
     for state in machine.states.values():
         for index, alias in enumerate(state.aliases):
             if shown.setdefault(alias, state).shows != state.shows:
@@ -163,29 +160,26 @@ def _aliases(problems: Problems[Written], machine: Machine) -> Iterator[tuple[st
                 yield from ((event.name, called, cell.line, alias) for alias in way.aliases)
 
 
-def _omissions(
-    problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]
-) -> Mapping[str, Omission] | None:
+def _omissions(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Omission] | None:
     written = problems.model.written.drawing
     if written is None:
         return None
     found = {}
     for name, each in written.omits.items():
-        at = ("drawing", "omits", name)
-        if not problems.known("FSM123", "drawings omit unknown event", name, machine.events, *at):
+        here = problems.below("drawing", "omits", name)
+        if not here.known("FSM123", "drawings omit unknown event", name, machine.events):
             continue
-        event = machine.events[name]
-        known = {way.name for way in event.outcomes()}
+        known = {way.name for way in machine.events[name].outcomes()}
         for index, state in enumerate(each.states):
             if state not in {"*", *sets}:
-                what = f"drawings omit '{name}' from unknown state"
-                problems.known("FSM123", what, state, machine.states, *at, "states", index)
+                here.known(
+                    "FSM123", f"drawings omit '{name}' from unknown state", state, machine.states, "states", index
+                )
         for index, outcome in enumerate(each.outcomes):
-            what = f"drawings omit of '{name}' unknown outcome"
-            problems.known("FSM123", what, outcome, known, *at, "outcomes", index)
+            here.known("FSM123", f"drawings omit of '{name}' unknown outcome", outcome, known, "outcomes", index)
         if not known or not (each.states or each.outcomes):
             hint = "name states or outcomes" if known else "it moves nothing, so nothing of it would be drawn"
-            problems.say("FSM123", f"drawings omit nothing of '{name}'", hint, *at)
+            here.say("FSM123", f"drawings omit nothing of '{name}'", hint)
         named = {one for state in each.states for one in sets.get(state, (state,))}
         states = frozenset(machine.states if "*" in named else named)
         found[name] = Omission(states=states, outcomes=frozenset(each.outcomes))

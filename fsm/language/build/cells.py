@@ -3,20 +3,19 @@
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal, TypeAlias, get_args
+from typing import Final, Literal, NamedTuple, TypeAlias, get_args
 
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Cells, Written, WrittenOutcome
 from fsm.language.read.toml import Keys
 from fsm.machine import Cannot, Cell, Clause, Ignores, Kind, Moves, Outcome, Refuses, Silent
 
-REST: Final = "*"
-"""Stands for every state that is not mentioned elsewhere."""
-
-STAYS: Final = ""
-"""Placeholder for the target of an outcome that stays, until its state is known."""
+REST: Final = "*"  # stands for every state that is not mentioned elsewhere
+STAYS: Final = ""  # placeholder for the target of an outcome that stays, until its state is known
 
 Group: TypeAlias = Literal["moves", "ignores", "refuses", "cannot", "silent", "ends"]
+
+Sets: TypeAlias = Mapping[str, tuple[str, ...]]  # maps the name of each set of states to its states
 
 GROUPS: Final[tuple[Group, ...]] = get_args(Group)
 
@@ -36,8 +35,7 @@ class Part:
     at: Keys
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mention:
+class _Mention(NamedTuple):
     """A state, or ``*``, in a group of cells of a part.  ``key`` is its name, or that of a set containing it."""
 
     part: Part
@@ -55,7 +53,7 @@ class Groups:
     name: str
     kind: Kind
     parts: Sequence[Part]
-    sets: Mapping[str, tuple[str, ...]]
+    sets: Sets
 
     def cells(self) -> dict[str, Cell]:
         """Return the cells by state, with ``*`` and sets expanded.  Cells for unknown states are left out."""
@@ -90,13 +88,7 @@ class Groups:
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
         """Return the known states in these *groups*.  Report unknown states, and those that have *what* twice."""
         found = [
-            _Mention(
-                part=part,
-                group=group,
-                key=key,
-                state=state,
-                place=(*part.at, group, key if isinstance(keys, Mapping) else index),
-            )
+            _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index))
             for part in self.parts
             for group in groups
             for keys in (getattr(part.written, group),)
@@ -104,30 +96,30 @@ class Groups:
             for state in self.sets.get(key, (key,))
         ]
         by_state: defaultdict[str, list[_Mention]] = defaultdict(list)
-        for each in found:
-            by_state[each.state].append(each)
+        for mention in found:
+            by_state[mention.state].append(mention)
         for state, several in by_state.items():
             if len(several) > 1:
-                listed = f": {' and '.join(each.group for each in several)}" if len(groups) > 1 else ""
+                listed = f": {' and '.join(mention.group for mention in several)}" if len(groups) > 1 else ""
                 twice = f"event '{self.name}' has {len(several)} {what} for '{state}'{listed}"
                 self.problems.say("FSM105", twice, "keep the one that is meant", *several[-1].place)
-        known = (*self._states(), *self.sets)
+        known, check = (*self._states(), *self.sets), self.problems.known
         return [
-            each
-            for each in found
-            if each.state == REST or self.problems.known("FSM102", "unknown state", each.state, known, *each.place)
+            mention
+            for mention in found
+            if mention.state == REST or check("FSM102", "unknown state", mention.state, known, *mention.place)
         ]
 
     def _check_kind(self, mention: _Mention) -> None:
         match mention.group, self.kind:
             case "refuses", "signal" | "hidden":
-                way_out = 'only calls are refused: use cannot, ignores or silent, or say: kind = "call"'
+                hint = 'only calls are refused: use cannot, ignores or silent, or say: kind = "call"'
             case "cannot", "call":
-                way_out = "anyone may call: use refuses or silent"
+                hint = "anyone may call: use refuses or silent"
             case _:
                 return
         what = f"{self.kind} '{self.name}' cannot have '{mention.group}' cells"
-        self.problems.say("FSM106", what, way_out, *mention.place)
+        self.problems.say("FSM106", what, hint, *mention.place)
 
     def _maker(self, mention: _Mention) -> Callable[[str], Cell]:
         line, clauses = self.problems.model.lines.find(*mention.place), mention.part.clauses
@@ -190,11 +182,8 @@ class Groups:
 
     def _target(self, each: WrittenOutcome, at: Keys) -> str:
         states = self._states()
-        given = {
-            word: value
-            for word, value in (("to", each.to), ("begins", each.begins), ("stays", "true" if each.stays else ""))
-            if value
-        }
+        words = {"to": each.to, "begins": each.begins, "stays": "true" if each.stays else ""}
+        given = {word: value for word, value in words.items() if value}
         if len(given) != 1:
             listed = " and ".join(f"{word} = {value!r}" for word, value in given.items())
             what = f"outcome of '{self.name}' has {f'{listed} at once' if given else 'none of to, begins and stays'}"

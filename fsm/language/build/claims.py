@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from fsm.errors import InputError, Problem
 from fsm.language.build.cells import REST, ways
-from fsm.language.build.citations import citation
+from fsm.language.build.citations import clause_of
 from fsm.language.build.definitions import Definitions
 from fsm.language.build.grammar import ConditionError, Grammar
 from fsm.language.build.machine_conditions import MachineGrammar, outputs
@@ -16,12 +16,13 @@ from fsm.language.build.requirements import Demands
 from fsm.language.build.system_conditions import Scope, SystemGrammar, scope
 from fsm.language.machine_file import WrittenDemand
 from fsm.language.property_file import Stated, WrittenProperty
-from fsm.machine import Clause, Machine
+from fsm.language.read.toml import Keys
+from fsm.machine import Machine
 from fsm.machine.conditions import All, In, Sequence, WrittenCondition
 from fsm.machine.product.system import System
 from fsm.machine.property import claims
 
-T = TypeVar("T")
+Parsed = TypeVar("Parsed")
 
 _ENDS: Final = ".ends"
 
@@ -41,7 +42,7 @@ KINDS: Final[Mapping[str, frozenset[str]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimBuilder:
-    """Builds the claim of the property ``name`` about a machine, or about the scope of a system."""
+    """Builds the claim of the property ``name``, about a machine or the scope of a system."""
 
     problems: Problems[Stated]
     of: Machine | Scope
@@ -53,15 +54,15 @@ class ClaimBuilder:
     def claim(self) -> claims.Claim | None:
         """Return the claim.  If it makes no sense, report that and return ``None``."""
         values = self.written.model_dump(by_alias=True, exclude_defaults=True)
-        made = [kind for kind in KINDS if kind in values]
-        if len(made) != 1:
-            count = f"{len(made)} claims: {', '.join(made)}" if made else "no claim"
-            self._say("FSM301", f"property '{self.name}' makes {count}", f"make one of {', '.join(KINDS)}", *made[-1:])
+        kinds = [kind for kind in KINDS if kind in values]
+        if len(kinds) != 1:
+            what = f"property '{self.name}' makes {f'{len(kinds)} claims: ' if kinds else 'no claim'}{', '.join(kinds)}"
+            self.problems.say("FSM301", what, f"make one of {', '.join(KINDS)}", *kinds[-1:])
             return None
-        kind = made[0]
+        kind = kinds[0]
         for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
             if word in values:
-                self._say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
+                self.problems.say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
         try:
             return self._claim(kind)
         except ConditionError:  # already reported
@@ -85,31 +86,28 @@ class ClaimBuilder:
             case "follows":
                 return self._follows()
             case _ if isinstance(self.of, Scope):
-                raise self._senseless(
-                    "FSM302", f"'{kind}' is claimed of machines only", "claim it of the part's machine", kind
-                )
+                what = f"'{kind}' is claimed of machines only"
+                raise self._senseless("FSM302", what, "claim it of the part's machine", kind)
             case "refines":
                 return claims.Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
             case "requires" if written.requires is not None:
                 return self._requires(self.of, written.requires)
             case _:
-                return claims.MatchesDiagram(
-                    path=str(Path(self.problems.model.path).parent / str(written.matches_diagram))
-                )
+                path = Path(self.problems.model.path).parent / str(written.matches_diagram)
+                return claims.MatchesDiagram(path=str(path))
 
     def _requires(self, machine: Machine, demand: WrittenDemand) -> claims.Requires:
-        sets = {name: each for name, each in self.define.items() if not isinstance(each, str)}
-        demands = Demands(problems=self.problems, states=machine.states, sets=sets, kinds=machine.fields)
-        level, source = citation(self.problems, self.written, "property", self.name) or ("MUST", "")
-        clause = Clause(name=self.name, says=self.written.says, level=level, source=source, link=self.written.link)
-        return claims.Requires(requirement=demands.requirement(clause, demand, "property", self.name, "requires"))
+        sets = {name: value for name, value in self.define.items() if not isinstance(value, str)}
+        clause = clause_of(self.problems, self.name, self.written, self.written.says, self.written.link)
+        demands = Demands(states=machine.states, sets=sets, kinds=machine.fields)
+        return claims.Requires(requirement=demands.requirement(self.problems.below("requires"), clause, demand))
 
     def _reachable(self) -> claims.Reachable:
         sequences = self._sequences(self.written.reachable, "reachable")
         if isinstance(self.of, Scope):
             if self.written.from_each:
                 hint = "say 'PART was STATE and …' instead"
-                self._say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
+                self.problems.say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
             return claims.Reachable(sequences=sequences)
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
@@ -126,10 +124,9 @@ class ClaimBuilder:
         if written.from_ is None:
             what = f"property '{self.name}' has leads-to without from"
             raise self._senseless("FSM302", what, "say from where: from = …", "leads-to")
-        fair = [each for text in written.fair for each in self._fair(text, "fair")]
-        fair += [
-            replace(each, strongly=True) for text in written.strongly_fair for each in self._fair(text, "strongly-fair")
-        ]
+        fair = [event for text in written.fair for event in self._fair(text, "fair")]
+        strongly = (event for text in written.strongly_fair for event in self._fair(text, "strongly-fair"))
+        fair += [replace(event, strongly=True) for event in strongly]
         source = self._condition(written.from_, "from")
         target = self._condition(str(written.leads_to), "leads-to")
         return claims.LeadsTo(source=source, target=target, fair=tuple(fair))
@@ -142,7 +139,7 @@ class ClaimBuilder:
             name = self._joint_event(name, self.of)
             kind = self.of.system.events[name].kind
         if kind != "call":
-            self._say("FSM303", f"{kind} '{name}' is no call", "only calls are repeated", "idempotent")
+            self.problems.say("FSM303", f"{kind} '{name}' is no call", "only calls are repeated", "idempotent")
         return claims.Idempotent(event=name, once=self._optional(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:
@@ -166,7 +163,7 @@ class ClaimBuilder:
         known = {each for event in other.events.values() for each in (event.name, event.rpc)}
         if known.isdisjoint(emitted):
             what = f"none of the outputs of '{name}' is an event of '{other.name}'"
-            self._say("FSM304", what, "the outputs of one are the events of the other", "follows")
+            self.problems.say("FSM304", what, "the outputs of one are the events of the other", "follows")
         return claims.Follows(other=other, of=digits)
 
     def _other(self, name: str, at: str) -> Machine:
@@ -197,20 +194,17 @@ class ClaimBuilder:
         event, ends = self.of.events[name], whole.endswith(_ENDS)
         rows = event.ends if ends else event.cells
         if not rows:
-            self._say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
+            self.problems.say("FSM303", f"event '{name}' has no ends", "only calls that take time have", at)
         known = dict.fromkeys(way.name for way in ways(rows.values()))
         self._known("unknown outcome", outcome or None, known, at)
         return (claims.Fair(event=name, ends=ends, outcome=outcome),)
 
     def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
-        self._say(code, what, hint, at)
+        self.problems.say(code, what, hint, at)
         return ConditionError(what, hint)
 
-    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
-        self.problems.say(code, what, hint, "property", self.name, *at)
-
     def _known(self, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        return self.problems.known("FSM303", what, word, names, "property", self.name, *at)
+        return self.problems.known("FSM303", what, word, names, *at)
 
     def _condition(self, text: str, *at: str | int) -> WrittenCondition:
         return self._read(text, Grammar.condition, *at)
@@ -221,18 +215,18 @@ class ClaimBuilder:
     def _sequences(self, written: str | list[str] | None, kind: str) -> tuple[Sequence, ...]:
         return tuple(self._read(text, Grammar.sequence, *at) for text, at in listed(written, kind))
 
-    def _read(self, text: str, read: Callable[[Grammar], T], *at: str | int) -> T:
+    def _read(self, text: str, read: Callable[[Grammar], Parsed], *at: str | int) -> Parsed:
         try:
             if isinstance(self.of, Machine):
                 return read(MachineGrammar(text=text, machine=self.of, define=self.define))
             return read(SystemGrammar(text=text, scope=self.of, define=self.define))
         except ConditionError as error:
-            place: tuple[str | int, ...] = error.at or ("property", self.name, *at)
-            self.problems.say("FSM303", error.what, error.hint, *place)
+            place: Keys = error.at or (*self.problems.at, *at)
+            self.problems.say_at(self.problems.model.lines.find(*place), "FSM303", error.what, error.hint)
             raise
 
 
-def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, tuple[str | int, ...]]]:
+def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
     """Return the texts of a claim, each with its place in the property."""
     if isinstance(value, str):
         return [(value, (kind,))]
@@ -245,16 +239,11 @@ def _from(state: str, sequence: Sequence) -> Sequence:
     return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)
 
 
-def subject(
-    problems: Problems[Stated], machine: Machine | System, name: str, part: str | None, number: int
-) -> Machine | Scope:
-    """Return the subject of the property *name*: a machine, or the scope of a system.
-
-    If the property is about a *part*, the scope is what belongs to copy number *number* of that part.
-    """
+def subject(problems: Problems[Stated], machine: Machine | System, part: str | None, copy: int) -> Machine | Scope:
+    """Return the machine, or the scope in a system: what belongs to copy number *copy* of *part*, or everything."""
     if isinstance(machine, Machine):
         if part is not None:
-            problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "property", name, "for")
+            problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "for")
         return machine
-    known = problems.known("FSM303", "unknown part", part, machine.parts, "property", name, "for")
-    return scope(machine, machine.parts[part].copies[number] if part and known else None)
+    known = problems.known("FSM303", "unknown part", part, machine.parts, "for")
+    return scope(machine, machine.parts[part].copies[copy] if part and known else None)

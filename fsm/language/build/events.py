@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from fsm.errors import nearest
-from fsm.language.build.cells import REST, Groups, Part, keys
+from fsm.language.build.cells import REST, Groups, Part, Sets, keys
 from fsm.language.build.citations import implied
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenEvent
@@ -24,7 +24,7 @@ class Events:
 
     problems: Problems[Written]
     known: Mapping[str, Clause]
-    sets: Mapping[str, tuple[str, ...]]
+    sets: Sets
 
     def by_name(self) -> dict[str, Event]:
         """Return every event, in file order.  An event that is like another inherits the cells that it lacks."""
@@ -113,8 +113,7 @@ class Events:
             if not any(keys(rest)):
                 what = f"no cell of event '{name}' rests on clause '{clause}'"
                 self.problems.say("FSM119", what, "give it cells, or drop it", *at_rest)
-            clauses = dict.fromkeys(states, self.known.get(clause, own))
-            parts.append(Part(written=rest, clauses=clauses, at=at_rest))
+            parts.append(Part(written=rest, clauses=dict.fromkeys(states, self.known.get(clause, own)), at=at_rest))
         return Groups(problems=self.problems, name=name, kind=kind, parts=parts, sets=self.sets)
 
 
@@ -130,10 +129,8 @@ def check_ends(problems: Problems[Written], machine: Machine) -> None:
         for state, end in event.ends.items():
             if state not in met:
                 what = f"event '{event.name}' ends in '{state}', where it is never in progress"
-                where = (
-                    f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
-                )
-                hint = f'{where}: add an outcome with begins = "{state}", or drop the end'
+                why = f"nothing leads there from {' or '.join(begun)}, where it begins" if begun else "it never begins"
+                hint = f'{why}: add an outcome with begins = "{state}", or drop the end'
                 problems.say_at(end.line, "FSM111", what, hint)
         if stuck := endless(event):
             where = " and ".join(f"'{state}'" for state in stuck)

@@ -2,16 +2,17 @@
 
 import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 
 from fsm.language.build.definitions import Definitions
 from fsm.machine import Kind
 from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
 
-DEEPEST: Final = 50
-"""Maximum nesting depth of parentheses and ``not``."""
+T = TypeVar("T")
 
+DEEPEST: Final = 50  # maximum nesting depth of parentheses and ``not``
 _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
@@ -40,11 +41,9 @@ class Grammar(ABC):
 
     def sequence(self) -> Sequence:
         """Read the whole text as conditions separated by ``then``."""
-        found = [self.written()]
-        while self.take("then"):
-            found.append(self.written())
+        found = self._separated("then", self.written)
         if self.peek():
-            raise ConditionError(f"{self.text!r} goes on with '{self.peek()}'", "put and, or or then in between")
+            raise ConditionError(f"{self.text!r} continues with '{self.peek()}'", "put and, or or then in between")
         return tuple(found)
 
     def condition(self) -> WrittenCondition:
@@ -71,16 +70,18 @@ class Grammar(ABC):
         means = self._some()
         return WrittenCondition(text=self.text[start : self.words[self.next - 1][1]].strip(), means=means)
 
+    def _separated(self, separator: str, read: Callable[[], T]) -> list[T]:
+        found = [read()]
+        while self.take(separator):
+            found.append(read())
+        return found
+
     def _some(self) -> Condition:
-        parts = [self._all()]
-        while self.take("or"):
-            parts.append(self._all())
+        parts = self._separated("or", self._all)
         return parts[0] if len(parts) == 1 else Some(of=tuple(parts))
 
     def _all(self) -> Condition:
-        parts = [self._not()]
-        while self.take("and"):
-            parts.append(self._not())
+        parts = self._separated("and", self._not)
         return parts[0] if len(parts) == 1 else All(of=tuple(parts))
 
     def _not(self) -> Condition:
@@ -120,10 +121,7 @@ class Grammar(ABC):
 
     def emitted(self) -> list[str]:
         """Read the outputs after ``emits only``."""
-        found = [self.word("an output")]
-        while self.take(","):
-            found.append(self.word("an output"))
-        return found
+        return self._separated(",", lambda: self.word("an output"))
 
     def reply(self, event: str, kind: Kind) -> str:
         """Read the reply after ``replies`` in a condition on *event*."""

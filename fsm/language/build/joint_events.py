@@ -54,7 +54,7 @@ def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest
 
 
 def means(
-    problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, *at: str | int
+    problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, at: Keys
 ) -> Condition | None:
     """Return the meaning of the condition *text*.  If it has an error, report it and return ``None``."""
     try:
@@ -86,8 +86,7 @@ class JointEventBuilder:
             return
         name = self.written.clause
         self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
-        header = self.problems.model.written.system
-        own = implied(self.problems, header, self.name, self.written.about, self.written)
+        own = implied(self.problems, self.problems.model.written.system, self.name, self.written.about, self.written)
         for copy in self.system.parts[of].copies if of is not None else (None,):
             yield JointEvent(
                 name=f"{self.name}{copy.suffix if copy else ''}",
@@ -185,7 +184,7 @@ class JointEventBuilder:
     def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
         if text is None:
             return None
-        return means(self.problems, text, scope(self.system, copy), self.define, *self._at(*at))
+        return means(self.problems, text, scope(self.system, copy), self.define, self._at(*at))
 
     def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
         self.problems.say(code, what, hint, *self._at(*at))

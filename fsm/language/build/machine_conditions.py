@@ -45,9 +45,7 @@ class MachineGrammar(Grammar):
             case "silent":
                 return self._silent()
             case _ if word in WORDS or word in {")", ","}:
-                raise ConditionError(
-                    f"{self.text!r} has '{word}' where a condition should be", "see 'fsm check --help'"
-                )
+                raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", "see 'fsm check --help'")
         return self._named(word)
 
     def _emits(self) -> Condition:
@@ -58,7 +56,7 @@ class MachineGrammar(Grammar):
 
     def _silent(self) -> Condition:
         if not self.take("on"):
-            raise ConditionError(f"{self.text!r} lacks 'on' behind 'silent'", "say of which event: silent on …")
+            raise ConditionError(f"{self.text!r} lacks 'on' after 'silent'", "say of which event: silent on …")
         word = self.word("an event")
         event = self._event(word)
         if not event:

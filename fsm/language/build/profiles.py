@@ -1,10 +1,10 @@
 """Build profiles from the cells that they override, and check that they declare what they change."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
-from fsm.language.build.cells import Groups, Part
+from fsm.language.build.cells import Groups, Part, Sets
 from fsm.language.build.events import check_ends
 from fsm.language.build.problems import Problems
 from fsm.language.build.requirements import Demands, deviation, exemptions
@@ -12,7 +12,7 @@ from fsm.language.machine_file import Written, WrittenOverride, WrittenProfile
 from fsm.machine import Cell, Event, Machine, Moves, Override, Profile, outcomes
 
 
-def profiles(problems: Problems[Written], machine: Machine, sets: Mapping[str, tuple[str, ...]]) -> dict[str, Profile]:
+def profiles(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Profile]:
     """Return the profiles of *machine* by name, in file order.  Each begins with what it inherits."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
@@ -66,7 +66,7 @@ class Overriding:
 
     problems: Problems[Written]
     machine: Machine
-    sets: Mapping[str, tuple[str, ...]]
+    sets: Sets
     name: str
 
     def profile(self, written: WrittenProfile, parent: Profile | None) -> Profile:
@@ -77,7 +77,7 @@ class Overriding:
             if self.problems.known("FSM114", "unknown event", override.event, self.machine.events, *at):
                 overrides.append(self._override(key, override))
         self._check_once(overrides)
-        demands = Demands(problems=self.problems, states=(), sets=self.sets, kinds=self.machine.fields)
+        demands = Demands(states=(), sets=self.sets, kinds=self.machine.fields)
         own = tuple(exemptions(self.problems, demands, self.name, self.machine.requires))
         named = {each.deviation.name for each in own}
         above = parent.exemptions if parent else ()

@@ -4,10 +4,10 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from fsm.language.build.citations import cited
+from fsm.language.build.citations import clause_of
 from fsm.language.build.problems import Problems
 from fsm.language.machine_file import Written, WrittenDemand, WrittenExemption, WrittenOverride
-from fsm.language.property_file import Stated
+from fsm.language.read import F
 from fsm.machine import Clause, Deviation
 from fsm.machine.fields import Exemption, FieldKind, Requirement, Values
 
@@ -20,17 +20,16 @@ _TEXT: Final[tuple[FieldKind, ...]] = ("text",)
 class Demands:
     """Reads requirements on fields of these ``kinds`` in these ``states``.  ``sets`` are named sets of states."""
 
-    problems: Problems[Written] | Problems[Stated]
     states: Collection[str]
     sets: Mapping[str, Collection[str]]
     kinds: Mapping[str, FieldKind]
 
-    def requirement(self, clause: Clause, written: WrittenDemand, *at: str) -> Requirement:
-        """Return what *clause* requires, as *written* at the path *at*."""
-        self._check(written, *at)
+    def requirement(self, problems: Problems[F], clause: Clause, written: WrittenDemand) -> Requirement:
+        """Return the requirement of *clause*, as *written*."""
+        self._check(problems, written)
         return Requirement(
             clause=clause,
-            states=frozenset(self._states(written, *at)),
+            states=frozenset(self._states(problems, written)),
             slack=round(written.slack * 1e9),
             set=tuple(written.set),
             unset=tuple(written.unset),
@@ -42,62 +41,60 @@ class Demands:
             unless=_values(written.unless),
         )
 
-    def _states(self, written: WrittenDemand, *at: str) -> Iterator[str]:
+    def _states(self, problems: Problems[F], written: WrittenDemand) -> Iterator[str]:
         for index, name in enumerate(written.in_):
             if name != "*":
-                self.problems.known("FSM102", "unknown state", name, (*self.states, *self.sets), *at, "in", index)
+                problems.known("FSM102", "unknown state", name, (*self.states, *self.sets), "in", index)
             yield from self.states if name == "*" else self.sets.get(name, (name,))
 
-    def _check(self, written: WrittenDemand, *at: str) -> None:
+    def _check(self, problems: Problems[F], written: WrittenDemand) -> None:
         if not (written.set or written.unset or written.not_before or written.values or written.iff or written.keeps):
             hint = "add one of set, unset, not-before, values, iff and keeps"
-            self.problems.say("FSM133", f"[{'.'.join(at)}] requires nothing", hint, *at)
+            problems.say("FSM133", f"{problems.table} requires nothing", hint)
         for word, names in (("set", written.set), ("unset", written.unset), ("keeps", written.keeps)):
             numbers = _NUMBERS if word == "keeps" else _TIMES
             for index, name in enumerate(names):
-                self._check_kind(name, (*numbers, *_TEXT), word, *at, word, index)
+                self._check_kind(problems.below(word, index), name, (*numbers, *_TEXT), word)
         for later, first in written.not_before.items():
             for name in (later, first):
-                self._check_kind(name, _TIMES, "before another", *at, "not-before", later)
+                self._check_kind(problems.below("not-before", later), name, _TIMES, "before another")
         valued = {"values": written.values, "iff": written.iff, "when": written.when, "unless": written.unless}
         for word, values in valued.items():
-            self.check_values(values, *at, word)
+            self.check_values(problems.below(word), values)
 
-    def check_values(self, values: Mapping[str, list[int | str]], *at: str) -> None:
-        for name, those in values.items():
-            for index, value in enumerate(those):
-                self._check_kind(name, _TEXT if isinstance(value, str) else _NUMBERS, repr(value), *at, name, index)
+    def check_values(self, problems: Problems[F], values: Mapping[str, list[int | str]]) -> None:
+        for name, listed in values.items():
+            for index, value in enumerate(listed):
+                kinds = _TEXT if isinstance(value, str) else _NUMBERS
+                self._check_kind(problems.below(name, index), name, kinds, repr(value))
 
-    def _check_kind(self, name: str, kinds: Collection[FieldKind], wanted: str, *at: str | int) -> None:
-        if self.problems.known("FSM132", "unknown field", name, self.kinds, *at) and self.kinds[name] not in kinds:
+    def _check_kind(self, problems: Problems[F], name: str, kinds: Collection[FieldKind], wanted: str) -> None:
+        if problems.known("FSM132", "unknown field", name, self.kinds) and self.kinds[name] not in kinds:
             what = f"'{name}' cannot be {wanted}: it is of kind {self.kinds[name]}"
-            self.problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}", *at)
+            problems.say("FSM133", what, f"name a field of kind {' or '.join(kinds)}")
 
 
 def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
     """Return every clause on fields by name.  Report those that have the name of one in *clauses*."""
-    made = {}
-    for name, each in problems.model.written.requires.items():
-        at = ("requires", name)
+    found = {}
+    for name, written in problems.model.written.requires.items():
+        here = problems.below("requires", name)
         if name in clauses:
-            what = f"clause '{name}' is defined in two places"
-            problems.say("FSM126", what, "choose another name for one of them", *at)
-        level, source = cited(problems, each, *at)
-        clause = Clause(name=name, says=each.says, level=level, source=source, link=each.link)
-        made[name] = demands.requirement(clause, each, *at)
-    return made
+            here.say("FSM126", f"clause '{name}' is defined in two places", "choose another name for one of them")
+        found[name] = demands.requirement(here, clause_of(here, name, written, written.says, written.link), written)
+    return found
 
 
 def exemptions(
     problems: Problems[Written], demands: Demands, profile: str, requires: Mapping[str, Requirement]
 ) -> Iterator[Exemption]:
     """Yield the exemptions that *profile* itself declares."""
-    for name, each in problems.model.written.profile[profile].exempt.items():
-        at = ("profile", profile, "exempt", name)
-        demands.check_values(each.when, *at, "when")
-        if problems.known("FSM108", "unknown clause", each.deviates, requires, *at, "deviates"):
-            broken = deviation(name, profile, requires[each.deviates].clause, each)
-            yield Exemption(deviation=broken, when=_values(each.when), since=each.since, until=each.until)
+    for name, written in problems.model.written.profile[profile].exempt.items():
+        here = problems.below("profile", profile, "exempt", name)
+        demands.check_values(here.below("when"), written.when)
+        if here.known("FSM108", "unknown clause", written.deviates, requires, "deviates"):
+            broken = deviation(name, profile, requires[written.deviates].clause, written)
+            yield Exemption(deviation=broken, when=_values(written.when), since=written.since, until=written.until)
 
 
 def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
@@ -113,12 +110,12 @@ def kinds_of_fields(problems: Problems[Written]) -> dict[str, FieldKind]:
 
 
 def _values(written: Mapping[str, list[int | str]]) -> Values:
-    return {name: tuple(those) for name, those in written.items()}
+    return {name: tuple(values) for name, values in written.items()}
 
 
 def deviation(
     name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
 ) -> Deviation:
-    """Return the deviation *name* of *profile* from *clause*, for cells of *event* or, without one, for fields."""
+    """Return the deviation *name* of *profile* from *clause*, which is about fields if there is no *event*."""
     words = written.model_dump(include={"about", "since", "until", "link"})
     return Deviation(name=name, event=event, clause=clause, profile=profile, **words)

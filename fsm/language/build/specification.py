@@ -1,16 +1,15 @@
 """Build a well-formed specification from a property file, or report everything that is wrong with the file."""
 
 from collections.abc import Callable, Collection, Iterator
-from operator import itemgetter
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from fsm.errors import InputError
-from fsm.language.build.citations import cited
+from fsm.language.build.citations import clause_of
 from fsm.language.build.claims import ClaimBuilder, listed, subject
 from fsm.language.build.definitions import definitions
 from fsm.language.build.machine_conditions import WORDS
 from fsm.language.build.problems import Problems
-from fsm.language.build.system_conditions import WORDS as SYSTEM_WORDS
+from fsm.language.build.system_conditions import PART_WORDS
 from fsm.language.property_file import Stated, WrittenProperty
 from fsm.language.read import File
 from fsm.machine import Machine
@@ -18,6 +17,8 @@ from fsm.machine.product.system import System
 from fsm.machine.property.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, KnownFailure, M, Property, Specification
 
 T = TypeVar("T")
+
+Model: TypeAlias = Machine | System
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
@@ -33,34 +34,33 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
         problems.say("FSM301", "states no property", "add a table: [property.NAME]", "property")
     properties = []
     define = _define(problems, machine)
-    for name, each in written.property.items():
-        if copy >= max(1, _copies(machine, each.for_)):
+    for name, stated in written.property.items():
+        if copy >= max(1, _copies(machine, stated.for_)):
             continue
-        of = subject(problems, machine, name, each.for_, copy)
-        claiming = ClaimBuilder(problems=problems, of=of, find=find, name=name, written=each, define=define)
-        claimed = claiming.claim()
-        if claimed is not None:
-            properties.append(_property(problems, machine, name, each, claimed))
+        here = problems.below("property", name)
+        of = subject(here, machine, stated.for_, copy)
+        claim = ClaimBuilder(problems=here, of=of, find=find, name=name, written=stated, define=define).claim()
+        if claim is not None:
+            properties.append(_property(here, machine, name, stated, claim))
     for profile in written.under:
         problems.known("FSM305", "unknown profile", profile, machine.profiles, "under", profile)
     problems.refuse()
     sizes = {NO_PROFILE: written.expect, **written.under} if written.expect else written.under
-    counts = {name: Counts(**each.model_dump()) for name, each in sizes.items()}
-    expect = _handed_down(machine, counts)
+    expect = _inherited(machine, {name: Counts(**each.model_dump()) for name, each in sizes.items()})
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
 
 
-def _copies(machine: Machine | System, part: str | None) -> int:
+def _copies(machine: Model, part: str | None) -> int:
     found = machine.parts.get(part or "") if isinstance(machine, System) else None
     return len(found.copies) if found else 0
 
 
-def _define(problems: Problems[Stated], machine: Machine | System) -> dict[str, str | tuple[str, ...]]:
+def _define(problems: Problems[Stated], machine: Model) -> dict[str, str | tuple[str, ...]]:
     written = problems.model.written
     if isinstance(machine, System):
         states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
         events = [each for joint in machine.events.values() for each in (joint.family, joint.rpc)]
-        taken = {"part": machine.parts, "joint event": events, "word of conditions": SYSTEM_WORDS}
+        taken = {"part": machine.parts, "joint event": events, "word of conditions": PART_WORDS}
     else:
         states = dict.fromkeys(machine.states)
         events = [each for event in machine.events.values() for each in (event.name, event.rpc)]
@@ -90,47 +90,45 @@ def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
 
 
 def _property(
-    problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty, claim: Claim
+    problems: Problems[Stated], machine: Model, name: str, written: WrittenProperty, claim: Claim
 ) -> Property:
-    level, source = cited(problems, written, "property", name)
+    clause = clause_of(problems, name, written, written.says, written.link)
     return Property(
         name=name,
-        says=written.says,
-        level=level,
-        source=source,
-        link=written.link,
+        says=clause.says,
+        level=clause.level,
+        source=clause.source,
+        link=clause.link,
         claim=claim,
         catches=tuple(written.catches),
         fails=_failures(problems, machine, name, written),
-        line=problems.model.lines.find("property", name),
+        line=problems.model.lines.find(*problems.at),
     )
 
 
 def _failures(
-    problems: Problems[Stated], machine: Machine | System, name: str, written: WrittenProperty
+    problems: Problems[Stated], machine: Model, name: str, written: WrittenProperty
 ) -> dict[str, KnownFailure]:
     known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
     found: dict[str, KnownFailure] = {}
     alone: set[str] = set()
     several = isinstance(written.fails, list)
-    for number, each in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
-        at = ("property", name, "fails", *((number,) if several else ()), "under")
-        if not each.under:
-            problems.say("FSM307", f"property '{name}' fails under no profile", "name one, or leave it out", *at)
-        for profile, place in listed(each.under, "under"):
-            if problems.known("FSM305", "unknown profile", profile, known, *at[:-1], *place) and profile in found:
+    for number, failure in enumerate(written.fails if isinstance(written.fails, list) else [written.fails]):
+        here = problems.below("fails", *((number,) if several else ()))
+        if not failure.under:
+            here.say("FSM307", f"property '{name}' fails under no profile", "name one, or leave it out", "under")
+        for profile, place in listed(failure.under, "under"):
+            if here.known("FSM305", "unknown profile", profile, known, *place) and profile in found:
                 what = f"property '{name}' fails under '{profile}' in two ways"
-                problems.say("FSM307", what, "keep the one that is meant", *at[:-1], *place)
-            found[profile] = KnownFailure(about=each.about, length=each.length, link=each.link)
-            alone |= {profile} if each.alone else set()
-    return _handed_down(machine, found, alone)
+                here.say("FSM307", what, "keep the one that is meant", *place)
+            found[profile] = KnownFailure(**failure.model_dump(include={"about", "length", "link"}))
+            alone |= {profile} if failure.alone else set()
+    return _inherited(machine, found, alone)
 
 
-def _handed_down(machine: Machine | System, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
-    """Let profiles inherit what is *stated* for the nearest one they extend, unless that is in *alone*."""
+def _inherited(machine: Model, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
+    """Add to *stated*, by profile, what each profile inherits from the nearest one, unless that is in *alone*."""
     if isinstance(machine, System):
         return stated
-    lines = {name: [each for each in machine.lineage(name) if each in stated] for name in machine.profiles}
-    return stated | {
-        name: stated[near] for name, (near, *_) in filter(itemgetter(1), lines.items()) if near not in alone
-    }
+    nearest = {name: next((each for each in machine.lineage(name) if each in stated), "") for name in machine.profiles}
+    return stated | {name: stated[near] for name, near in nearest.items() if near and near not in alone}

@@ -14,7 +14,7 @@ from fsm.language.build.machine_conditions import NOTHING, outputs
 from fsm.machine.conditions import At, Condition, Emits, EmitsOnly, Happens, Not, Replies, Some, StepEmits
 from fsm.machine.product.system import Copy, Part, System
 
-WORDS: Final = frozenset(
+PART_WORDS: Final = frozenset(
     {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
 )
 """Words that cannot be the name of a part or of a joint event."""
@@ -22,11 +22,7 @@ WORDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
-    """What a condition on ``system`` may mention.
-
-    ``meant`` maps each part to the copies that are meant.  ``events`` maps the name of a joint event to its names for
-    these copies.
-    """
+    """The copies of each part, and the joint events by name, that a condition on ``system`` may mention."""
 
     system: System
     meant: Mapping[str, tuple[Copy, ...]]
@@ -54,18 +50,15 @@ class SystemGrammar(Grammar):
     def atom(self, word: str) -> Condition:
         match word:
             case "every" | "some" | "no":
-                part = self._part(self.word("a part"))
-                found = self._at(part, every=word == "every")
+                found = self._at(self._part(self.word("a part")), every=word == "every")
                 return Not(of=found) if word == "no" else found
             case "emits" | "tells":
                 return self._emits(word)
             case _ if word in self.scope.system.parts:
                 return self._at(self._one(word), every=True)
-            case _ if word in WORDS or word in {")", ",", "("}:
-                raise ConditionError(
-                    f"{self.text!r} has '{word}' where a condition should be",
-                    f"see {documented('reference/system-language')}",
-                )
+            case _ if word in PART_WORDS or word in {")", ",", "("}:
+                hint = f"see {documented('reference/system-language')}"
+                raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
         return self._event(word)
 
     def _part(self, word: str) -> Part:
@@ -82,9 +75,8 @@ class SystemGrammar(Grammar):
     def _at(self, part: Part, *, every: bool) -> Condition:
         verb = self.word("'is' or 'was'")
         if verb not in {"is", "was"}:
-            raise ConditionError(
-                f"{self.text!r} has '{verb}' behind '{part.name}'", f"say {part.name} is …, or {part.name} was …"
-            )
+            hint = f"say {part.name} is …, or {part.name} was …"
+            raise ConditionError(f"{self.text!r} has '{verb}' after '{part.name}'", hint)
         negated = self.take("not")
         word = self.word("a state")
         states = part.machine.states
@@ -118,14 +110,12 @@ class SystemGrammar(Grammar):
         word = self.word("an output")
         if word == NOTHING and verb == "emits":
             return Emits(output="")
-        names = self._emitted(word)
-        return _any(Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in names)
+        return _any(Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._emitted(word))
 
     def _emitted(self, word: str) -> list[str]:
         by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
-        names = [
-            f"{word}{copy.suffix}" for part, known in by.items() if word in known for copy in self.scope.meant[part]
-        ]
+        emitters = (part for part, known in by.items() if word in known)
+        names = [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
         if not names:
             known = dict.fromkeys(output for each in by.values() for output in each)
             raise ConditionError(f"no part emits '{word}'", nearest(word, known, of="outputs"))

@@ -13,21 +13,17 @@ from fsm.language.build.citations import check_used, clauses_of
 from fsm.language.build.definitions import Definitions, definitions
 from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
 from fsm.language.build.problems import Problems
-from fsm.language.build.system_conditions import WORDS, scope
+from fsm.language.build.system_conditions import PART_WORDS, scope
 from fsm.language.read import File
 from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
 from fsm.machine import Machine
 from fsm.machine.product.system import Copy, JointEvent, Part, System, Variant
 
-MOST_COPIES: Final = 400
-"""Maximum number of copies of parts in one system."""
+MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
 
 
 def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> System:
-    """Build the system that *model* describes.  *find* returns the machines of its parts.
-
-    Raise :class:`InputError` with every semantic error in the file.
-    """
+    """Build the system that *model* describes, or raise :class:`InputError` with every semantic error in the file."""
     problems = Problems(model=model)
     written = model.written
     base = _system(problems, find, None)
@@ -42,10 +38,7 @@ def build_system(model: File[WrittenSystem], find: Callable[[str], Machine]) -> 
 def rebuilt(
     system: System, file: File[WrittenSystem], name: str, written: WrittenJoint, profile: str | None = None
 ) -> System:
-    """Return *system*, which *file* describes, with the joint event *name* rebuilt from *written*.
-
-    Raise :class:`InputError` with every semantic error in *written*.
-    """
+    """Return *system* with the joint event *name* rebuilt from *written*, or raise :class:`InputError`."""
     problems = Problems(model=file)
     define = _define(problems, system.parts)
     building = JointEventBuilder(
@@ -61,7 +54,7 @@ def _define(problems: Problems[WrittenSystem], parts: Mapping[str, Part]) -> Def
     taken = {
         "part": parts,
         "joint event": (*written.event, *(joint.rpc for joint in written.event.values() if joint.rpc)),
-        "word of conditions": WORDS,
+        "word of conditions": PART_WORDS,
     }
     states = dict.fromkeys(state for part in parts.values() for state in part.machine.states)
     return definitions(problems, written.define, states=states, taken=taken, texts=conditions(written))
@@ -102,14 +95,14 @@ def _system(problems: Problems[WrittenSystem], find: Callable[[str], Machine], p
     define = _define(problems, made)
     within = scope(system, None)
     heard = {
-        name: means(problems, text, within, define, "part", name, "heard")
+        name: means(problems, text, within, define, ("part", name, "heard"))
         for name in made
         if (text := written.part[name].heard) is not None
     }
     system = replace(system, parts={name: replace(each, heard=heard.get(name)) for name, each in made.items()})
     joints: dict[str, JointEvent] = {}
     for name, each in joint_events(problems.model, profile).items():
-        if name in made or name in WORDS:
+        if name in made or name in PART_WORDS:
             what = f"a joint event cannot be called '{name}'"
             problems.say("FSM702", what, "it is a part, or a word of conditions", "event", name)
             continue
@@ -125,7 +118,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
     digit = 0
     for name, each in problems.model.written.part.items():
         above = made.get(each.per) if each.per else None
-        if name in WORDS or "." in name:
+        if name in PART_WORDS or "." in name:
             hint = "choose a name without dots that is no word of conditions"
             problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
         problems.known("FSM701", "unknown part", each.per, made, "part", name, "per")
@@ -133,12 +126,10 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
             machine = find(each.machine)
         except InputError as error:
             first = error.problems[0]
-            what = f"machine '{each.machine}' {first.what}"
-            problems.say("FSM701", what, first.hint, "part", name, "machine")
+            problems.say("FSM701", f"machine '{each.machine}' {first.what}", first.hint, "part", name, "machine")
             continue
         machine = machine.partly_under(profile)
-        at_initial = ("part", name, "initial")
-        problems.known("FSM101", "unknown initial state", each.initial, machine.states, *at_initial)
+        problems.known("FSM101", "unknown initial state", each.initial, machine.states, "part", name, "initial")
         own = [(number,) for number in range(1, each.count + 1)] if each.count > 1 else [()]
         indexes = [base.index + tail for base in above.copies for tail in own] if above else own
         copies = tuple(Copy(part=name, index=index, digit=digit + offset) for offset, index in enumerate(indexes))

@@ -48,10 +48,7 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 
 
 def content(path: str | Path) -> bytes:
-    """Return the contents of the file at *path*, up to one byte more than is allowed.
-
-    Raise :class:`InputError` if the file cannot be opened.
-    """
+    """Return at most one byte more than is allowed of the file at *path*, or raise :class:`InputError`."""
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 

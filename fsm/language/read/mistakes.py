@@ -12,15 +12,12 @@ from fsm.language.read import F, File
 from fsm.language.read.forms import place
 from fsm.language.read.toml import Keys, document, locate
 
-ROUNDS: Final = 8
-"""Maximum number of rounds.  What depends on a dropped part is found, and dropped, in the next round."""
-
+ROUNDS: Final = 8  # maximum number of rounds; what depends on a dropped part is found, and dropped, in the next round
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
 """Codes of errors that depend only on what is written there, not on the rest of the table."""
-_AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")
-"""Codes of errors that may be due only to a dropped part elsewhere."""
+_AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")  # codes of errors that may be due only to a dropped part elsewhere
 
 
 def with_meaning(
@@ -36,8 +33,7 @@ def with_meaning(
     rest = _Rest(data, path)
     for _ in range(ROUNDS):
         try:
-            file = File(path=path, written=form.model_validate(rest.document), lines=rest.lines)
-            make(file)
+            make(File(path=path, written=form.model_validate(rest.document), lines=rest.lines))
         except ValidationError as misfits:
             left = [rest.mended(each) for each in misfits.errors(include_url=False)]
             if not all(left):

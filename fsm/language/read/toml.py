@@ -18,15 +18,11 @@ DEEPEST: Final = 32
 """Maximum nesting of arrays and tables, and maximum number of parts of a key.  The language needs six."""
 
 
-Keys: TypeAlias = tuple[str | int, ...]
-"""A path into a document: ``("event", "push", "moves", "shut", 0)``."""
+Keys: TypeAlias = tuple[str | int, ...]  # a path into a document: ``("event", "push", "moves", "shut", 0)``
 
 
 def document(data: bytes, path: str) -> dict[str, Any]:
-    """Parse *data* as TOML.  *path* is used only in error messages.
-
-    Raise :class:`InputError` with the one problem that keeps the document from being read.
-    """
+    """Parse *data* as TOML, or raise :class:`InputError` with the one problem that keeps it from being read."""
     if len(data) > LARGEST:
         what = f"is larger than {LARGEST // 1024 // 1024} MiB"
         raise refused(path, "FSM002", what, "models are small text files; is this the right one?")

@@ -12,8 +12,7 @@ from fsm.errors import InputError, Problem, refused
 from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
 from fsm.machine import Machine
 
-BEFORE: Final = "absent"
-"""The source state of an arrow that has a label but no source."""
+BEFORE: Final = "absent"  # the source state of an arrow that has a label but no source
 
 
 def drawn_machine(drawing: Drawing, name: str) -> Machine:
@@ -25,9 +24,8 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
     problems = [*drawing.problems, *_unlabelled(drawing)]
     if problems:
         raise InputError(problems)
-    states = [
-        state for state in drawing.states if state != NOWHERE or any(each.labels for each in _into(drawing, state))
-    ]
+    left_out = {NOWHERE} if not any(arrow.labels for arrow in _into(drawing, NOWHERE)) else set[str]()
+    states = dict.fromkeys((_initial(drawing), *(state for state in drawing.states if state not in left_out)))
     initial = _initial(drawing)
     left = {each.source or initial for each in drawing.arrows if each.target not in {each.source, NOWHERE}}
     draft = Draft(
@@ -35,9 +33,7 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
         form="a drawing",
         kind="call",
         initial=initial,
-        states=tuple(
-            DraftState(name=each, ignores=False, final=each not in left) for each in dict.fromkeys((initial, *states))
-        ),
+        states=tuple(DraftState(name=state, ignores=False, final=state not in left) for state in states),
         transitions=tuple(_arrows(drawing, initial)),
     )
     return machine_of(draft, file=drawing.path, outcomes=True)
