@@ -14,7 +14,7 @@ from fsm.machine.property.evidence import UsedCell, used_cells
 from fsm.report import ExitCode, worst
 from fsm.report.belief_chain import cited, used
 from fsm.report.cases import Case, Cases, CaseStatus, near
-from fsm.report.json_report import Json, dumped, record
+from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import PLAIN, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
@@ -293,33 +293,31 @@ def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
 
 def _examined_data(each: evidence.Examined, why: int) -> Json:
     return {
-        "machine": each.machine.name,
-        "profile": each.profile,
-        "reachable": None if each.counts is None else record(each.counts),
-        "expected": None if each.expected is None else record(each.expected),
-        "copies": each.copies,
-        "any_number": each.any_number or None,
+        **picked(each, machine="machine.name", profile="profile"),
+        "reachable": record(each.counts) if each.counts else None,
+        "expected": record(each.expected) if each.expected else None,
+        **picked(each, "copies", "any_number?"),
         "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
         "properties": [_checked_data(each, checked, why) for checked in each.checked],
     }
 
 
 def _checked_data(each: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
-    known = checked.expected
     return {
         **record(checked.of.clause),
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
         "overlap": _overlap(checked) or None,
-        "known": None if known is None else record(known),
+        "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
-        "why_step": [_cell_data(cell, each.machine) for cell in _cells(each, checked, why)],
+        "why_step": [
+            {
+                **record(cell, "known", "conditions"),
+                "conditions": [_condition(one, each.machine) for one in cell.conditions],
+            }
+            for cell in _cells(each, checked, why)
+        ],
     }
-
-
-def _cell_data(cell: UsedCell, machine: Machine | System) -> Json:
-    conditions: list[Json] = [_condition(condition, machine) for condition in cell.conditions]
-    return {**record(cell, "known", "conditions"), "conditions": conditions}
 
 
 def _arrow(arrow: evidence.DrawnItem) -> str:
@@ -328,34 +326,24 @@ def _arrow(arrow: evidence.DrawnItem) -> str:
     return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"
 
 
-def _arrow_data(arrow: evidence.DrawnItem) -> Json:
-    return {**record(arrow), "line": arrow.line or None, "column": arrow.column or None}
-
-
 def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
-    keys = ("why", "counterexample", "witnesses", "any_number", "unwritten")
-    found: dict[str, Json] = dict.fromkeys(keys)
+    found: dict[str, Json] = dict.fromkeys(("why", "counterexample", "witnesses", "any_number", "unwritten"))
     match checked.verdict:
         case evidence.Proved(witnesses=witnesses, any_number=part):
-            found["witnesses"] = [data(each) for each in witnesses]
-            found["any_number"] = part or None
+            found |= {"witnesses": [data(each) for each in witnesses], "any_number": part or None}
         case evidence.Unwritten(why=why, run=run) as each:
-            found["why"] = why
-            found["unwritten"] = {**record(each, "why", "run"), "run": data(run)}
-        case evidence.Vacuous(unmet=why) | Unknown(why=why):
+            found |= {"why": why, "unwritten": {**record(each, "why", "run"), "run": data(run)}}
+        case evidence.Vacuous(unmet=why) | Unknown(why=why) | evidence.Refuted(evidence=evidence.Unreached(text=why)):
             found["why"] = why
         case evidence.Refuted(evidence=evidence.Run() as run):
             found["counterexample"] = data(run)
-        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
-            found["why"] = sought
-        case evidence.Refuted(evidence=evidence.Unexplained() as each):
-            found["counterexample"] = data(each.run)
-            found["why"] = {"other": each.other, "states": list(each.states), "shows": each.shows or None}
+        case evidence.Refuted(evidence=evidence.Unexplained(run=run) as each):
+            found |= {"counterexample": data(run), "why": record(each, "run")}
         case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
             found["why"] = {
                 "drawing": place,
-                "lacks": [_arrow_data(arrow) for arrow in lacks],
-                "adds": [_arrow_data(arrow) for arrow in adds],
+                "lacks": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in lacks],
+                "adds": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in adds],
             }
         case _:
             raise AssertionError(checked)

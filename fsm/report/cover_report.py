@@ -245,8 +245,7 @@ def json(cover: CoverReport) -> str:
     document: Json = {
         "recordings": [
             {
-                **picked(each, file="judged.name", set="side", kind="judged.form.title"),
-                "version": each.judged.version or None,
+                **picked(each, file="judged.name", set="side", kind="judged.form.title", version="judged.version?"),
                 "verdict": each.verdict,
             }
             for each in cover.listed()
@@ -271,8 +270,8 @@ def _machine(machine: CoveredMachine) -> Json:
                 **picked(row, standing="standing.value", recordings="counts"),
                 "against": dict(row.others) if machine.compared else None,
                 "needs": [need.name.lower().replace("_", "-") for need in row.path.needs],
-                "steps": list(map(str, row.path.steps)),
-                "lines": list(row.lines),
+                "steps": [*map(str, row.path.steps)],
+                **picked(row, "lines"),
             }
             for row in machine.rows
         ],

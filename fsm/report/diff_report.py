@@ -6,13 +6,13 @@ from typing import Final, assert_never
 
 import graphviz
 
-from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
+from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
 from fsm.diagrams.read import Location
 from fsm.errors import harmless, visible
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped, record
+from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import COLOURS, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural
@@ -32,9 +32,7 @@ def answer(found: Comparison) -> ExitCode:
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
     """Return *found* as one JSON document, ending in a newline."""
     document: Json = {
-        "equal": found.equal,
-        "first": found.first,
-        "second": found.second,
+        **picked(found, "equal", "first", "second"),
         "remarks": list(remarks),
         "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
         "moves": [
@@ -313,7 +311,7 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
             pass
         case Distinguished():
             document |= {
-                "only": _side(found.owner),
+                "only": found.owner.name.lower(),
                 "trace": [_observable(each) for each in found.trace],
                 "run": data(found.run),
                 "states": [state or None for state in found.states],
@@ -321,14 +319,10 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
             }
         case Branching():
             document |= {
-                "only": _side(found.owner),
+                "only": found.owner.name.lower(),
                 "start": [*found.start],
                 "rounds": [
-                    {
-                        "seen": each.seen and _observable(each.seen),
-                        "first": each.first or None,
-                        "second": each.second or None,
-                    }
+                    {"seen": each.seen and _observable(each.seen), **picked(each, "first?", "second?")}
                     for each in found.rounds
                 ],
                 "option": _observable(found.option),
@@ -339,10 +333,6 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
         case _:
             assert_never(found)
     return dumped(document)
-
-
-def _side(side: Side) -> str:
-    return side.name.lower()
 
 
 def _observable(each: Observable) -> Json:

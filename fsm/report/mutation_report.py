@@ -143,8 +143,8 @@ def json(mutated: tuple[Mutated, ...]) -> str:
             "survivors": len(each.survivors),
             "equivalent": len(each.equivalent),
             "score": round(each.score, 4),
-            "kills": dict(each.kills()),
-            "unsound": list(each.unsound),
+            "kills": {**each.kills()},
+            **picked(each, "unsound"),
             "outcomes": [_outcome_data(outcome) for outcome in each.outcomes],
         }
         for each in mutated
@@ -154,13 +154,12 @@ def json(mutated: tuple[Mutated, ...]) -> str:
 
 def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
     mutant = outcome.mutant
-    where: dict[str, Json] = {"state": mutant.state} if isinstance(mutant, Mutant) else {"way": mutant.way or None}
+    where = picked(mutant, "state" if isinstance(mutant, Mutant) else "way?")
     return {
         **picked(mutant, mutant="name", event="event"),
         **where,
-        "line": mutant.line or None,
-        "killers": list(outcome.killers),
-        "equivalent": outcome.equivalent,
+        **picked(mutant, "line?"),
+        **picked(outcome, "killers", "equivalent"),
     }
 
 

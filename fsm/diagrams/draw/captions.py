@@ -5,7 +5,7 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
 OWN: Final = "↗"
 """Sign for an output that has the same name as its event."""
@@ -82,6 +82,12 @@ def times(edge: PictureEdge) -> list[str]:
         f"{each.met:,}{TIMES}{' in all' if each.shared else ''}" if each.met and each.told else ""
         for each in edge.counts
     ]
+
+
+def remarks(node: PictureNode) -> list[str]:
+    """Return the lines below the name of *node*: the shown value, the profiles that reach it, and its visits."""
+    only = f"only under {' or '.join(node.only)}" if node.only else ""
+    return [*filter(None, (node.shows, only, "" if node.count is None else f"met {node.count:,}"))]
 
 
 def footer(picture: Picture) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Final
 
 import graphviz
 
-from fsm.diagrams.draw.captions import DEVIATE, FAILS, caption, footer, origin, times
+from fsm.diagrams.draw.captions import DEVIATE, FAILS, caption, footer, origin, remarks, times
 from fsm.diagrams.draw.kinds import LOOKS, Look, ink, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
@@ -100,12 +100,7 @@ def _swatch(kind: str, look: Look, *, plain: bool) -> str:
 
 def _node(graph: graphviz.Digraph, node: PictureNode, name: str, identity: str) -> None:
     lines = [f"<b>{escape(state)}</b>" for state in node.states]
-    if node.shows:
-        lines.append(f'<font point-size="10">{escape(node.shows)}</font>')
-    if node.only:
-        lines.append(f'<font point-size="10">only under {escape(" or ".join(node.only))}</font>')
-    if node.count is not None:
-        lines.append(f'<font point-size="10">met {node.count:,}</font>')
+    lines += (f'<font point-size="10">{escape(remark)}</font>' for remark in remarks(node))
     heat = HEAT[min(len(str(node.count)), len(HEAT) - 1) if node.count else 0]
     shape = look(node)
     line = OTHER if node.only else LINE

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.captions import footer, identifiers, origin, remarks, worded
 from fsm.diagrams.draw.kinds import LOOKS, legend
 from fsm.diagrams.draw.picture import Picture, PictureNode
 
@@ -60,9 +60,7 @@ def mermaid(picture: Picture) -> str:
 
 
 def _quoted(node: PictureNode) -> str:
-    met = [f"met {node.count:,}"] if node.count is not None else []
-    only = [f"only under {' or '.join(node.only)}"] if node.only else []
-    return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *only, *met]))}"'
+    return f'"{"<br>".join(map(_text, [*node.states, *remarks(node)]))}"'
 
 
 def _text(words: str) -> str:

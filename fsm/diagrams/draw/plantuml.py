@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.captions import footer, identifiers, origin, remarks, worded
 from fsm.diagrams.draw.kinds import LOOKS, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Picture, PictureNode
 
@@ -57,10 +57,7 @@ def _node(node: PictureNode, name: str) -> list[str]:
     line = next((style for style, drawn in colours.items() if drawn), line)
     style = f"{f' {shape.fill}' if node.kind and node.count is None else ''}{line}"
     states = "\\n".join(map(_text, node.states))
-    lines = [f'state "{states}" as {name}{style}']
-    only = [f"only under {' or '.join(node.only)}"] if node.only else []
-    rows = [*filter(None, [node.shows]), *only, *([f"met {node.count:,}"] if node.count is not None else [])]
-    return [*lines, *(f"{name} : {_text(words)}" for words in rows)]
+    return [f'state "{states}" as {name}{style}', *(f"{name} : {_text(remark)}" for remark in remarks(node))]
 
 
 def _text(words: str) -> str:

@@ -108,18 +108,28 @@ def _plain(text: str) -> str:
     return " ".join(_CODE.sub(char, text).split())
 
 
+def blocks(
+    text: str, heading: re.Pattern[str], end: re.Pattern[str], *, ends_with_comment: bool
+) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
+    """Yield the line number of each *heading* in *text*, and the numbered lines below it up to *end*.
+
+    The mark of the comment that contains the block, group ``mark`` of *heading*, becomes blanks.
+    """
+    rows = iter(enumerate(text.split("\n"), 1))
+
+    def below(mark: str) -> Iterator[tuple[int, str]]:
+        for number, row in rows:
+            bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
+            if end.match(bare) or (ends_with_comment and mark and bare == row):
+                return
+            yield number, bare
+
+    for line, row in rows:
+        if found := heading.match(row):
+            yield line, below(found["mark"])
+
+
 def drawings(text: str, path: str) -> Iterator[Drawing]:
     """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
-    rows = iter(enumerate(text.split("\n"), 1))
-    for line, row in rows:
-        if heading := _HEADING.match(row):
-            yield StateDiagram(path).read(line, _below(heading["mark"], rows))
-
-
-def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a diagram without the *mark* of the comment that contains it."""
-    for number, row in rows:
-        bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
-        if _FENCE.match(bare) or (mark and bare == row):
-            return
-        yield number, bare
+    for line, lines in blocks(text, _HEADING, _FENCE, ends_with_comment=True):
+        yield StateDiagram(path).read(line, lines)

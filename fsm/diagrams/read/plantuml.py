@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from fsm.diagrams.read.drawing import Drawing
-from fsm.diagrams.read.mermaid import StateDiagram
+from fsm.diagrams.read.mermaid import StateDiagram, blocks
 
 _START: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+@startuml\b.*$")
-_END: Final = "@enduml"
+_END: Final = re.compile(r"\s*@enduml\s*$")
 _OF_STATES: Final = re.compile(r"^\s*(?:\[\*\]|state\b|.*-->\s*\[\*\])")
 _ARROW: Final = re.compile(r"\s-+(?:\[[^\]]*\]-*)?(?:(?:left|right|up|down|le|ri|do|[lrud])-+)?(?:\[[^\]]*\]-*)?>\s")
 _DRESS: Final = re.compile(
@@ -31,20 +31,10 @@ _BLOCK_ENDS: Final = re.compile(r"^(?:\}|end ?\w+|</style>)$|'/$")
 
 def drawings(text: str, path: str) -> Iterator[Drawing]:
     """Yield the state diagrams in *text*."""
-    rows = iter(enumerate(text.split("\n"), 1))
-    for line, row in rows:
-        if start := _START.match(row):
-            lines = list(_below(start["mark"], rows))
-            if any(_OF_STATES.match(each) for _, each in lines):
-                yield StateDiagram(path).read(line, _statements(lines))
-
-
-def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    for number, row in rows:
-        bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
-        if bare.strip() == _END:
-            return
-        yield number, bare
+    for line, below in blocks(text, _START, _END, ends_with_comment=False):
+        lines = list(below)
+        if any(_OF_STATES.match(row) for _, row in lines):
+            yield StateDiagram(path).read(line, _statements(lines))
 
 
 def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:

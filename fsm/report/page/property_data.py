@@ -6,7 +6,6 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from fsm.diagrams.draw import sequence_svg
-from fsm.diagrams.draw.machine_sequence import machine_chart
 from fsm.diagrams.draw.sequence import breaks_at, chart
 from fsm.machine import Machine
 from fsm.machine.findings import WatchedProperty
@@ -93,7 +92,7 @@ def _why(checked: Checked) -> Iterator[str]:
 
 
 def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, Any]:
-    drawn = chart(run, of, broken) if isinstance(of, System) else machine_chart(run, of, broken)
+    drawn = chart(run, of, broken)
     return {
         "initial": run.initial,
         "steps": [
