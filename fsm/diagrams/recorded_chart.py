@@ -13,13 +13,13 @@ from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
 from fsm.errors import visible
 from fsm.trace import Line, Observation, nanoseconds
 
+# Names of the participants other than the entities and the receiver of the form.
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
-"""Names of the participants other than the entities and the receiver of the form."""
 
+# Maximum number of characters of an error in a title.
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
 _LONGEST: Final = 600
-"""Maximum number of characters of an error in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

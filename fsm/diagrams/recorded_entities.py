@@ -12,15 +12,12 @@ from fsm.recordings.as_recorded import AsRecorded
 from fsm.recordings.form import RecordingForm
 from fsm.trace import Observation
 
+# Number of characters of a full id, and of the part of it that people use.
 _FULL: Final = 64
 _SHOWN: Final = 12
-"""Number of characters of a full id, and of the part of it that people use."""
 
-_COMPARED: Final = 20_000
-"""Maximum number of ids that are compared with a mistyped one."""
-
-_LISTED: Final = 4
-"""Maximum number of entities that a message lists."""
+_COMPARED: Final = 20_000  # maximum number of ids that are compared with a mistyped one
+_LISTED: Final = 4  # maximum number of entities that a message lists
 
 
 class RecordedEntity(NamedTuple):

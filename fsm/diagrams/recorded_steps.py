@@ -15,9 +15,9 @@ from fsm.recordings.as_recorded import RecordedStep, as_recorded
 from fsm.recordings.form import RecordingForm
 from fsm.trace import Line, Observation
 
+# Maximum number of steps in a chart, and maximum number of entities.
 STEPS: Final = 400
 LIFELINES: Final = 30
-"""Maximum number of steps in a chart, and maximum number of entities."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)

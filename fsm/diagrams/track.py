@@ -19,8 +19,7 @@ from fsm.recordings import open_recording
 from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, key
 
-_LARGEST: Final = 64 << 20
-"""Maximum size in bytes of a report, or of a recording that can be read only once."""
+_LARGEST: Final = 64 << 20  # maximum size in bytes of a report, or of a recording that can be read only once
 
 
 class _Step(msgspec.Struct):

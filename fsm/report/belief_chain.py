@@ -15,16 +15,14 @@ from fsm.monitor.provenance import Provenance, RuledOut, provenance
 from fsm.report import Report, words
 from fsm.report.layout import Layout
 
-STATES: Final = 6
-"""Maximum number of states to name."""
-
+STATES: Final = 6  # maximum number of states to name
+# Words before a step that led to a state, by what is known of the step.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",
     "in progress": ", if a call in progress has acted: ",
     "unobserved": ", if this was not observed: ",
 }
-"""Words before a step that led to a state, by what is known of the step."""
 
 
 def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[str]:

@@ -21,8 +21,8 @@ from fsm.trace import Line
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
+# *known* is tolerated or stated; *skipped* was not decided; *untried* was not met, which only JUnit lists.
 CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped", "untried"]
-"""*known* is tolerated or stated; *skipped* was not decided; *untried* was not met, which only JUnit lists."""
 
 RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 

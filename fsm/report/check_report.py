@@ -80,11 +80,11 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
     If *why* is not 0, it is the number of a step to explain in each counterexample.
     """
     checked = [one for each in examined for one in each.checked]
-    parts = tally([status(one).word for one in checked])
-    if resized := sum(each.resized for each in examined):
-        parts.append(f"{plural(resized, 'machine')} of another size")
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
+    parts = [tally([status(one).word for one in checked], "" if of else "property")] if checked else []
+    if resized := sum(each.resized for each in examined):
+        parts.append(f"{plural(resized, 'machine')} of another size")
     found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
         found += ["", layout.style(name, "bold") + f": {title}"]
@@ -138,13 +138,10 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     match checked.verdict:
         case evidence.Refuted(evidence=against):
             yield from _refuted(checked, against, layout, runs=runs)
-        case evidence.Vacuous(unmet=unmet):
-            yield from _more(layout, f"nothing was put to the test: {unmet} is never the case")
-        case evidence.Unwritten(why=why, run=run):
-            yield from _more(layout, why)
-            yield from steps(run, indent=_LABEL + 4)
-        case Unknown(why=why):
-            yield from _more(layout, why)
+        case Unknown():
+            yield from _more(layout, reason(checked))
+            if isinstance(checked.verdict, evidence.Unwritten):
+                yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
             if part:
                 yield from _more(layout, f"holds for any number of '{part}'")
@@ -152,6 +149,23 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
                 yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
+
+
+def reason(checked: evidence.Checked) -> str:
+    """Return why nothing was proved, or what the evidence against the property means, if a run does not show it."""
+    match checked.verdict:
+        case evidence.Vacuous(unmet=unmet):
+            return f"nothing was put to the test: {unmet} is never the case"
+        case Unknown(why=why):
+            return why
+        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
+            return f"no run goes through: {sought}"
+        case evidence.Refuted(evidence=evidence.Unexplained(other=other, states=states, shows=shows)):
+            seen = f"{shows} is shown, which" if shows else "the last step of the run is one that"
+            return f"{seen} {other} does not allow in {either(states)}"
+        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
+            return f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not"
+    return ""
 
 
 def _explained(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
@@ -215,12 +229,9 @@ def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layo
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
-        case evidence.Unreached(text=sought):
-            yield from _more(layout, f"no run goes through: {sought}")
-        case evidence.Unexplained(run=run, other=other, states=states, shows=shows):
-            yield from steps(run, indent=_LABEL + 4)
-            seen = f"{shows} is shown, which" if shows else "the last of it"
-            yield from _more(layout, f"{seen} {other} does not allow in {either(states)}")
+        case evidence.Unreached() | evidence.Unexplained():
+            yield from steps(against.run, indent=_LABEL + 4) if isinstance(against, evidence.Unexplained) else ()
+            yield from _more(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
             for arrow in lacks:
                 yield from _more(layout, f"{place} lacks {_arrow(arrow)}")

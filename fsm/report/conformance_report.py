@@ -22,9 +22,8 @@ from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import COLOURS, PLAIN, Layout
 
-_MISSED: Final = 5
-"""Maximum number of lines in a list of pairs."""
-
+_MISSED: Final = 5  # maximum number of lines in a list of pairs
+# Reasons why pairs were not reached.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT can be brought there",
     Obstacle.CHOICE: "needs a choice of the environment",
@@ -33,7 +32,6 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.OVERLAP: "needs begin and end",
     Obstacle.CALLS: "needs several calls in progress",
 }
-"""Reasons why pairs were not reached."""
 
 
 def default_level(machine: Machine) -> Level:
@@ -118,7 +116,7 @@ def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     for applies, note in (
         (tested.stopped, "the test stopped at the maximum number of failures; the rest was not tested"),
         (tested.skipped, "tests in random order were not run: they start when the plan finds no failure"),
-        (tested.shortened, "only a part of the plan was requested; omit --replay for all of it"),
+        (tested.shortened, "only a part of the plan was asked for; leave out --replay for all of it"),
     ):
         if applies:
             yield from layout.wrapped(note)

@@ -10,6 +10,7 @@ from typing import Final
 from fsm.errors import visible
 from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
 
+# Text in a cell that is not covered.
 _STYLE: Final = """\
 :root { color-scheme: light dark }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
@@ -25,7 +26,6 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 pre { background: #8882; padding: .6rem; overflow-x: auto }
 summary { cursor: pointer }"""
 _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
-"""Text in a cell that is not covered."""
 
 
 def html(cover: CoverReport) -> str:

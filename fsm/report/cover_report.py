@@ -23,6 +23,7 @@ from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.json_report import Json, dumped, picked
 
+# What a client needs besides calls.
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails, by a command that does not exist",
     Need.OVERLAP: "calls that overlap",
@@ -32,7 +33,6 @@ NEEDS: Final[Mapping[Need, str]] = {
     Need.HIDDEN: "an event that nobody observes",
     Need.NEVER: "several calls in progress",
 }
-"""What a client needs besides calls."""
 
 
 class Standing(Enum):
@@ -44,11 +44,11 @@ class Standing(Enum):
     BEYOND = "beyond calls"
 
 
+# Descriptions of the uncovered cells that calls alone exercise.
 MISSING: Final[Mapping[Standing, str]] = {
     Standing.CALLS: "and a client can by calls alone",
     Standing.OPEN: "a client meets it by calls alone, and the recording leaves open whether it was this cell",
 }
-"""Descriptions of the uncovered cells that calls alone exercise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

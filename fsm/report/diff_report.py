@@ -20,8 +20,8 @@ from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
+# Colours in a picture: grey for parts of both lifecycles, and one colour each for parts of only one.
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
-"""Colours in a picture: grey for parts of both lifecycles, and one colour each for parts of only one."""
 
 
 def answer(found: Comparison) -> ExitCode:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from fsm.conformance.failure import Failure, Taken
 from fsm.errors import visible
 from fsm.report import words
-from fsm.report.json_report import Json
+from fsm.report.json_report import Json, picked
 from fsm.report.layout import LABEL, PLAIN, Layout
 
 
@@ -58,9 +58,8 @@ def trace_data(failure: Failure) -> list[Json]:
         {
             "step": str(taken.step),
             "came": str(taken.came) if taken.came else None,
-            "reply": taken.seen.reply if taken.seen else None,
-            "shows": taken.seen.shows if taken.seen else None,
-            "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
+            **dict.fromkeys(("reply", "shows", "emits")),
+            **(picked(taken.seen, "reply", "shows", emits="outputs") if taken.seen else {}),
         }
         for taken in failure.trace
     ]

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from fsm.machine import Clause
     from fsm.report.cases import Cases
 
+# Characters that a log can contain but XML 1.0 cannot.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that a log can contain but XML 1.0 cannot."""
 
 
 def junit(cases: Cases) -> str:

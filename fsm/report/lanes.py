@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from fsm.machine.findings import Finding, Stretch, Violation
     from fsm.trace import Observation
 
-DRAWN: Final = 24
-"""Maximum number of operations that are drawn."""
+DRAWN: Final = 24  # maximum number of operations that are drawn
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:

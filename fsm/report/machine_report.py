@@ -16,9 +16,7 @@ from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import plural
 
-_ALIKE: Final = 3
-"""Minimum number of states in which an event does the same, for one row about them."""
-
+_ALIKE: Final = 3  # minimum number of states in which an event does the same, for one row about them
 _LEGEND: Final = (
     "Each row below says what an event does in a state, and [the clause] that says so; clauses are at the end. "
     "A row with … is about a call that has begun."

@@ -22,15 +22,11 @@ from fsm.recordings.notes import FOREIGN
 from fsm.report import Report
 from fsm.trace import Batch, nanoseconds
 
-SEVERAL = "several"
-"""State label of a violation for which several states are possible."""
+SEVERAL = "several"  # state label of a violation for which several states are possible
 
 
-_PATIENCE: Final = 5.0
-"""Number of seconds that a client may be silent."""
-
-_MOST: Final = 16
-"""Maximum number of simultaneous connections, each of which has a thread."""
+_PATIENCE: Final = 5.0  # number of seconds that a client may be silent
+_MOST: Final = 16  # maximum number of simultaneous connections, each of which has a thread
 
 
 class Metrics:

@@ -163,9 +163,7 @@ def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
     }
 
 
-MISSED: Final = 5
-"""Maximum number of missed edits explained per recording, those with the fewest acts first."""
-
+MISSED: Final = 5  # maximum number of missed edits explained per recording, those with the fewest acts first
 Counts = dict[str, Counter[EditAnswer]]
 
 

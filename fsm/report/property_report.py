@@ -74,7 +74,7 @@ class PropertyTestReport:
         statuses = [self.status(each) for each in self.results]
         nothing = come is ExitCode.UNKNOWN and PropertyStatus.UNKNOWN not in statuses
         why = ", since nothing was put to the test" if nothing else ""
-        lines += ["", *layout.wrapped(", ".join(words.tally([each.word for each in statuses])))]
+        lines += ["", *layout.wrapped(words.tally([each.word for each in statuses], "property"))]
         lines += covered(tabulate(self.of), self.met, layout, self.at_least)
         lines.append(f"  verdict: {layout.verdict(come)}{why}")
         return "\n".join(lines) + "\n"

@@ -28,23 +28,9 @@ def plural(count: int, word: str) -> str:
     >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
     """
-    return f"1 {word}" if count == 1 else f"{count:,} {_many(word)}"
-
-
-def _many(word: str) -> str:
-    if re.search("[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
-
-
-def counted(count: int, names: str) -> str:
-    """Return *count* and *names*.  If *count* is 1, the first plural in *names* becomes a singular.
-
-    >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "ends of unknown doors or jobs")
-    ('2 foreign or damaged lines', '1 crash', '1 end of unknown doors or jobs')
-    """
-    one = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", names, count=1) if count == 1 else names
-    return f"{count:,} {one}"
+    many = re.sub("([^aeiou])y$", r"\1ie", word)
+    many = f"{many}es" if re.search("(?:s|x|z|ch|sh)$", many) else f"{many}s"
+    return f"{count:,} {word if count == 1 else many}"
 
 
 def either(names: Iterable[str]) -> str:
@@ -279,33 +265,30 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
+# Phrase for each status of a property that has a verb.  The others are phrases themselves.
 _PHRASES: Final = {
-    "holds": "{n} hold",
-    "known": "{fails} as documented",
-    "FAILS": "{fails}",
-    "violated": "{fails}",
-    "surprise": "{fails} below the level asked for",
-    "MENDED": "{n} hold that were known to fail",
-    "vacuous": "{n} vacuous",
-    "unknown": "{n} unknown",
-    "undecided": "{n} undecided",
-    "not exercised": "{n} not exercised",
-    "not watched": "{n} not watched",
+    "holds": "hold",
+    "known": "fail as documented",
+    "FAILS": "fail",
+    "violated": "fail",
+    "surprise": "fail below the level requested",
+    "MENDED": "hold although documented to fail",
 }
-"""Phrase for each status of a property.  ``{fails}`` is the number with the verb."""
 
 
-def tally(found: Sequence[str]) -> list[str]:
-    """Return how many properties hold, and how many have each other status in *found*.
+def tally(found: Sequence[str], noun: str = "") -> str:
+    """Return how many properties have each status in *found*.  The first number counts *noun*, if that is given.
 
-    >>> tally(["holds", "known"])
-    ['1 hold', '1 fails as documented']
+    >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
+    ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
     """
-    return [
-        phrase.format(n=count, fails=f"{count} {'fails' if count == 1 else 'fail'}")
-        for word, phrase in _PHRASES.items()
-        if (count := found.count(word)) or word == "holds"
-    ]
+    parts = []
+    for status in (*_PHRASES, "vacuous", "unknown", "undecided", "not exercised", "not watched"):
+        if count := found.count(status):
+            phrase = _PHRASES.get(status, status)
+            phrase = re.sub("^(hold|fail)", r"\1s", phrase) if count == 1 else phrase
+            parts.append(f"{plural(count, noun) if noun and not parts else count} {phrase}")
+    return ", ".join(parts)
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:

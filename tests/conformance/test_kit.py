@@ -451,10 +451,10 @@ def test_outcomes_that_never_came_are_told() -> None:
     bare, some, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Partial, Lax, Simulated))
 
     texts = [conformance_report.text(each) for each in (bare, some, lax, able)]
-    assert "    never came: push=stuck\n" in texts[0]
-    assert "    never came: push=stuck in ajar\n" in texts[1]
-    assert ("could not be arranged: push=stuck" in texts[2], "never came" in texts[2]) == (True, False)
-    assert (able.unseen, "never came" in texts[3]) == ((), False)
+    assert "    never occurred: push=stuck\n" in texts[0]
+    assert "    never occurred: push=stuck in ajar\n" in texts[1]
+    assert ("could not be arranged: push=stuck" in texts[2], "never occurred" in texts[2]) == (True, False)
+    assert (able.unseen, "never occurred" in texts[3]) == ((), False)
     unseen = json.loads(conformance_report.json(bare))["unseen"]
     assert {"event": "push", "state": "shut", "outcome": "stuck"} in unseen
 
@@ -714,7 +714,7 @@ def test_a_test_that_stops_says_so() -> None:
     whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
 
     assert (2, True, False) == (len(stopped.failures), stopped.stopped, whole.stopped)
-    assert "the test stopped after so many failures" in " ".join(describe(stopped).split())
+    assert "the test stopped at the maximum number of failures" in " ".join(describe(stopped).split())
     assert "stopped after" not in describe(whole)
 
 

@@ -13,22 +13,16 @@ from typing import Final, NamedTuple
 
 from fsm.machine import Machine
 
-THEN: Final = " then "
-"""Separates the labels along one line."""
-
-_SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")
-"""Separates events that share a label."""
-
+THEN: Final = " then "  # separates the labels along one line
+_SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")  # separates events that share a label
+# Matches names that cannot be mistaken for another part of a drawing.
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
-"""Matches names that cannot be mistaken for another part of a drawing."""
 
-_OUTPUTS: Final = " / "
-"""Separates an event from its outputs."""
-
+_OUTPUTS: Final = " / "  # separates an event from its outputs
+# What `fsm draw` may append to an event: a not-a-state marker, the end of a call, an error, or outputs.
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
-"""What ``fsm draw`` may append to an event: a not-a-state marker, the end of a call, an error, or outputs."""
 
 
 class Meaning(NamedTuple):

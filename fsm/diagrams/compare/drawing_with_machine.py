@@ -17,8 +17,7 @@ from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Compari
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.machine import Machine
 
-ANY: Final = "any state"
-"""Name that ``fsm draw`` gives to the source of an arrow from any state."""
+ANY: Final = "any state"  # name that `fsm draw` gives to the source of an arrow from any state
 
 
 def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:

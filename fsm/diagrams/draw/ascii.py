@@ -20,17 +20,12 @@ from fsm.diagrams.abstraction.drawn_names import THEN, LabelMeanings, Meaning, p
 from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 
+# Number of columns between side-by-side diagrams: more than the maximum distance between a label and its line.
 _APART: Final = 12
-"""Number of columns between side-by-side diagrams: more than the maximum distance between a label and its line."""
 
-_HEAD: Final = 3
-"""Number of rows above the boxes, for arrows without a source."""
-
-_LOOP: Final = 6
-"""Width in columns of the loops on the left."""
-
-_STEP: Final = 3
-"""Number of columns from one vertical line to the next."""
+_HEAD: Final = 3  # number of rows above the boxes, for arrows without a source
+_LOOP: Final = 6  # width in columns of the loops on the left
+_STEP: Final = 3  # number of columns from one vertical line to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,17 +25,15 @@ RED: Final = "#bc4c00"
 OTHER: Final = "#8250df"
 MARK: Final = "#0969da"
 BAD: Final = "#cf222e"
+# Fill colours of states by number of visits: 0, below ten, below a hundred and so on.
 HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
-"""Fill colours of states by number of visits: 0, below ten, below a hundred and so on."""
 
-LONG: Final = 30
-"""Maximum number of characters of a label on one line."""
-
+LONG: Final = 30  # maximum number of characters of a label on one line
 DASHED: Final = ",dashed"
 
+# Suffix of the initial state's name for its second node.  No state has brackets in its name.
 START: Final = "(start)"
 AGAIN: Final = "(again)"
-"""Suffix of the initial state's name for its second node.  No state has brackets in its name."""
 
 
 def dot(picture: Picture) -> str:

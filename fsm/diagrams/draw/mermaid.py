@@ -8,6 +8,7 @@ from fsm.diagrams.draw.captions import footer, identifiers, origin, remarks, wor
 from fsm.diagrams.draw.kinds import LOOKS, legend
 from fsm.diagrams.draw.picture import Picture, PictureNode
 
+# Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark.
 CLASSES: Final[Mapping[str, str]] = {
     **{kind: f"fill:{each.fill},color:#1f2328,stroke:#818b98,{each.mermaid}" for kind, each in LOOKS.items()},
     "only": "stroke:#8250df,stroke-dasharray:1 3",
@@ -16,7 +17,6 @@ CLASSES: Final[Mapping[str, str]] = {
     "failed": "stroke:#cf222e,stroke-width:3px",
     "word": "fill:none,stroke:none,font-style:italic",
 }
-"""Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:
@@ -43,7 +43,7 @@ def mermaid(picture: Picture) -> str:
                 used.setdefault(kind, []).append(names[node.name])
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
-    for edge, word, words in worded(picture, _text, "<br>"):
+    for edge, word, words in worded(picture, _mermaid_text, "<br>"):
         name = names[origin(edge, picture)]
         if word:
             lines.append(f'    state "{word}" as {name}')
@@ -60,9 +60,9 @@ def mermaid(picture: Picture) -> str:
 
 
 def _quoted(node: PictureNode) -> str:
-    return f'"{"<br>".join(map(_text, [*node.states, *remarks(node)]))}"'
+    return f'"{"<br>".join(map(_mermaid_text, [*node.states, *remarks(node)]))}"'
 
 
-def _text(words: str) -> str:
+def _mermaid_text(words: str) -> str:
     """Replace Mermaid's syntax in *words* with character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)

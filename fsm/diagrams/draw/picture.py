@@ -19,14 +19,10 @@ from fsm.diagrams.draw.profile_states import only_under
 from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent, StateKind
 from fsm.machine.traversal import closure
 
-ANY: Final = "*"
-"""Source of edges that lead from every state."""
-
-ELSEWHERE: Final = "…"
-"""Source of edges to a state that only left-out events reach."""
-
+ANY: Final = "*"  # source of edges that lead from every state
+ELSEWHERE: Final = "…"  # source of edges to a state that only left-out events reach
+# Content that is drawn only on request, such as each outcome separately or outcomes that stay in the state.
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
-"""Content that is drawn only on request, such as each outcome separately or outcomes that stay in the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,8 @@ from fsm.machine.property.claims import LeadsTo, Property
 from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.table import Done
 
-CALLER: Final = "caller"
-"""The participant that makes calls."""
-
-OUTSIDE: Final = "outside"
-"""The participant that receives outputs that no single part receives."""
-
+CALLER: Final = "caller"  # the participant that makes calls
+OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
@@ -38,8 +34,8 @@ note, violation, tolerated, assumed
     At ``source``: something that happened there, or a remark on the previous row.
 """
 
+# Signs before remarks, by kind of row, so that they can be told apart without colour.
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
-"""Signs before remarks, by kind of row, so that they can be told apart without colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

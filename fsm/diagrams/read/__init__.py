@@ -18,36 +18,26 @@ from operator import attrgetter
 from typing import Final
 
 from fsm.diagrams.read import ascii as characters
-from fsm.diagrams.read import dot, mermaid, plantuml
+from fsm.diagrams.read import dot
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
+from fsm.diagrams.read.mermaid import mermaid_drawings
+from fsm.diagrams.read.plantuml import plantuml_drawings
 from fsm.errors import InputError, Problem, contents, decoded_text, refused
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "at", "find", "parse"]
 
-LARGEST: Final = 1 << 20
-"""Maximum size of a file in bytes."""
-
-_MOST_DRAWINGS: Final = 200
-"""Maximum number of drawings in a file."""
-
+LARGEST: Final = 1 << 20  # maximum size of a file in bytes
+_MOST_DRAWINGS: Final = 200  # maximum number of drawings in a file
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
-_SPREAD: Final = re.compile(r"\S {2,}\S")
-"""Matches spaces between columns."""
-
-_SQUEEZED: Final = 3
-"""Minimum number of strokes resembling the top of a box for which lost columns are diagnosed."""
-
-_WIDTHS: Final = (4, 2, 3)
-"""Tab widths to try.  Tabs are normally read as eight columns."""
-
-_MOST: Final = 100_000
-"""Maximum number of non-blank characters that are read again to find missing spaces."""
-
+_SPREAD: Final = re.compile(r"\S {2,}\S")  # matches spaces between columns
+_SQUEEZED: Final = 3  # minimum number of strokes resembling the top of a box for which lost columns are diagnosed
+_WIDTHS: Final = (4, 2, 3)  # tab widths to try.  Tabs are normally read as eight columns
+_MOST: Final = 100_000  # maximum number of non-blank characters that are read again to find missing spaces
+# Matches positions where a line may have lost a space: its beginning, and before each remaining run of spaces.
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
-"""Matches positions where a line may have lost a space: its beginning, and before each remaining run of spaces."""
 
 
 def find(path: str) -> tuple[Drawing, ...]:
@@ -79,8 +69,8 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     sheet, lines = canvas(text, path), text.split("\n")
     found = [
         *_explained([*characters.drawings(sheet)], sheet, lines),
-        *mermaid.drawings(text, path),
-        *plantuml.drawings(text, path),
+        *mermaid_drawings(text, path),
+        *plantuml_drawings(text, path),
         *dot.drawings(text, path),
     ]
     found = [each for each in found if each.states or each.problems]  # an empty drawing would equal anything
@@ -91,8 +81,8 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     return tuple(sorted(found, key=lambda each: each.line))
 
 
+# Cached :func:`parse`, because the same text is compared with one profile after another.
 _parsed = lru_cache(maxsize=4)(parse)
-"""Cached :func:`parse`, because the same text is compared with one profile after another."""
 
 
 def _nothing(sheet: Canvas, lines: list[str]) -> Problem:

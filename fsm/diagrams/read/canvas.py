@@ -15,15 +15,15 @@ from typing import Final
 from fsm.diagrams.read.drawing import Location
 from fsm.diagrams.read.strokes import GridCell
 
+# Fills the second column of a wide character.
 _TAB: Final = 8
 _FILL: Final = "\0"
-"""Fills the second column of a wide character."""
 
+# Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens.
 _MARK: Final = re.compile(
     r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
 )
 _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
-"""Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,13 +28,11 @@ _TOKEN: Final = re.compile(
 )
 _KEYWORDS: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
 _NAMES: Final = ("name", "quoted")
+# Attributes that the reader needs.
 _GROUPS: Final = ("subgraph", "{")
 _KEPT: Final = frozenset({"label", "shape"})
-"""Attributes that the reader needs."""
 
-_DEEPEST: Final = 100
-"""Maximum nesting depth of groups."""
-
+_DEEPEST: Final = 100  # maximum nesting depth of groups
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _BREAK: Final = re.compile(r"<br\s*/?>|</tr>", re.IGNORECASE)
 _TAG: Final = re.compile(r"<[^<>]*>")

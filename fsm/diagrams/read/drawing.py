@@ -11,8 +11,7 @@ from typing import Final
 from fsm.diagrams.abstraction.drawn_names import THEN
 from fsm.errors import Problem
 
-MOST: Final = 30_000
-"""Maximum number of names and arrows in a drawing."""
+MOST: Final = 30_000  # maximum number of names and arrows in a drawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

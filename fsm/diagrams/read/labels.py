@@ -14,11 +14,8 @@ from fsm.diagrams.read.phrases import Phrase, names, stacked
 from fsm.diagrams.read.strokes import Direction, GridCell, beyond
 from fsm.diagrams.read.wires import Stroke, Wires
 
-FARTHEST: Final = 8
-"""Maximum number of blanks between a label and the line beside it."""
-
-_JUNCTION: Final = 3
-"""Minimum number of lines that meet at a junction."""
+FARTHEST: Final = 8  # maximum number of blanks between a label and the line beside it
+_JUNCTION: Final = 3  # minimum number of lines that meet at a junction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

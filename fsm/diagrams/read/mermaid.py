@@ -15,9 +15,7 @@ from typing import Final
 from fsm.diagrams.read.drawing import MOST, Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
-NOWHERE: Final = "[*]"
-"""The pseudostate, which is initial as a source and final as a target."""
-
+NOWHERE: Final = "[*]"  # the pseudostate, which is initial as a source and final as a target
 _HEADING: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
 _ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
@@ -129,7 +127,7 @@ def blocks(
             yield line, below(found["mark"])
 
 
-def drawings(text: str, path: str) -> Iterator[Drawing]:
+def mermaid_drawings(text: str, path: str) -> Iterator[Drawing]:
     """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
     for line, lines in blocks(text, _HEADING, _FENCE, ends_with_comment=True):
         yield StateDiagram(path).read(line, lines)

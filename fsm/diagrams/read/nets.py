@@ -13,8 +13,8 @@ from fsm.diagrams.read.phrases import Phrase
 from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, STRAIGHT, Direction, GridCell, beyond, reaches
 from fsm.diagrams.read.wires import Stroke, Wires
 
+# Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line.
 NEAR: Final = 2
-"""Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from fsm.diagrams.read.strokes import HEADS, OPPOSITE, ROUND, STRAIGHT, STROKE, 
 from fsm.errors import Problem
 from fsm.machine.traversal import closure
 
+# Maps the axis of a stroke to its directions.  An empty axis allows all directions.
 _AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": ("E", "W"), "v": ("N", "S")}
-"""Maps the axis of a stroke to its directions.  An empty axis allows all directions."""
 
 
 class Stroke(NamedTuple):

@@ -12,10 +12,10 @@ from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
-from fsm.report.page.walk_data import cells, walks
+from fsm.report.page.walk_data import cell_data, walks
 
+# Parts of Graphviz's SVG to drop: ids, and the font, which the page sets.
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
-"""Parts of Graphviz's SVG to drop: ids, and the font, which the page sets."""
 
 
 def machine_data(
@@ -119,7 +119,7 @@ class _Variant:
     def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
         rules = Rules(self.table)
-        self.cells = cells(self.table, rules)
+        self.cells = cell_data(self.table, rules)
         self._walks = walks(rules)
         drawn = picture(machine)
         self._picture = pictures.setdefault(drawn, len(pictures))

@@ -21,20 +21,12 @@ from fsm.report.page.machine_data import clause_data
 from fsm.report.text import noted
 from fsm.trace import Line, Observation, seen_at
 
-STEPS: Final = 200
-"""Maximum number of observations of an entity that a page shows."""
-
-AROUND: Final = 12
-"""Number of observations shown on each side of a violation when there are too many to show."""
-
-FINDINGS: Final = 100
-"""Maximum number of findings of a machine that a page shows."""
-
-LONGEST: Final = 600
-"""Maximum number of characters of a text from the recording."""
-
+STEPS: Final = 200  # maximum number of observations of an entity that a page shows
+AROUND: Final = 12  # number of observations shown on each side of a violation when there are too many to show
+FINDINGS: Final = 100  # maximum number of findings of a machine that a page shows
+LONGEST: Final = 600  # maximum number of characters of a text from the recording
+# Maximum number of findings of a machine with a sequence chart, which shows the first violation of each.
 CHARTS: Final = 20
-"""Maximum number of findings of a machine with a sequence chart, which shows the first violation of each."""
 
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
