@@ -41,17 +41,14 @@ def shortened(identity: str) -> str:
 
 @dataclass(slots=True)
 class KnownEntities:
-    """All entities of a recording of ``form`` with their numbers of steps, and the ``outer`` ones that contain others.
+    """All entities of a recording."""
 
-    The steps in the first file are on its lines ``first`` to ``last``.
-    """
-
-    file: str
+    file: str  # the first file
     form: RecordingForm
-    counts: Counter[RecordedEntity] = field(default_factory=Counter)
-    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
+    counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
+    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # the entity that contains each one
     steps: int = 0
-    first: int = 0
+    first: int = 0  # first and last line of the first file that has a step
     last: int = 0
     _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 

@@ -161,18 +161,14 @@ def _same(one: ChartStep, other: ChartStep) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Choice:
-    """Reads all steps in order, pairs the ends of calls, and keeps a bounded number of the chosen steps.
-
-    ``count`` counts all chosen steps.  If ``one`` entity is chosen, steps that concern all entities are kept between
-    its first step and its last.
-    """
+    """Reads all steps in order, pairs the ends of calls, and keeps a bounded number of the chosen steps."""
 
     known: KnownEntities
-    one: RecordedEntity | None
+    one: RecordedEntity | None  # steps that concern all entities are kept between its first step and its last
     first: int | None
     last: int | None
     kept: list[ChartStep] = field(default_factory=list)
-    count: int = 0
+    count: int = 0  # all chosen steps
     _those: set[RecordedEntity] = field(default_factory=set)
     _outer: RecordedEntity | None = None
     _inside: bool = False

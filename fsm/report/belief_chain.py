@@ -79,10 +79,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
 
 def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
     """Return a text for each reason in *states*, pairs of a reason and a state."""
-    groups: dict[str, list[str]] = {}
-    for reason, state in states:
-        groups.setdefault(reason, []).append(state)
-    return [f"{_named(those)}{reason}" for reason, those in groups.items()]
+    return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
 def _reason(each: RuledOut, found: Provenance) -> str:

@@ -168,21 +168,15 @@ def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, 
 
 
 def _list(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
-    states: dict[str, list[str]] = {}
-    for event, state in pairs:
-        states.setdefault(event, []).append(state)
-    each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-    if each:
-        yield from _few(layout.wrapped(f"{label}: {'; '.join(each)}", "    "), pairs, "pair")
+    if events := [f"{event} in {', '.join(states)}" for event, states in words.grouped(pairs).items()]:
+        yield from _few(layout.wrapped(f"{label}: {'; '.join(events)}", "    "), pairs, "pair")
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
     """List the *outcomes* that never occurred, each with its states if the outcome occurred in others."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
-    states: dict[tuple[int, str], list[str]] = {}
-    for row, state, outcome in outcomes:
-        states.setdefault((row, outcome), []).append(table.states[state])
+    states = words.grouped(((row, outcome), table.states[state]) for row, state, outcome in outcomes)
     return "; ".join(
         f"{table.rows[row].name}={outcome}" + (f" in {', '.join(those)}" if (row, outcome) in came else "")
         for (row, outcome), those in states.items()

@@ -53,20 +53,15 @@ MISSING: Final[Mapping[Standing, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverRow:
-    """One cell: its counts by recording in both sets, and how a client exercises it.
-
-    ``lines`` are the shell lines for ``path``.  They are empty if the cell cannot be exercised, or if the domain
-    has no client for the machine.  ``unseen`` means that recordings of the kinds compared never show its event.  Unless
-    ``evident`` is true, they do not show for certain that it was this cell.
-    """
+    """One cell: its counts by recording in both sets, and how a client exercises it."""
 
     cell: CellName
     counts: Mapping[str, int]
     others: Mapping[str, int]
     path: ClientPath
-    lines: tuple[str, ...]
-    unseen: bool
-    evident: bool
+    lines: tuple[str, ...]  # shell lines for the path; empty if there are none, or no client for the machine
+    unseen: bool  # recordings of the kinds compared never show the event
+    evident: bool  # recordings show for certain that it was this cell
 
     @property
     def by_calls(self) -> bool:
@@ -130,11 +125,8 @@ class CoveredMachine:
 
     def beyond(self) -> dict[str, list[CoverRow]]:
         """Return the uncovered cells that are beyond calls by reason, smallest need first."""
-        found: dict[str, list[CoverRow]] = {}
-        rows = self.standing(Standing.BEYOND)
-        for row in sorted(rows, key=lambda row: (row.unseen, row.path.needs[::-1])):
-            found.setdefault(row.why, []).append(row)
-        return found
+        rows = sorted(self.standing(Standing.BEYOND), key=lambda row: (row.unseen, row.path.needs[::-1]))
+        return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
         """Return the cells that only the first set covers, only the second set, and both sets."""

@@ -11,6 +11,7 @@ from typing import Final
 from fsm.errors import visible
 from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
 from fsm.report.layout import PLAIN, Layout
+from fsm.report.words import grouped
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
@@ -78,9 +79,8 @@ def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
 
 
 def _list(rows: Sequence[CoverRow]) -> str:
-    events: dict[tuple[str, ...], list[str]] = {}
-    for event, those in groupby(rows, key=lambda row: row.cell[0]):
-        events.setdefault(tuple(row.cell[1] for row in those), []).append(event)
+    by_event = groupby(rows, key=lambda row: row.cell[0])
+    events = grouped((tuple(row.cell[1] for row in those), event) for event, those in by_event)
     parts = [f"{', '.join(names)} in {', '.join(states)}" for states, names in events.items()]
     return f": {'; '.join(parts)}" if parts else ""
 
@@ -116,8 +116,8 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
 
 def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield from ("| event | covered | by calls | open | beyond |", "|---|---|---|---|---|")
-    for event, grouped in groupby(machine.rows, key=lambda row: row.cell[0]):
-        rows = tuple(grouped)
+    for event, cells_of_event in groupby(machine.rows, key=lambda row: row.cell[0]):
+        rows = tuple(cells_of_event)
         met = [_met(row, numbers) for row in rows if row.standing is Standing.COVERED]
         calls, open_ = (
             [row.cell[1] for row in rows if row.standing is standing] for standing in (Standing.CALLS, Standing.OPEN)

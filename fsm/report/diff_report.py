@@ -15,7 +15,7 @@ from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import COLOURS, Layout
 from fsm.report.runs import data, steps
-from fsm.report.words import either, plural
+from fsm.report.words import either, grouped, plural
 from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
@@ -77,12 +77,9 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
             leading = leads.get(state.name)
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_at(place)}state {state.name}{why}"
-    alike: dict[str, list[str]] = {}
-    for move in found.moves:
-        if move.where is where:
-            # Arrows of one event that differ only in their states share a line.
-            text = f"{_at(found.near(move))}{_move(move)}{_why(found, move)}"
-            alike.setdefault(text, []).append(_arrow(move))
+    moves = (move for move in found.moves if move.where is where)
+    # Arrows of one event that differ only in their states share a line.
+    alike = grouped((f"{_at(found.near(move))}{_move(move)}{_why(found, move)}", _arrow(move)) for move in moves)
     for text, arrows in alike.items():
         yield text.replace("\0", ", ".join(arrows))
 
@@ -144,12 +141,9 @@ def _undrawn(found: Comparison) -> Iterator[str]:
     states = [state.name for state in found.states if state.where is Where.UNDRAWN]
     if states:
         yield f"states: {', '.join(states)}"
-    events: dict[str, dict[str, None]] = {}
-    for move in found.moves:
-        if move.where is Where.UNDRAWN:
-            events.setdefault(move.event, {})[f"{move.source or 'nowhere'} → {move.target}"] = None
-    for event, moves in events.items():
-        yield f"{event}: {', '.join(moves)}"
+    moves = (move for move in found.moves if move.where is Where.UNDRAWN)
+    for event, arrows in grouped((move.event, f"{move.source or 'nowhere'} → {move.target}") for move in moves).items():
+        yield f"{event}: {', '.join(dict.fromkeys(arrows))}"
 
 
 def dot(found: Comparison) -> str:
@@ -259,9 +253,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
 
 
 def _alternatives(these: tuple[Observable, ...]) -> str:
-    replies: dict[Observable, list[str]] = {}
-    for each in these:
-        replies.setdefault(each._replace(reply=""), []).append(each.reply)
+    replies = grouped((each._replace(reply=""), each.reply) for each in these)
     return either([_seen(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
 
 

@@ -80,7 +80,7 @@ def record(found: object, *without: str) -> dict[str, Json]:
     return {name: _nulls(value) for name, value in fields.items() if name not in without}
 
 
-def picked(found: object, *names: str, **others: str) -> dict[str, Json]:
+def picked(found: object, /, *names: str, **others: str) -> dict[str, Json]:
     """Return the attributes *names* of *found*, and each of the *others* by its dotted path.
 
     If a path ends in ``?``, an empty value becomes ``null``.

@@ -14,7 +14,7 @@ from fsm.machine.product.system import JointEvent, Part, PartStep, System
 from fsm.machine.table import Table
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
-from fsm.report.words import plural
+from fsm.report.words import grouped, plural
 
 _ALIKE: Final = 3  # minimum number of states in which an event does the same, for one row about them
 _LEGEND: Final = (
@@ -252,11 +252,10 @@ def outcomes_json(table: Table, events: Collection[str], states: Collection[str]
 
 
 def _choices(table: Table, events: Collection[str], states: Collection[str]) -> dict[tuple[str, str, str], list[str]]:
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for row in table.rows:
-        stage = "end" if row.ends else "begin" if row.index in table.end else ""
-        for number, state in enumerate(table.states):
-            ways = table.step(number, row.index) or ()
-            for way in ways if row.event.name in events and state in states and len(ways) > 1 else ():
-                found.setdefault((row.event.name, stage, way.name), []).append(state)
-    return found
+    return grouped(
+        ((row.event.name, "end" if row.ends else "begin" if row.index in table.end else "", way.name), state)
+        for row in table.rows
+        for number, state in enumerate(table.states)
+        if row.event.name in events and state in states and len(ways := table.step(number, row.index) or ()) > 1
+        for way in ways
+    )

@@ -180,11 +180,8 @@ class _Writer:
             return
         tally = words.tally([each.status for each in judgement.properties])
         yield from self.layout.wrapped(f"properties: {tally}", "    ")
-        names: dict[str, list[str]] = {}
-        for each in judgement.properties:
-            if each.status == "not watched":
-                names.setdefault(each.why, []).append(each.clause.name)
-        for reason, those in names.items():
+        unwatched = (each for each in judgement.properties if each.status == "not watched")
+        for reason, those in words.grouped((each.why, each.clause.name) for each in unwatched).items():
             listed = ", ".join(those) if self.coverage else len(those)
             yield from self.layout.wrapped(f"{reason}: {listed}", "      ")
 

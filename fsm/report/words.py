@@ -3,12 +3,14 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
-from fsm.machine import Deviation
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
 from fsm.trace import Line, Observation
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -20,6 +22,18 @@ def short(text: str) -> str:
     'door d1d12d2e084c'
     """
     return _LONG.sub(r"\1", text)
+
+
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key in *pairs*, in order.
+
+    >>> grouped([("push", "shut"), ("pull", "open"), ("push", "open")])
+    {'push': ['shut', 'open'], 'pull': ['open']}
+    """
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 def plural(count: int, word: str) -> str:
@@ -159,9 +173,7 @@ def allowed(violation: Violation) -> str:
         return ""
     if violation.limit:
         return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
-    states: dict[tuple[str, ...], list[str]] = {}
-    for each in violation.permitted:
-        states.setdefault(each.what, []).append(each.state)
+    states = grouped((each.what, each.state) for each in violation.permitted)
     if len(states) == 1:
         return _listed(*states)
     return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
@@ -245,11 +257,8 @@ def places(violation: Violation) -> str:
 
 def known(violation: Violation) -> list[str]:
     """Return the known deviations that *violation* resembles, without duplicates."""
-    alike: dict[tuple[str, str], list[Deviation]] = {}
-    for each in violation.resembles:
-        alike.setdefault((each.name, each.about), []).append(each)
     found = []
-    for (name, about), those in alike.items():
+    for (name, about), those in grouped(((each.name, each.about), each) for each in violation.resembles).items():
         until = [f"{each.profile} (until {each.until})" if each.until else each.profile for each in those]
         found.append(f"{name} of {' and '.join(dict.fromkeys(until))}: {about} Tolerated with that --profile.")
     return found
@@ -282,7 +291,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
     >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
     ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
     """
-    parts = []
+    parts: list[str] = []
     for status in (*_PHRASES, "vacuous", "unknown", "undecided", "not exercised", "not watched"):
         if count := found.count(status):
             phrase = _PHRASES.get(status, status)

@@ -25,15 +25,12 @@ class Move(NamedTuple):
 
 
 class Act(NamedTuple):
-    """One outcome of an event in one state of the machine, as part of a move.
-
-    ``named`` says whether drawings have a separate label for it, and ``failed`` whether the caller gets an error.
-    """
+    """One outcome of an event in one state of the machine, as part of a move."""
 
     state: str
     outcome: str
-    named: bool
-    failed: bool
+    named: bool  # drawings have a separate label for it
+    failed: bool  # the caller gets an error
 
 
 class Abstraction:

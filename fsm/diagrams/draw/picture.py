@@ -27,23 +27,18 @@ Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureNode:
-    """A state, or several that are drawn alike, and what they show.  If ``passing``, a call is in progress.
+    """A state, or several that are drawn alike, and what they show."""
 
-    ``name`` is the first of its ``states``.  ``count`` is the number of visits.  ``marked`` means that a run visited
-    the state, and ``failed`` that the run failed there.  ``only`` lists the profiles that reach the state if the
-    machine itself does not reach it.
-    """
-
-    name: str
+    name: str  # the first of the states
     states: tuple[str, ...]
     shows: str = ""
     about: str = ""
     kind: StateKind | None = None
-    only: tuple[str, ...] = ()
-    passing: bool = False
-    marked: bool = False
-    failed: bool = False
-    count: int | None = None
+    only: tuple[str, ...] = ()  # profiles that reach the state, if the machine itself does not
+    passing: bool = False  # a call is in progress
+    marked: bool = False  # a run visited the state
+    failed: bool = False  # the run failed in the state
+    count: int | None = None  # number of visits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,65 +57,52 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Number of times that the cell of a label was ``met``.  ``shared`` means that the cell has several arrows.
+    """Number of times that the cell of a label was ``met``.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  ``told`` is true for
-    that arrow.  The end of a call never shows it, because the call was counted where it began.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  The end of a call
+    never shows it, because the call was counted where it began.
     """
 
     met: int
-    told: bool = True
-    shared: bool = False
+    told: bool = True  # this arrow shows the number
+    shared: bool = False  # the cell has several arrows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
-    """All moves to one node from another, or from :data:`ANY` or :data:`ELSEWHERE`.
-
-    ``counts`` has one count for each label, if they are known.  ``failed`` means that the edge was observed but is not
-    allowed.
-    """
+    """All moves to one node from another, or from :data:`ANY` or :data:`ELSEWHERE`."""
 
     source: str
     target: str
     labels: tuple[EdgeLabel, ...]
     marked: bool = False
-    failed: bool = False
-    counts: tuple[Count, ...] = ()
+    failed: bool = False  # the edge was observed but is not allowed
+    counts: tuple[Count, ...] = ()  # one for each label, if they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The nodes and edges, the events that are left out, and the profiles whose deviations are included.
-
-    ``initial`` is empty if the initial state is not drawn.  ``unreached`` has the states that are left out because only
-    profiles reach them, each with these profiles.
-    """
+    """The contents of a picture."""
 
     name: str
     title: str
-    initial: str
+    initial: str  # empty if the initial state is not drawn
     nodes: tuple[PictureNode, ...]
     edges: tuple[PictureEdge, ...]
-    left_out: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
-    unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    left_out: tuple[str, ...] = ()  # events
+    profiles: tuple[str, ...] = ()  # profiles whose deviations are included
+    unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Additions to a picture from a run or from recordings.
+    """Additions to a picture from a run or from recordings."""
 
-    ``steps`` are the steps of the run by event, source and target, and ``states`` the states that it visited.
-    ``failed`` holds the states in which it failed, and ``seen`` the observation there.  ``counts`` maps each cell to
-    its number of uses.
-    """
-
-    steps: frozenset[tuple[str, str, str]] = frozenset()
-    states: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
-    seen: EdgeLabel | None = None
-    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    steps: frozenset[tuple[str, str, str]] = frozenset()  # steps of the run by event, source and target
+    states: frozenset[str] = frozenset()  # states that the run visited
+    failed: frozenset[str] = frozenset()  # states in which the run may have failed
+    seen: EdgeLabel | None = None  # the observation at which it failed
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)  # number of uses of each cell
 
 
 def picture(

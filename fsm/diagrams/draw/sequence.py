@@ -40,38 +40,29 @@ MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart.
-
-    ``clock`` is the time of day, and ``place`` the line of the recording.  ``whole`` is the full text, and ``text`` a
-    short form of it.  A call in progress has a bar at its target, from the row that ``begins`` it to the row that
-    ``ends`` it; these two fields hold the number of the call.  No bar extends beyond a row that ``cuts``.
-    """
+    """One row of a chart.  A call in progress has a bar at its target, from the row that begins it to the end."""
 
     kind: RowKind
     text: str
     source: str = ""
     target: str = ""
-    clock: str = ""
-    place: str = ""
-    whole: str = ""
-    begins: int = 0
-    ends: int = 0
-    cuts: bool = False
+    clock: str = ""  # time of day
+    place: str = ""  # line of the recording
+    whole: str = ""  # the full text, of which text is a short form
+    begins: int = 0  # number of the call that begins here
+    ends: int = 0  # number of the call that ends here
+    cuts: bool = False  # all bars end here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceChart:
-    """Participants from left to right, and rows from top to bottom.
-
-    ``title`` is for readers who cannot see the chart.  ``caption`` is shown above it.  ``heads`` maps a participant to
-    the lines above it, if they differ from its name.
-    """
+    """Participants from left to right, and rows from top to bottom."""
 
     participants: tuple[str, ...]
     rows: tuple[ChartRow, ...]
-    title: str = ""
-    caption: str = ""
-    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    title: str = ""  # for readers who cannot see the chart
+    caption: str = ""  # shown above the chart
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines above a participant, if not its name
 
     def head(self, participant: str) -> tuple[str, ...]:
         """Return the lines above *participant*."""

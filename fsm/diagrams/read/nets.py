@@ -38,16 +38,14 @@ class Net:
 
 @dataclass(slots=True)
 class Nets:
-    """Finds the nets among the lines of a paragraph, and the words that are part of them.
-
-    ``phrases`` maps cells to the phrases that are not part of any line.  ``words`` maps strokes to states without a
-    box.  ``between`` maps the node that joins a broken line to the phrases within the line.
-    """
+    """Finds the nets among the lines of a paragraph, and the words that are part of them."""
 
     wires: Wires
-    phrases: dict[GridCell, Phrase]
-    words: dict[Stroke, Phrase] = field(default_factory=dict)
-    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
+    phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
+    words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by stroke
+    between: dict[Stroke, list[Phrase]] = field(
+        default_factory=dict
+    )  # phrases within the broken line that a node joins
 
     def find(self) -> list[Net]:
         """Return the nets from top to bottom.  Phrases that are part of one are removed from ``phrases``."""

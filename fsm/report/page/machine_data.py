@@ -7,7 +7,7 @@ from typing import Final
 from fsm.diagrams.draw.dot import FONT
 from fsm.diagrams.draw.image import svg
 from fsm.diagrams.draw.picture import Picture, picture
-from fsm.machine import Clause, Event, Machine, Override
+from fsm.machine import Clause, Event, Machine, Override, Profile
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
@@ -54,12 +54,7 @@ def machine_data(
         "clauses": dict(_clauses(machine)),
         "profile": own or "",
         "profiles": [
-            {
-                "name": name,
-                "about": _about(machine, name),
-                "changes": [_change(each) for each in _overrides(machine, name)],
-                **variant.data(base),
-            }
+            {"name": name, **_profile_data(machine.profiled(name) if name else None), **variant.data(base)}
             for name, variant in zip(names, variants, strict=True)
         ],
         "pictures": [_drawn(each) for each in pictures],
@@ -91,26 +86,18 @@ def clause_data(clause: Clause) -> dict[str, Json]:
     return picked(clause, "name", "says", "level", "source", "link")
 
 
-def _about(machine: Machine, profile: str) -> str:
-    found = machine.profiled(profile) if profile else None
-    return found.about if found else ""
-
-
-def _overrides(machine: Machine, profile: str) -> tuple[Override, ...]:
-    found = machine.profiled(profile) if profile else None
-    return found.overrides if found else ()
+def _profile_data(profile: Profile | None) -> dict[str, Json]:
+    if profile is None:
+        return {"about": "", "changes": []}
+    return {"about": profile.about, "changes": [_change(each) for each in profile.overrides]}
 
 
 def _change(each: Override) -> Json:
-    found: dict[str, Json] = {
+    return {
         **picked(each, "name", "event", "about", "since", "until"),
         "states": [*dict.fromkeys((*each.cells, *each.ends))],
-        "clause": "",
-        "link": "",
+        **(picked(each.deviation, clause="clause.name", link="link") if each.deviation else {"clause": "", "link": ""}),
     }
-    if each.deviation is not None:
-        found |= picked(each.deviation, clause="clause.name", link="link")
-    return found
 
 
 class _Variant:

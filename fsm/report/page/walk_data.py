@@ -21,15 +21,11 @@ UNUSUAL: Final = 8  # cost of a step that interrupts everything or that nobody s
 
 
 class Choice(NamedTuple):
-    """One way in which an event or a call in progress may continue.  ``key`` is unique within the cell.
+    """One way in which an event or a call in progress may continue."""
 
-    ``call`` is the effect on the call: it ``begins``, goes ``on``, ``ends``, or ends in an ``unspecified`` way.
-    ``interrupts`` means that it cuts off all calls in progress.  ``call`` is empty if the event takes no time.
-    """
-
-    key: str
+    key: str  # unique within the cell
     instant: CallInstant
-    call: str
+    call: str  # begins, on, ends or unspecified; interrupts: cuts off all calls; empty: the event takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
         """Return the data for the page, without empty values."""
