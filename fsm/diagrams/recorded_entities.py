@@ -113,7 +113,7 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
         if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
             outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
     outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
-    full = dict(_longer(known.counts))
+    full = dict(_full_entities(known.counts))
     known._full.update(full)  # noqa: SLF001  (the object is created here)
     for short, whole in full.items():  # a full id never stands for another one
         known.counts[whole] += known.counts.pop(short)
@@ -121,7 +121,7 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
     return known
 
 
-def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
+def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
     """Yield each entity written with a short id or without its kind, and the only one that it can stand for."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entities:

@@ -105,21 +105,21 @@ def _examined(
         yield from _item(layout, PropertyStatus.FAILS, f"expect has {sized(each.expected)}")
     for event, state, leads in each.washed_out:
         what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
-        yield from _more(layout, what)
+        yield from _indented(layout, what)
     left_out = overlap = 0
     for checked in each.checked:
-        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap(checked))
+        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
         if alike.get(checked.of.name) == conclusion and not runs:
             left_out += 1
             continue
         alike.setdefault(checked.of.name, conclusion)
-        overlap = max(overlap, _overlap(checked))
+        overlap = max(overlap, _overlap_limit(checked))
         yield from lines(checked, layout, runs=runs)
-        for label, value in _explained(each, checked, step):
+        for label, value in _step_explanation(each, checked, step):
             yield from layout.row(label, value)
-        if fair := _fair(each.machine, checked):
+        if fair := _fair_candidates(each.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
-            yield from _more(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
+            yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
         calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
         yield from layout.wrapped(f"{calls}; a further one was cut off (--overlap)", "    ", "    ")
@@ -133,20 +133,20 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     """Yield the conclusion on one property and its evidence.  *runs* adds the runs that are as expected."""
     word = status(checked)
     stated = checked.of
-    within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
+    within = f", overlap {calls}" if (calls := _overlap_limit(checked)) else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:
         case evidence.Refuted(evidence=against):
-            yield from _refuted(checked, against, layout, runs=runs)
+            yield from _refutation(checked, against, layout, runs=runs)
         case Unknown():
-            yield from _more(layout, reason(checked))
+            yield from _indented(layout, reason(checked))
             if isinstance(checked.verdict, evidence.Unwritten):
                 yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
             if part:
-                yield from _more(layout, f"holds for any number of '{part}'")
+                yield from _indented(layout, f"holds for any number of '{part}'")
             if checked.expected is not None:
-                yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
+                yield from _indented(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
 
@@ -168,7 +168,7 @@ def reason(checked: evidence.Checked) -> str:
     return ""
 
 
-def _explained(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
+def _step_explanation(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
     """Yield labelled lines on what made the step *number* of a counterexample possible, if it has that step."""
     cells = _cells(each, checked, number)
     yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
@@ -198,13 +198,13 @@ def _condition(condition: Condition, machine: Machine | System) -> str:
             return str(condition)
 
 
-def _overlap(checked: evidence.Checked) -> int:
+def _overlap_limit(checked: evidence.Checked) -> int:
     """Return the limit on overlapping calls of one event that the conclusion depends on, or 0 if there is none."""
     told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
     return checked.overlap if told else 0
 
 
-def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
+def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
     """Return events to suggest for ``fair`` if a ``leads-to`` without any unexpectedly fails because the run stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
@@ -217,27 +217,29 @@ def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
     return ends or [f'"{name}"' for name, event in machine.events.items() if isinstance(event.cells.get(state), Moves)]
 
 
-def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:
+def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:
     known = checked.expected
     if known is not None:
         shown = "" if runs or checked.unexpected else " (--runs shows them)"
-        yield from _more(layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}")
+        yield from _indented(
+            layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
+        )
         if not checked.unexpected and not runs:
             return
     else:
-        yield from _more(layout, f"source: {checked.of.source} {checked.of.link}")
+        yield from _indented(layout, f"source: {checked.of.source} {checked.of.link}")
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
         case evidence.Unreached() | evidence.Unexplained():
             yield from steps(against.run, indent=_LABEL + 4) if isinstance(against, evidence.Unexplained) else ()
-            yield from _more(layout, reason(checked))
+            yield from _indented(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
             for arrow in lacks:
-                yield from _more(layout, f"{place} lacks {_arrow(arrow)}")
+                yield from _indented(layout, f"{place} lacks {_arrow(arrow)}")
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                yield from _more(layout, f"{at} has {_arrow(arrow)}, and the machine does not")
+                yield from _indented(layout, f"{at} has {_arrow(arrow)}, and the machine does not")
         case _:
             assert_never(against)
 
@@ -247,7 +249,7 @@ def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
     return layout.wrapped(what, f"    {label}", _INDENT, marked=label)
 
 
-def _more(layout: Layout, what: str) -> list[str]:
+def _indented(layout: Layout, what: str) -> list[str]:
     return layout.wrapped(what, _INDENT, _INDENT)
 
 
@@ -318,7 +320,7 @@ def _checked_data(each: evidence.Examined, checked: evidence.Checked, why: int) 
         **record(checked.of.clause),
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
-        "overlap": _overlap(checked) or None,
+        "overlap": _overlap_limit(checked) or None,
         "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
         "why_step": [

@@ -83,7 +83,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
         tally.append(f"{tested.cover.unspecified:,} of them unspecified")
     tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
     yield from layout.wrapped(", ".join(tally))
-    yield from _left(tested, layout, least)
+    yield from _omissions(tested, layout, least)
     yield from coverage(tested.reached, tested.reachable, layout, at_least)
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
@@ -94,9 +94,11 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
         yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _not_reached(tested, layout)
     if unseen := tested.unseen:
-        yield from _few(layout.wrapped(f"never occurred: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome")
+        yield from _first_lines(
+            layout.wrapped(f"never occurred: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome"
+        )
     if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.oracle.plan.never]:
-        yield from _few(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
+        yield from _first_lines(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
     for left in tested.left_out:
         what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
         what += f" in {', '.join(left.states)}" if left.states else ""
@@ -110,7 +112,7 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
     yield f"  verdict: {layout.verdict(came)}{why}"
 
 
-def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
+def _omissions(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
         yield from layout.wrapped("no clause of the model is a MUST: breaking an observed one fails (--fail-on)")
     for applies, note in (
@@ -130,7 +132,7 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
     for of in tested.covered:
         missed = [cell for cell, count in of.cells.items() if not count]
         yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
-        yield from _list("not reached", missed, layout)
+        yield from _listed_pairs("not reached", missed, layout)
     for each in uncompared(tested.methods, tested.misnamed):
         yield from layout.wrapped(each, "    ")
     yield from listed(table, layout, "outputs not seen", tested.uncompared)
@@ -164,12 +166,12 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Yield the first lines of a list of *pairs* after *label*, or nothing if there are no pairs."""
-    return _list(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
+    return _listed_pairs(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
-def _list(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
+def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
     if events := [f"{event} in {', '.join(states)}" for event, states in words.grouped(pairs).items()]:
-        yield from _few(layout.wrapped(f"{label}: {'; '.join(events)}", "    "), pairs, "pair")
+        yield from _first_lines(layout.wrapped(f"{label}: {'; '.join(events)}", "    "), pairs, "pair")
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
@@ -183,7 +185,7 @@ def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> s
     )
 
 
-def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
+def _first_lines(lines: list[str], of: Sized, what: str) -> Iterator[str]:
     yield from lines[:_MISSED]
     if len(lines) > _MISSED:
         yield f"      … {words.plural(len(of), what)} in all"

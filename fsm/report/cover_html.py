@@ -82,10 +82,10 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
     yield from _table(machine, numbers)
     for _, about, rows in machine.missing():
         yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
-        yield from map(_how, rows)
+        yield from map(_client_path, rows)
     for why, those in machine.beyond().items():
         yield f"<h3>Not covered, {_shown(why)}: {len(those)}</h3>"
-        yield from (_how(row) for row in those if row.path.steps)
+        yield from (_client_path(row) for row in those if row.path.steps)
         if pathless := [_shown(row.name) for row in those if not row.path.steps]:
             yield f"<p>{', '.join(pathless)}</p>"
     yield from _counts(machine, numbers)
@@ -117,7 +117,7 @@ def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator
     return ((numbers[name], count) for name, count in counts.items())
 
 
-def _how(row: CoverRow) -> str:
+def _client_path(row: CoverRow) -> str:
     steps = _shown(path_of(row))
     shell = f"<pre>{_shown_lines(row.lines)}</pre>" if row.lines else ""
     return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"

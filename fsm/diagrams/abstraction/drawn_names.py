@@ -55,7 +55,7 @@ class LabelMeanings:
         """Return the meaning of each of *labels*.  A label that names several events is split."""
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
-            several = [label] if self._meaning(label) else parts(self._quiet(label))
+            several = [label] if self._meaning(label) else parts(self._without_outputs(label))
             meanings = [(part, self._meaning(part)) for part in several]
             found += meanings if any(meaning for _, meaning in meanings) else [(label, None)]
         return found
@@ -63,7 +63,7 @@ class LabelMeanings:
     def events(self, labels: Iterable[str]) -> set[str]:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
-    def _quiet(self, label: str) -> str:
+    def _without_outputs(self, label: str) -> str:
         """Remove the outputs that ``fsm draw`` adds after a slash.  Commas separate outputs as well as events."""
         if _OUTPUTS not in label:
             return label

@@ -106,7 +106,7 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
     if run.stopped:
         rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
         fair = broken.claim.fair if broken is not None and isinstance(broken.claim, LeadsTo) else ()
-        rows += _waits(steps, model, [each.event for each in fair]) if isinstance(model, System) else ()
+        rows += _waiting_rows(steps, model, [each.event for each in fair]) if isinstance(model, System) else ()
     last = next((row.source for row in reversed(rows) if row.source), "") if isinstance(model, System) else model.entity
     if broken is not None and last:
         text = f"{broken.name} is broken"
@@ -122,7 +122,7 @@ def breaks_at(run: Run) -> int:
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
-def _waits(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
+def _waiting_rows(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
     states = {done.copy: done.target for step in steps for done in step.done}
     for each in waiting(system, states, events):
         for other in each.others:
@@ -160,12 +160,12 @@ def _system_rows(start: str, step: RunStep, system: System) -> Iterator[ChartRow
             yield ChartRow(kind="note", text=f"{done.source} → {done.target}", source=done.copy)
         for output in done.emits:
             text = output.removesuffix(system.copies[done.digit].suffix)
-            yield ChartRow(kind="output", text=text, source=done.copy, target=_hearer(done, system))
+            yield ChartRow(kind="output", text=text, source=done.copy, target=_recipient(done, system))
     if joint.kind == "call" and first:
         yield ChartRow(kind="reply", text=step.reply, source=first, target=CALLER)
 
 
-def _hearer(done: Done, system: System) -> str:
+def _recipient(done: Done, system: System) -> str:
     """Return the only copy whose state decides whether the output is delivered, or ``OUTSIDE`` if there is none."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE

@@ -48,7 +48,7 @@ text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: s
 
 def svg(shown: SequenceChart) -> bytes:
     """Return *shown* as SVG."""
-    return bytes(ET.tostring(_Drawing(shown).drawn(), encoding="utf-8"))
+    return bytes(ET.tostring(_SvgBuilder(shown).drawn(), encoding="utf-8"))
 
 
 def width(text: str) -> float:
@@ -76,7 +76,7 @@ def fitting(text: str, room: float) -> str:
 
 
 @dataclass(slots=True)
-class _Drawing:
+class _SvgBuilder:
     shown: SequenceChart
     at: dict[str, int] = field(default_factory=dict)
     wide: int = 0

@@ -101,7 +101,7 @@ class _Graph:
         while found := _TOKEN.match(text, at):
             kind, begin, at = found.lastgroup, at, found.end()
             if kind == "html":
-                at = _closed(text, begin)
+                at = _html_end(text, begin)
             if kind == "open" or not at:
                 yield _Token("what is not closed", "", begin)
                 return
@@ -248,7 +248,7 @@ class _Graph:
         return Location(line=line, column=at - self.starts[line - 1] + 1)
 
 
-def _closed(text: str, start: int) -> int:
+def _html_end(text: str, start: int) -> int:
     depth = 0
     for found in re.compile("[<>]").finditer(text, start):
         depth += 1 if found.group() == "<" else -1

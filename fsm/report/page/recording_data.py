@@ -125,7 +125,7 @@ def _violation(violation: Violation) -> dict[str, Json]:
 
 
 def _story(report: Report, judged: Judged, story: Story) -> Json:
-    kept = [*_kept(story.steps)]
+    kept = [*_step_numbers(story.steps)]
     return {
         "machine": story.machine.name,
         "entity": visible(story.entity),
@@ -133,8 +133,8 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
         "steps": [
             {
                 **_step(report, judged, number, story.steps[number], story.machine),
-                **_met("met", story.steps[number : number + 1], len(story.machine.states)),
-                **_met("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
+                **_cell_counts("met", story.steps[number : number + 1], len(story.machine.states)),
+                **_cell_counts("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
             }
             for before, number in pairwise((-1, *kept))
         ],
@@ -143,7 +143,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
     }
 
 
-def _kept(steps: Sequence[Step]) -> Iterator[int]:
+def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
     """Yield the numbers of the steps to show: all of them, or the first, the last, and those around violations."""
     if len(steps) <= STEPS:
         yield from range(len(steps))
@@ -159,7 +159,7 @@ def _kept(steps: Sequence[Step]) -> Iterator[int]:
     yield from sorted(wanted)
 
 
-def _met(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
+def _cell_counts(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
     met = Counter(row * states + state for step in steps for each in step.followed for row, state in each.step.cells)
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 
