@@ -15,9 +15,9 @@ from fsm.errors import visible
 from fsm.machine import Clause, Level, Machine
 from fsm.machine.pairs import reachable_pairs
 from fsm.machine.table import Table
-from fsm.report import ExitCode, counts, failures, severity, words
+from fsm.report import ExitCode, counts, severity, words
 from fsm.report.cases import Case, Cases, near
-from fsm.report.failures import lines, trace_data
+from fsm.report.failures import failure_lines, failure_text, trace_data
 from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import COLOURS, PLAIN, Layout
@@ -66,7 +66,7 @@ def text(
     for each in _failures_and_races(tested):
         word = severity(fails=fails(each, least))
         if isinstance(each, Failure):
-            found += ["", *lines(each, layout, word, again)]
+            found += ["", *failure_lines(each, layout, word, again)]
             continue
         what = "not linearizable" if each.witness is None else "not legal"
         found += ["", f"  {layout.style(word, COLOURS[word])}: the results of calls from several threads are {what}"]
@@ -222,7 +222,7 @@ def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, 
     if isinstance(found, Race):
         what, detail = "the results of calls from several threads are not legal", "\n".join(raced(found))
     else:
-        what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failures.text(found))
+        what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failure_text(found))
     event = machine.events.get(violation.observation.event) if violation else None
     cells = event.cells if event else {}
     written = [cells[state].line for state in violation.before if state in cells] if violation else []

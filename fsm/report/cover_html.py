@@ -30,14 +30,14 @@ _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN:
 
 def html(cover: CoverReport) -> str:
     """Return the complete document, ending in a newline."""
-    return "\n".join(_document(cover)) + "\n"
+    return "\n".join(_html_document(cover)) + "\n"
 
 
 def _shown(value: str) -> str:
     return escape(visible(value))
 
 
-def _document(cover: CoverReport) -> Iterator[str]:
+def _html_document(cover: CoverReport) -> Iterator[str]:
     yield from (
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -61,7 +61,7 @@ def _document(cover: CoverReport) -> Iterator[str]:
         preamble = _shown_lines(cover.client.preamble.splitlines())
         yield from ("<h2>Before the lines of any cell, once</h2>", f"<pre>{preamble}</pre>")
     for machine in cover.machines:
-        yield from _machine(machine, cover.numbers())
+        yield from _html_machine(machine, cover.numbers())
     yield from ("</body>", "</html>")
 
 
@@ -69,7 +69,7 @@ def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
     return "\n".join(map(_shown, lines))
 
 
-def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield f"<h2>{_shown(machine.name)}</h2>"
     yield f"<p>{_shown(machine.summary())}.</p>"
     yield '<p class="key"><span class="covered">12</span>covered, so often '
@@ -79,7 +79,7 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
     if machine.compared:
         yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
     yield "</p>"
-    yield from _table(machine, numbers)
+    yield from _html_table(machine, numbers)
     for _, about, rows in machine.missing():
         yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
         yield from map(_client_path, rows)
@@ -91,7 +91,7 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
     yield from _counts(machine, numbers)
 
 
-def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+def _html_table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     states = [*machine.coverage.machine.states]
     heads = "".join(f'<th scope="col">{_shown(state)}' for state in states)
     yield f'<div class="wide"><table><thead><tr><th>{heads}</tr></thead><tbody>'

@@ -10,12 +10,12 @@ from fsm.report.json_report import Json, picked
 from fsm.report.layout import LABEL, PLAIN, Layout
 
 
-def text(failure: Failure, layout: Layout = PLAIN) -> str:
+def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
     """Describe one failure: what is illegal, the steps that lead to it, and why it is illegal."""
-    return "\n".join(lines(failure, layout, "violation"))
+    return "\n".join(failure_lines(failure, layout, "violation"))
 
 
-def lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
+def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
     """Yield the lines on *failure*, called *word*.  *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
