@@ -119,12 +119,13 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
         yield case(clause)(at=Line(judged.name, 0), status="untried" if what else "passed", what=what)
     for finding in report.findings(judgement):
         for number, each in enumerate(finding.first):
+            at = words.moment(each.observation.at)
             yield case(each.clause)(
                 at=Line(each.file, each.line),
                 status="failed" if report.fails(finding) else "surprise",
                 what=f"{words.what(each)} ({words.times(finding, judgement.machine.entity)})",
                 detail=message(finding, each, judgement.machine.entity),
-                facts=_facts(each, judgement.machine.entity),
+                facts=(*filter(None, [at and f"at: {at}"]), f"{judgement.machine.entity}: {each.observation.entity}"),
                 entity=each.observation.entity,
                 others=_others(each),
                 # The last reported violation of a cause also counts the violations that are not reported.
@@ -157,11 +158,6 @@ def _clauses(judgement: Judgement) -> dict[Clause, bool]:
     if isinstance(judgement.verdict, Illegal):
         found |= {each.first[0].clause: True for each in judgement.verdict.findings}
     return found | {each.clause: True for each in judgement.properties}
-
-
-def _facts(violation: Violation, entity: str) -> tuple[str, ...]:
-    at = words.moment(violation.observation.at)
-    return (*([f"at: {at}"] if at else ()), f"{entity}: {violation.observation.entity}")
 
 
 def _others(violation: Violation) -> tuple[Line, ...]:

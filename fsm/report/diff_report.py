@@ -70,17 +70,19 @@ def _head(first: str, second: str, word: str, layout: Layout) -> str:
 
 
 def _differences(found: Comparison, where: Where) -> Iterator[str]:
+    other = found.second if where is Where.FIRST else found.first
     leads = {move.target: move for move in reversed(found.moves) if move.where is where}
     for state in found.states:
         if state.where is where:
-            why = f": no state of {_other(found, where)} has this name" if state.why is Why.STATE else ""
+            why = f": no state of {other} has this name" if state.why is Why.STATE else ""
             leading = leads.get(state.name)
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_at(place)}state {state.name}{why}"
     moves = (move for move in found.moves if move.where is where)
     # Arrows of one event that differ only in their states share a line.
-    alike = grouped((f"{_at(found.near(move))}{_move(move)}{_why(found, move)}", _arrow(move)) for move in moves)
-    for text, arrows in alike.items():
+    alike = grouped((f"{_at(found.near(move))}{_move(move)}{_why(found, move)}", move) for move in moves)
+    for text, those in alike.items():
+        arrows = (one.source if one.silent else f"{one.source or 'nowhere'} → {one.target}" for one in those)
         yield text.replace("\0", ", ".join(arrows))
 
 
@@ -89,13 +91,9 @@ def _counts(found: Comparison) -> Iterator[str]:
     names = {Where.BOTH: "in common", Where.FIRST: f"only in {found.first}", Where.SECOND: f"only in {found.second}"}
     for where, name in names.items():
         states, moves = (sum(each.where is where for each in those) for those in (found.states, found.moves))
-        counted = [*([plural(states, "state")] if states else []), *([plural(moves, "move")] if moves else [])]
+        counted = ", ".join(plural(count, noun) for count, noun in ((states, "state"), (moves, "move")) if count)
         if counted or where is Where.BOTH:
-            yield f"{visible(name)}: {', '.join(counted) or 'nothing'}"
-
-
-def _other(found: Comparison, where: Where) -> str:
-    return found.second if where is Where.FIRST else found.first
+            yield f"{visible(name)}: {counted or 'nothing'}"
 
 
 _WHY: Final = {
@@ -109,7 +107,8 @@ _WHY: Final = {
 
 def _why(found: Comparison, move: ComparedMove) -> str:
     if move.why is not None:
-        return _WHY[move.why].format(other=_other(found, move.where), label=move.label, initial=found.initial)
+        other = found.second if move.where is Where.FIRST else found.first
+        return _WHY[move.why].format(other=other, label=move.label, initial=found.initial)
     named = ", ".join(move.outcomes)
     return f" ({named})" if named and named != "done" and not move.silent else ""
 
@@ -127,10 +126,6 @@ def _move(move: ComparedMove) -> str:
     if move.emits:
         words += f", emitting {', '.join(move.emits)}"
     return words
-
-
-def _arrow(move: ComparedMove) -> str:
-    return move.source if move.silent else f"{move.source or 'nowhere'} → {move.target}"
 
 
 def _at(place: Location | None) -> str:

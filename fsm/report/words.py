@@ -7,6 +7,7 @@ from typing import Final, TypeVar, assert_never
 
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
+from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
 from fsm.trace import Line, Observation
 
 K = TypeVar("K")
@@ -45,16 +46,6 @@ def plural(count: int, word: str) -> str:
     many = re.sub("([^aeiou])y$", r"\1ie", word)
     many = f"{many}es" if re.search("(?:s|x|z|ch|sh)$", many) else f"{many}s"
     return f"{count:,} {word if count == 1 else many}"
-
-
-def either(names: Iterable[str]) -> str:
-    """Join *names* with commas and a final "or".
-
-    >>> either(["absent"]), either(["created", "running", "exited"])
-    ('absent', 'created, running or exited')
-    """
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
 
 
 def file(name: str) -> str:

@@ -159,13 +159,10 @@ def labelled(edge: PictureEdge) -> list[list[str]]:
     """Return the rows of each label of *edge*: one, or two if its outputs make it long, plus one for its count."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
-        rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label)))
+        own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
+        rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else own))
         found.append([*rows, *([_font(count, DIM)] if count else [])])
     return found
-
-
-def _colour(label: EdgeLabel) -> str:
-    return OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:

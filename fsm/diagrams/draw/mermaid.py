@@ -6,7 +6,7 @@ from typing import Final
 
 from fsm.diagrams.draw.captions import footer, identifiers, origin, remarks, worded
 from fsm.diagrams.draw.kinds import LOOKS, legend
-from fsm.diagrams.draw.picture import Picture, PictureNode
+from fsm.diagrams.draw.picture import Picture
 
 # Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark.
 CLASSES: Final[Mapping[str, str]] = {
@@ -29,7 +29,8 @@ def mermaid(picture: Picture) -> str:
     """
     names = identifiers(picture)
     used: dict[str, list[str]] = {}
-    lines = [f"    state {_quoted(node)} as {names[node.name]}" for node in picture.nodes]
+    shown = ("<br>".join(map(_mermaid_text, [*node.states, *remarks(node)])) for node in picture.nodes)
+    lines = [f'    state "{text}" as {names[node.name]}' for text, node in zip(shown, picture.nodes, strict=True)]
     for node in picture.nodes:
         is_so = {
             **dict.fromkeys(filter(None, [node.kind]), True),
@@ -57,10 +58,6 @@ def mermaid(picture: Picture) -> str:
     plain = re.sub(r"[^\x20-\uffff]", " ", picture.title)
     title = [f"    %% {line}" for line in [*filter(str.strip, plain.splitlines()), *footer(picture)]]
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
-
-
-def _quoted(node: PictureNode) -> str:
-    return f'"{"<br>".join(map(_mermaid_text, [*node.states, *remarks(node)]))}"'
 
 
 def _mermaid_text(words: str) -> str:

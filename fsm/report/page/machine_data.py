@@ -57,14 +57,10 @@ def machine_data(
             {"name": name, **_profile_data(machine.profiled(name) if name else None), **variant.data(base)}
             for name, variant in zip(names, variants, strict=True)
         ],
-        "pictures": [_drawn(each) for each in pictures],
+        "pictures": [
+            drawn[drawn.index("<svg") :] for drawn in (_REPEATED.sub("", svg(each).decode()) for each in pictures)
+        ],
     }
-
-
-def _drawn(of: Picture) -> str:
-    """Return the state chart without ids and repeated fonts.  The page finds elements by their attributes."""
-    drawn = _REPEATED.sub("", svg(of).decode())
-    return drawn[drawn.index("<svg") :]
 
 
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:

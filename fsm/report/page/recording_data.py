@@ -19,7 +19,7 @@ from fsm.report.json_report import Json, picked
 from fsm.report.lanes import stretched
 from fsm.report.page.machine_data import clause_data
 from fsm.report.text import noted
-from fsm.trace import Line, Observation, seen_at
+from fsm.trace import Line, seen_at
 
 STEPS: Final = 200  # maximum number of observations of an entity that a page shows
 AROUND: Final = 12  # number of observations shown on each side of a violation when there are too many to show
@@ -165,12 +165,12 @@ def _cell_counts(name: str, steps: Iterable[Step], states: int) -> dict[str, Jso
 
 
 def _step(report: Report, judged: Judged, number: int, step: Step, machine: Machine) -> dict[str, Json]:
-    states = [*machine.states]
+    states, time = [*machine.states], seen_at(step.seen)
     found: dict[str, Json] = {
         "number": number + 1,
         "line": step.place.number,
         "at": visible(words.moment(step.seen.at)),
-        "time": _time(step.seen),
+        "time": None if time is None else time // 1_000_000,  # milliseconds since the epoch
         "what": _text(words.seen(step.seen)),
         "after": [states.index(state) for state in step.after],
     }
@@ -191,9 +191,3 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
             for each in step.violations
         ]
     return found
-
-
-def _time(seen: Observation) -> Json:
-    """Return the time in milliseconds since the epoch, or ``None`` if it is unknown."""
-    at = seen_at(seen)
-    return None if at is None else at // 1_000_000
