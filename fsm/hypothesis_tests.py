@@ -16,8 +16,8 @@ from fsm.conformance.methods import misnamed, needed
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
 from fsm.errors import require_machine
-from fsm.report import failures
 from fsm.report.conformance_report import covered, uncompared
+from fsm.report.failures import failure_text
 from fsm.report.layout import PLAIN
 from fsm.sut import Emitting, Overlapping
 
@@ -48,7 +48,7 @@ def stateful(
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
     for each in uncompared(needed(table, tested, cover), misnamed(tested)):
         warnings.warn(each, stacklevel=2)
-    kind = walker(judge, tested, cover, failing=lambda failure: AssertionError(f"\n{failures.text(failure)}"))
+    kind = walker(judge, tested, cover, failing=lambda failure: AssertionError(f"\n{failure_text(failure)}"))
 
     class TestCase(kind.TestCase):  # type: ignore[name-defined,misc]
         @classmethod

@@ -13,13 +13,13 @@ from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
 from fsm.errors import visible
 from fsm.trace import Line, Observation, nanoseconds
 
+# Names of the participants other than the entities and the receiver of the form.
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
-"""Names of the participants other than the entities and the receiver of the form."""
 
+# Maximum number of characters of an error in a title.
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
 _LONGEST: Final = 600
-"""Maximum number of characters of an error in a title."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +57,13 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
 
 
 def _counted(rows: Sequence[ChartRow]) -> str:
-    """Describe how many violations and tolerated deviations are marked.
-
-    >>> _counted([ChartRow(kind="violation", text="")])
-    '1 violation'
-    """
     found = Counter(row.kind for row in rows)
-    said = [f"{found['violation'] or 'no'} violation{'' if found['violation'] == 1 else 's'}"]
-    if found["tolerated"]:
-        said.append(f"{found['tolerated']} tolerated deviation{'' if found['tolerated'] == 1 else 's'}")
-    return ", ".join(said)
+    counts = {"violation": found["violation"], "tolerated deviation": found["tolerated"]}
+    return ", ".join(
+        f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
+        for noun, count in counts.items()
+        if count or noun == "violation"
+    )
 
 
 def _name(entity: RecordedEntity) -> str:

@@ -12,15 +12,12 @@ from fsm.recordings.as_recorded import AsRecorded
 from fsm.recordings.form import RecordingForm
 from fsm.trace import Observation
 
+# Number of characters of a full id, and of the part of it that people use.
 _FULL: Final = 64
 _SHOWN: Final = 12
-"""Number of characters of a full id, and of the part of it that people use."""
 
-_COMPARED: Final = 20_000
-"""Maximum number of ids that are compared with a mistyped one."""
-
-_LISTED: Final = 4
-"""Maximum number of entities that a message lists."""
+_COMPARED: Final = 20_000  # maximum number of ids that are compared with a mistyped one
+_LISTED: Final = 4  # maximum number of entities that a message lists
 
 
 class RecordedEntity(NamedTuple):
@@ -44,17 +41,14 @@ def shortened(identity: str) -> str:
 
 @dataclass(slots=True)
 class KnownEntities:
-    """All entities of a recording of ``form`` with their numbers of steps, and the ``outer`` ones that contain others.
+    """All entities of a recording."""
 
-    The steps in the first file are on its lines ``first`` to ``last``.
-    """
-
-    file: str
+    file: str  # the first file
     form: RecordingForm
-    counts: Counter[RecordedEntity] = field(default_factory=Counter)
-    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
+    counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
+    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # the entity that contains each one
     steps: int = 0
-    first: int = 0
+    first: int = 0  # first and last line of the first file that has a step
     last: int = 0
     _full: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)
 
@@ -119,7 +113,7 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
         if creates.get(seen.event) and seen.of in contains and seen.detail and seen.reply == "ok":
             outer[RecordedEntity(seen.of, seen.entity)] = seen.detail
     outer.update({RecordedEntity(inner, each): of for each, of in recorded.within.items() for inner in contains})
-    full = dict(_longer(known.counts))
+    full = dict(_full_entities(known.counts))
     known._full.update(full)  # noqa: SLF001  (the object is created here)
     for short, whole in full.items():  # a full id never stands for another one
         known.counts[whole] += known.counts.pop(short)
@@ -127,7 +121,7 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
     return known
 
 
-def _longer(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
+def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
     """Yield each entity written with a short id or without its kind, and the only one that it can stand for."""
     kinds: dict[str, list[str]] = defaultdict(list)
     for each in entities:

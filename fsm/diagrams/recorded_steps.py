@@ -15,9 +15,9 @@ from fsm.recordings.as_recorded import RecordedStep, as_recorded
 from fsm.recordings.form import RecordingForm
 from fsm.trace import Line, Observation
 
+# Maximum number of steps in a chart, and maximum number of entities.
 STEPS: Final = 400
 LIFELINES: Final = 30
-"""Maximum number of steps in a chart, and maximum number of entities."""
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
@@ -114,8 +114,8 @@ def chosen_steps(
     return ChosenSteps(
         files=recorded.files,
         form=recorded.form,
-        steps=tuple(_joined(sorted(choice.kept, key=lambda each: each.order), recorded.form.status)),
-        entities=tuple(_nested(entities, known.outer)),
+        steps=tuple(_without_repeated_statuses(sorted(choice.kept, key=lambda each: each.order), recorded.form.status)),
+        entities=tuple(_inner_after_outer(entities, known.outer)),
         chosen=one,
     )
 
@@ -129,7 +129,9 @@ def _too_many(choice: "_Choice", entities: int) -> InputError:
     return refused(known.file, "FSM216", what, f"choose {lines}" if choice.one else one + lines)
 
 
-def _nested(entities: Iterable[RecordedEntity], outer: Mapping[RecordedEntity, RecordedEntity]) -> list[RecordedEntity]:
+def _inner_after_outer(
+    entities: Iterable[RecordedEntity], outer: Mapping[RecordedEntity, RecordedEntity]
+) -> list[RecordedEntity]:
     those = list(entities)
     inside: dict[RecordedEntity | None, list[RecordedEntity]] = defaultdict(list)
     for each in those:
@@ -138,12 +140,17 @@ def _nested(entities: Iterable[RecordedEntity], outer: Mapping[RecordedEntity, R
     return [each for first in inside[None] for each in (first, *inside[first])]
 
 
-def _joined(steps: list[ChartStep], status: str) -> list[ChartStep]:
+def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[ChartStep]:
     """Return *steps*, merging each status call with the line that says what it showed."""
     found: list[ChartStep] = []
     for each in steps:
         last = found[-1] if found else None
-        if last is not None and each.seen.event == status and each.seen.at is not None and _same(last, each):
+        if (
+            last is not None
+            and each.seen.event == status
+            and each.seen.at is not None
+            and _is_repeated_status(last, each)
+        ):
             last.lines += each.lines
             last.seen = each.seen
             if each.mate is not None:  # if not, the first step has the mate
@@ -153,7 +160,7 @@ def _joined(steps: list[ChartStep], status: str) -> list[ChartStep]:
     return found
 
 
-def _same(one: ChartStep, other: ChartStep) -> bool:
+def _is_repeated_status(one: ChartStep, other: ChartStep) -> bool:
     ours, theirs = one.seen, other.seen
     same = (ours.event, ours.phase, ours.at, ours.reply) == (theirs.event, theirs.phase, theirs.at, theirs.reply)
     return same and one.entity == other.entity and not ours.met and one.lines != other.lines
@@ -161,22 +168,18 @@ def _same(one: ChartStep, other: ChartStep) -> bool:
 
 @dataclass(slots=True, kw_only=True)
 class _Choice:
-    """Reads all steps in order, pairs the ends of calls, and keeps a bounded number of the chosen steps.
-
-    ``count`` counts all chosen steps.  If ``one`` entity is chosen, steps that concern all entities are kept between
-    its first step and its last.
-    """
+    """Reads all steps in order, pairs the ends of calls, and keeps a bounded number of the chosen steps."""
 
     known: KnownEntities
-    one: RecordedEntity | None
+    one: RecordedEntity | None  # steps that concern all entities are kept between its first step and its last
     first: int | None
     last: int | None
     kept: list[ChartStep] = field(default_factory=list)
-    count: int = 0
+    count: int = 0  # all chosen steps
     _those: set[RecordedEntity] = field(default_factory=set)
     _outer: RecordedEntity | None = None
     _inside: bool = False
-    _meanwhile: list[ChartStep] = field(default_factory=list)
+    _pending: list[ChartStep] = field(default_factory=list)
     _skipped: int = 0
     _calls: CallPairs = field(default_factory=CallPairs)
 
@@ -189,8 +192,8 @@ class _Choice:
         form = self.known.form
         for order, (line, seen) in enumerate(steps):
             entity = self.known.whose(seen)
-            step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._has(line))
-            self._calls.add(step, self._on(step))
+            step = ChartStep(lines=(line,), seen=seen, entity=entity, order=order, inside=self._is_chosen(line))
+            self._calls.add(step, self._called_on(step))
             if step.mate is not None and step.sure and entity is not None and seen.event in form.creates:
                 step.mate.entity = entity  # a sure pair: the reply names what the request created
             if not step.inside:
@@ -199,13 +202,13 @@ class _Choice:
                 self._keep(step)
             elif step.everywhere:
                 self._skipped += 1
-                self._meanwhile.append(step) if len(self._meanwhile) <= STEPS else None
+                self._pending.append(step) if len(self._pending) <= STEPS else None
             elif entity in self._those or (entity is not None and entity == self._outer and seen.event in form.reaches):
                 if self.kept:  # also keep what concerned all entities since the last step kept
                     self.count += self._skipped
-                    self.kept += self._meanwhile
+                    self.kept += self._pending
                 self._skipped = 0
-                self._meanwhile = []
+                self._pending = []
                 self._keep(step)
                 begun = step.mate
                 new = begun is not None and begun.inside and begun.entity == entity and seen.event in form.creates
@@ -217,13 +220,13 @@ class _Choice:
         if len(self.kept) <= STEPS:
             self.kept.append(step)
 
-    def _has(self, line: Line) -> bool:
+    def _is_chosen(self, line: Line) -> bool:
         """Check whether *line* is chosen.  A line of another file is chosen if the last line of the first file was."""
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
-    def _on(self, step: ChartStep) -> list[RecordedEntity | None]:
+    def _called_on(self, step: ChartStep) -> list[RecordedEntity | None]:
         """Return what the call was on, to tell calls apart.  The id of a new entity is in the reply."""
         seen = step.seen
         outer = self.known.form.creates.get(seen.event)

@@ -19,8 +19,7 @@ from fsm.recordings import open_recording
 from fsm.recordings.line_reader import decoded
 from fsm.trace import Observation, key
 
-_LARGEST: Final = 64 << 20
-"""Maximum size in bytes of a report, or of a recording that can be read only once."""
+_LARGEST: Final = 64 << 20  # maximum size in bytes of a report, or of a recording that can be read only once
 
 
 class _Step(msgspec.Struct):
@@ -91,7 +90,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
     )
 
 
-def _after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
+def _configurations_after(moves: Dynamics, now: Configurations, seen: Observation) -> Configurations:
     """Return the configurations in *now* that *seen* leaves possible, or *now* if that cannot be determined."""
     if seen.phase == "gap":
         return moves.everything()
@@ -114,7 +113,7 @@ def _label(moves: Dynamics, seen: Observation) -> EdgeLabel:
     )
 
 
-def _taken(
+def _steps_taken(
     moves: Dynamics, before: Configurations, after: Configurations, seen: Observation
 ) -> Iterator[tuple[str, str, str]]:
     table, row = moves.table, moves.names.get(seen.event)
@@ -153,12 +152,12 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
             now = now or (moves.beginning() if recording.fresh else moves.everything())
         if now is None:
             continue
-        left = _after(moves, now, seen)
+        left = _configurations_after(moves, now, seen)
         if not left:
             failed = frozenset(table.states[each.state] for each in now)
             return replace(marks, failed=failed, seen=_label(moves, seen))
         visited = {table.states[each.state] for each in left}
-        steps = marks.steps.union(_taken(moves, now, left, seen))
+        steps = marks.steps.union(_steps_taken(moves, now, left, seen))
         marks = Marks(steps=steps, states=marks.states | visited if len(visited) == 1 else marks.states)
         now = left
     if now is None:

@@ -26,7 +26,8 @@ from fsm.machine.table import tabulate
 from fsm.monitor.property_watch import untestable
 from fsm.pytest_plugin import AGAINST, ALL, UNREACHED
 from fsm.pytest_plugin.named_models import refuse_unknown
-from fsm.report import ExitCode, check_report, conformance_report, failures, property_report
+from fsm.report import ExitCode, check_report, conformance_report, property_report
+from fsm.report.failures import failure_text
 from fsm.report.layout import LABEL
 
 if TYPE_CHECKING:
@@ -172,4 +173,4 @@ class PropertyFile(pytest.File):
                 pytest.skip(f"not exercised: {reason}")
             return ItemAnswer(f"unknown: {reason}" if reason else "", holds=not reason)
         again = f"{_command(self.config, machine.path, sut)} --property {stated.name} --fail-on {stated.level}"
-        return ItemAnswer(f"{failures.text(failure)}\n    {'again':<{LABEL}}{again}", holds=False)
+        return ItemAnswer(f"{failure_text(failure)}\n    {'again':<{LABEL}}{again}", holds=False)

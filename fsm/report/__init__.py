@@ -34,16 +34,12 @@ class ExitCode(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Judged recordings, and the weakest level at which breaking a clause is a failure.
-
-    ``problems`` belong to recordings that could not be judged at all.  If ``every`` is true, formats that normally show
-    one violation per cause show all of them.
-    """
+    """Judged recordings, and how to report them."""
 
     judged: tuple[Judged, ...]
-    fail_on: Level = "MUST"
-    problems: tuple[Problem, ...] = ()
-    every: bool = False
+    fail_on: Level = "MUST"  # the weakest level at which breaking a clause is a failure
+    problems: tuple[Problem, ...] = ()  # of recordings that could not be judged at all
+    every: bool = False  # show every violation in formats that normally show one per cause
 
     def word(self, finding: Finding) -> str:
         return severity(fails=self.fails(finding))

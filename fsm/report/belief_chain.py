@@ -15,16 +15,14 @@ from fsm.monitor.provenance import Provenance, RuledOut, provenance
 from fsm.report import Report, words
 from fsm.report.layout import Layout
 
-STATES: Final = 6
-"""Maximum number of states to name."""
-
+STATES: Final = 6  # maximum number of states to name
+# Words before a step that led to a state, by what is known of the step.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",
     "in progress": ", if a call in progress has acted: ",
     "unobserved": ", if this was not observed: ",
 }
-"""Words before a step that led to a state, by what is known of the step."""
 
 
 def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[str]:
@@ -81,10 +79,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
 
 def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
     """Return a text for each reason in *states*, pairs of a reason and a state."""
-    groups: dict[str, list[str]] = {}
-    for reason, state in states:
-        groups.setdefault(reason, []).append(state)
-    return [f"{_named(those)}{reason}" for reason, those in groups.items()]
+    return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
 def _reason(each: RuledOut, found: Provenance) -> str:

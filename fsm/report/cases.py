@@ -21,41 +21,29 @@ from fsm.trace import Line
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
+# *known* is tolerated or stated; *skipped* was not decided; *untried* was not met, which only JUnit lists.
 CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped", "untried"]
-"""*known* is tolerated or stated; *skipped* was not decided; *untried* was not met, which only JUnit lists."""
 
 RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A clause or property, and what was found of it at one line.
+    """A clause or property, and what was found about it at one line."""
 
-    Args:
-        suite: the recording, or the subject of the test.
-        name: the machine, with ``/properties`` for properties that recordings were checked against.
-        what: one line that says why the case did not pass.
-        detail: the evidence, which begins with what was found.
-        excuse: why a *known* case is no failure.
-        facts: further labelled lines.
-        others: further lines that are evidence.
-        count: how often it was found, or 0 if it was not counted.
-        again: whether the case before it has the same cause.
-    """
-
-    suite: str
-    name: str
+    suite: str  # the recording, or the subject of the test
+    name: str  # the machine, with /properties for properties that recordings were checked against
     clause: Clause
     at: Line
     status: CaseStatus
-    what: str = ""
-    detail: str = ""
-    excuse: str = "known, and stated where it is claimed"
-    facts: tuple[str, ...] = ()
+    what: str = ""  # one line that says why the case did not pass
+    detail: str = ""  # the evidence, which begins with what was found
+    excuse: str = "known, and stated where it is claimed"  # why a known case is no failure
+    facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
-    others: tuple[Line, ...] = ()
-    count: int = 0
-    again: bool = False
+    others: tuple[Line, ...] = ()  # further lines that are evidence
+    count: int = 0  # 0 if it was not counted
+    again: bool = False  # whether the case before it has the same cause
 
     @property
     def title(self) -> str:
@@ -73,15 +61,12 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """An assumed event, or why the verdict on the machine *name* is unknown.
-
-    A machine is *idle* if its verdict is unknown because the recording does not concern it.
-    """
+    """An assumed event, or why the verdict on the machine *name* is unknown."""
 
     suite: str
     name: str
     at: Line
-    status: RemarkStatus
+    status: RemarkStatus  # idle: unknown because the recording does not concern the machine
     what: str
 
     @property
@@ -95,16 +80,13 @@ class Remark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cases:
-    """All cases of one run of *command*, and the overall answer.  *every* asks for all cases of each cause.
-
-    ``problems`` belong to recordings that could not be judged at all.
-    """
+    """All cases of one run of *command*, and the overall answer."""
 
     command: str
     found: tuple[Case | Remark, ...]
     answer: ExitCode
-    problems: tuple[Problem, ...] = ()
-    every: bool = False
+    problems: tuple[Problem, ...] = ()  # of recordings that could not be judged at all
+    every: bool = False  # show all cases of each cause
 
 
 def cases(report: Report) -> Cases:
@@ -137,12 +119,13 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
         yield case(clause)(at=Line(judged.name, 0), status="untried" if what else "passed", what=what)
     for finding in report.findings(judgement):
         for number, each in enumerate(finding.first):
+            at = words.moment(each.observation.at)
             yield case(each.clause)(
                 at=Line(each.file, each.line),
                 status="failed" if report.fails(finding) else "surprise",
                 what=f"{words.what(each)} ({words.times(finding, judgement.machine.entity)})",
                 detail=message(finding, each, judgement.machine.entity),
-                facts=_facts(each, judgement.machine.entity),
+                facts=(*filter(None, [at and f"at: {at}"]), f"{judgement.machine.entity}: {each.observation.entity}"),
                 entity=each.observation.entity,
                 others=_others(each),
                 # The last reported violation of a cause also counts the violations that are not reported.
@@ -175,11 +158,6 @@ def _clauses(judgement: Judgement) -> dict[Clause, bool]:
     if isinstance(judgement.verdict, Illegal):
         found |= {each.first[0].clause: True for each in judgement.verdict.findings}
     return found | {each.clause: True for each in judgement.properties}
-
-
-def _facts(violation: Violation, entity: str) -> tuple[str, ...]:
-    at = words.moment(violation.observation.at)
-    return (*([f"at: {at}"] if at else ()), f"{entity}: {violation.observation.entity}")
 
 
 def _others(violation: Violation) -> tuple[Line, ...]:

@@ -18,9 +18,9 @@ from fsm.recordings.form import RecordingForm
 from fsm.report import words
 from fsm.trace import Line, Observation
 
+# Number of observations in a chart before and after the violation.
 BEFORE: Final = 8
 AFTER: Final = 2
-"""Number of observations in a chart before and after the violation."""
 
 
 def marks(judged: Iterable[Judged]) -> tuple[Mark, ...]:

@@ -14,7 +14,7 @@ from fsm.machine.property.evidence import UsedCell, used_cells
 from fsm.report import ExitCode, worst
 from fsm.report.belief_chain import cited, used
 from fsm.report.cases import Case, Cases, CaseStatus, near
-from fsm.report.json_report import Json, dumped, record
+from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import PLAIN, Layout
 from fsm.report.runs import data, steps
 from fsm.report.words import either, plural, tally
@@ -80,11 +80,11 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
     If *why* is not 0, it is the number of a step to explain in each counterexample.
     """
     checked = [one for each in examined for one in each.checked]
-    parts = tally([status(one).word for one in checked])
-    if resized := sum(each.resized for each in examined):
-        parts.append(f"{plural(resized, 'machine')} of another size")
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
+    parts = [tally([status(one).word for one in checked], "" if of else "property")] if checked else []
+    if resized := sum(each.resized for each in examined):
+        parts.append(f"{plural(resized, 'machine')} of another size")
     found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]
     for (name, title), those in groupby(examined, lambda each: (each.machine.name, each.machine.title)):
         found += ["", layout.style(name, "bold") + f": {title}"]
@@ -105,21 +105,21 @@ def _examined(
         yield from _item(layout, PropertyStatus.FAILS, f"expect has {sized(each.expected)}")
     for event, state, leads in each.washed_out:
         what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
-        yield from _more(layout, what)
+        yield from _indented(layout, what)
     left_out = overlap = 0
     for checked in each.checked:
-        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap(checked))
+        conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
         if alike.get(checked.of.name) == conclusion and not runs:
             left_out += 1
             continue
         alike.setdefault(checked.of.name, conclusion)
-        overlap = max(overlap, _overlap(checked))
+        overlap = max(overlap, _overlap_limit(checked))
         yield from lines(checked, layout, runs=runs)
-        for label, value in _explained(each, checked, step):
+        for label, value in _step_explanation(each, checked, step):
             yield from layout.row(label, value)
-        if fair := _fair(each.machine, checked):
+        if fair := _fair_candidates(each.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
-            yield from _more(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
+            yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
         calls = f"overlap {overlap}: with at most {plural(overlap, 'call')} of an event in progress"
         yield from layout.wrapped(f"{calls}; a further one was cut off (--overlap)", "    ", "    ")
@@ -133,28 +133,42 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
     """Yield the conclusion on one property and its evidence.  *runs* adds the runs that are as expected."""
     word = status(checked)
     stated = checked.of
-    within = f", overlap {calls}" if (calls := _overlap(checked)) else ""
+    within = f", overlap {calls}" if (calls := _overlap_limit(checked)) else ""
     yield from _item(layout, word, f"{stated.name} ({stated.level}{within}): {stated.says}")
     match checked.verdict:
         case evidence.Refuted(evidence=against):
-            yield from _refuted(checked, against, layout, runs=runs)
-        case evidence.Vacuous(unmet=unmet):
-            yield from _more(layout, f"nothing was put to the test: {unmet} is never the case")
-        case evidence.Unwritten(why=why, run=run):
-            yield from _more(layout, why)
-            yield from steps(run, indent=_LABEL + 4)
-        case Unknown(why=why):
-            yield from _more(layout, why)
+            yield from _refutation(checked, against, layout, runs=runs)
+        case Unknown():
+            yield from _indented(layout, reason(checked))
+            if isinstance(checked.verdict, evidence.Unwritten):
+                yield from steps(checked.verdict.run, indent=_LABEL + 4)
         case evidence.Proved(witnesses=witnesses, any_number=part):
             if part:
-                yield from _more(layout, f"holds for any number of '{part}'")
+                yield from _indented(layout, f"holds for any number of '{part}'")
             if checked.expected is not None:
-                yield from _more(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
+                yield from _indented(layout, f"was known to fail: {checked.expected.about} Drop it from fails.")
             for run in witnesses if runs else ():
                 yield from steps(run, indent=_LABEL + 4)
 
 
-def _explained(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
+def reason(checked: evidence.Checked) -> str:
+    """Return why nothing was proved, or what the evidence against the property means, if a run does not show it."""
+    match checked.verdict:
+        case evidence.Vacuous(unmet=unmet):
+            return f"nothing was put to the test: {unmet} is never the case"
+        case Unknown(why=why):
+            return why
+        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
+            return f"no run goes through: {sought}"
+        case evidence.Refuted(evidence=evidence.Unexplained(other=other, states=states, shows=shows)):
+            seen = f"{shows} is shown, which" if shows else "the last step of the run is one that"
+            return f"{seen} {other} does not allow in {either(states)}"
+        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
+            return f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not"
+    return ""
+
+
+def _step_explanation(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
     """Yield labelled lines on what made the step *number* of a counterexample possible, if it has that step."""
     cells = _cells(each, checked, number)
     yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
@@ -184,13 +198,13 @@ def _condition(condition: Condition, machine: Machine | System) -> str:
             return str(condition)
 
 
-def _overlap(checked: evidence.Checked) -> int:
+def _overlap_limit(checked: evidence.Checked) -> int:
     """Return the limit on overlapping calls of one event that the conclusion depends on, or 0 if there is none."""
     told = isinstance(checked.verdict, evidence.Proved | evidence.Vacuous | evidence.Refuted)
     return checked.overlap if told else 0
 
 
-def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
+def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
     """Return events to suggest for ``fair`` if a ``leads-to`` without any unexpectedly fails because the run stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
@@ -203,30 +217,29 @@ def _fair(machine: Machine | System, checked: evidence.Checked) -> list[str]:
     return ends or [f'"{name}"' for name, event in machine.events.items() if isinstance(event.cells.get(state), Moves)]
 
 
-def _refuted(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:
+def _refutation(checked: evidence.Checked, against: evidence.Evidence, layout: Layout, *, runs: bool) -> Iterator[str]:
     known = checked.expected
     if known is not None:
         shown = "" if runs or checked.unexpected else " (--runs shows them)"
-        yield from _more(layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}")
+        yield from _indented(
+            layout, f"known failure, {plural(known.length, 'step')}{shown}: {known.about} {known.link}"
+        )
         if not checked.unexpected and not runs:
             return
     else:
-        yield from _more(layout, f"source: {checked.of.source} {checked.of.link}")
+        yield from _indented(layout, f"source: {checked.of.source} {checked.of.link}")
     match against:
         case evidence.Run():
             yield from steps(against, indent=_LABEL + 4)
-        case evidence.Unreached(text=sought):
-            yield from _more(layout, f"no run goes through: {sought}")
-        case evidence.Unexplained(run=run, other=other, states=states, shows=shows):
-            yield from steps(run, indent=_LABEL + 4)
-            seen = f"{shows} is shown, which" if shows else "the last of it"
-            yield from _more(layout, f"{seen} {other} does not allow in {either(states)}")
+        case evidence.Unreached() | evidence.Unexplained():
+            yield from steps(against.run, indent=_LABEL + 4) if isinstance(against, evidence.Unexplained) else ()
+            yield from _indented(layout, reason(checked))
         case evidence.Misdrawn(place=place, lacks=lacks, adds=adds):
             for arrow in lacks:
-                yield from _more(layout, f"{place} lacks {_arrow(arrow)}")
+                yield from _indented(layout, f"{place} lacks {_arrow(arrow)}")
             for arrow in adds:
                 at = f"{place.rpartition(':')[0]}:{arrow.line}:{arrow.column}" if arrow.line else place
-                yield from _more(layout, f"{at} has {_arrow(arrow)}, and the machine does not")
+                yield from _indented(layout, f"{at} has {_arrow(arrow)}, and the machine does not")
         case _:
             assert_never(against)
 
@@ -236,7 +249,7 @@ def _item(layout: Layout, word: PropertyStatus, what: str) -> list[str]:
     return layout.wrapped(what, f"    {label}", _INDENT, marked=label)
 
 
-def _more(layout: Layout, what: str) -> list[str]:
+def _indented(layout: Layout, what: str) -> list[str]:
     return layout.wrapped(what, _INDENT, _INDENT)
 
 
@@ -293,33 +306,31 @@ def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
 
 def _examined_data(each: evidence.Examined, why: int) -> Json:
     return {
-        "machine": each.machine.name,
-        "profile": each.profile,
-        "reachable": None if each.counts is None else record(each.counts),
-        "expected": None if each.expected is None else record(each.expected),
-        "copies": each.copies,
-        "any_number": each.any_number or None,
+        **picked(each, machine="machine.name", profile="profile"),
+        "reachable": record(each.counts) if each.counts else None,
+        "expected": record(each.expected) if each.expected else None,
+        **picked(each, "copies", "any_number?"),
         "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
         "properties": [_checked_data(each, checked, why) for checked in each.checked],
     }
 
 
 def _checked_data(each: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
-    known = checked.expected
     return {
         **record(checked.of.clause),
         "status": status(checked).word.lower(),
         "searched": record(checked.searched),
-        "overlap": _overlap(checked) or None,
-        "known": None if known is None else record(known),
+        "overlap": _overlap_limit(checked) or None,
+        "known": record(checked.expected) if checked.expected else None,
         **_conclusion_data(checked),
-        "why_step": [_cell_data(cell, each.machine) for cell in _cells(each, checked, why)],
+        "why_step": [
+            {
+                **record(cell, "known", "conditions"),
+                "conditions": [_condition(one, each.machine) for one in cell.conditions],
+            }
+            for cell in _cells(each, checked, why)
+        ],
     }
-
-
-def _cell_data(cell: UsedCell, machine: Machine | System) -> Json:
-    conditions: list[Json] = [_condition(condition, machine) for condition in cell.conditions]
-    return {**record(cell, "known", "conditions"), "conditions": conditions}
 
 
 def _arrow(arrow: evidence.DrawnItem) -> str:
@@ -328,34 +339,24 @@ def _arrow(arrow: evidence.DrawnItem) -> str:
     return f"{arrow.event or 'an arrow without a label'}: {arrow.source or 'nowhere'} → {arrow.target}"
 
 
-def _arrow_data(arrow: evidence.DrawnItem) -> Json:
-    return {**record(arrow), "line": arrow.line or None, "column": arrow.column or None}
-
-
 def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
-    keys = ("why", "counterexample", "witnesses", "any_number", "unwritten")
-    found: dict[str, Json] = dict.fromkeys(keys)
+    found: dict[str, Json] = dict.fromkeys(("why", "counterexample", "witnesses", "any_number", "unwritten"))
     match checked.verdict:
         case evidence.Proved(witnesses=witnesses, any_number=part):
-            found["witnesses"] = [data(each) for each in witnesses]
-            found["any_number"] = part or None
+            found |= {"witnesses": [data(each) for each in witnesses], "any_number": part or None}
         case evidence.Unwritten(why=why, run=run) as each:
-            found["why"] = why
-            found["unwritten"] = {**record(each, "why", "run"), "run": data(run)}
-        case evidence.Vacuous(unmet=why) | Unknown(why=why):
+            found |= {"why": why, "unwritten": {**record(each, "why", "run"), "run": data(run)}}
+        case evidence.Vacuous(unmet=why) | Unknown(why=why) | evidence.Refuted(evidence=evidence.Unreached(text=why)):
             found["why"] = why
         case evidence.Refuted(evidence=evidence.Run() as run):
             found["counterexample"] = data(run)
-        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
-            found["why"] = sought
-        case evidence.Refuted(evidence=evidence.Unexplained() as each):
-            found["counterexample"] = data(each.run)
-            found["why"] = {"other": each.other, "states": list(each.states), "shows": each.shows or None}
+        case evidence.Refuted(evidence=evidence.Unexplained(run=run) as each):
+            found |= {"counterexample": data(run), "why": record(each, "run")}
         case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
             found["why"] = {
                 "drawing": place,
-                "lacks": [_arrow_data(arrow) for arrow in lacks],
-                "adds": [_arrow_data(arrow) for arrow in adds],
+                "lacks": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in lacks],
+                "adds": [{**record(arrow), **picked(arrow, "line?", "column?")} for arrow in adds],
             }
         case _:
             raise AssertionError(checked)

@@ -15,16 +15,15 @@ from fsm.errors import visible
 from fsm.machine import Clause, Level, Machine
 from fsm.machine.pairs import reachable_pairs
 from fsm.machine.table import Table
-from fsm.report import ExitCode, counts, failures, severity, words
+from fsm.report import ExitCode, counts, severity, words
 from fsm.report.cases import Case, Cases, near
-from fsm.report.failures import lines, trace_data
+from fsm.report.failures import failure_lines, failure_text, trace_data
 from fsm.report.json_report import Json, dumped, picked, record, violation_data
 from fsm.report.lanes import raced
 from fsm.report.layout import COLOURS, PLAIN, Layout
 
-_MISSED: Final = 5
-"""Maximum number of lines in a list of pairs."""
-
+_MISSED: Final = 5  # maximum number of lines in a list of pairs
+# Reasons why pairs were not reached.
 _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.NONE: "missed, although the SUT can be brought there",
     Obstacle.CHOICE: "needs a choice of the environment",
@@ -33,11 +32,10 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
     Obstacle.OVERLAP: "needs begin and end",
     Obstacle.CALLS: "needs several calls in progress",
 }
-"""Reasons why pairs were not reached."""
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the weakest level that fails a test by default: MUST if any clause has it, otherwise observed."""
+    """Return the weakest level that fails a test by default: MUST if any clause has it, else observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
@@ -47,17 +45,13 @@ def fails(found: Failure | Race, least: Level) -> bool:
     return found.violation is None or counts(found.violation.clause.level, least)
 
 
-def _races(tested: Tested) -> tuple[Race, ...]:
-    return tested.races.found if tested.races else ()
-
-
-def _every(tested: Tested) -> tuple[Failure | Race, ...]:
-    return (*tested.failures, *_races(tested))
+def _failures_and_races(tested: Tested) -> tuple[Failure | Race, ...]:
+    return (*tested.failures, *(tested.races.found if tested.races else ()))
 
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
     """Return the exit code.  Reaching fewer than *at_least* percent of the pairs also fails."""
-    if any(fails(each, least) for each in _every(tested)) or tested.share < at_least:
+    if any(fails(each, least) for each in _failures_and_races(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
 
@@ -69,39 +63,42 @@ def text(
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
-    for failure in tested.failures:
-        found += ["", *lines(failure, layout, severity(fails=fails(failure, least)), again)]
-    for race in _races(tested):
-        word = severity(fails=fails(race, least))
-        what = "is not linearizable" if race.witness is None else "is not legal"
-        found += ["", f"  {layout.style(word, COLOURS[word])}: what several threads see at once {what}"]
-        found += (f"    {line}".rstrip() for line in raced(race))
-        if race.repeated is not None:
-            found.append("    seen in {:,} of {:,} repetitions".format(*race.repeated))
+    for each in _failures_and_races(tested):
+        word = severity(fails=fails(each, least))
+        if isinstance(each, Failure):
+            found += ["", *failure_lines(each, layout, word, again)]
+            continue
+        what = "not linearizable" if each.witness is None else "not legal"
+        found += ["", f"  {layout.style(word, COLOURS[word])}: the results of calls from several threads are {what}"]
+        found += (f"    {line}".rstrip() for line in raced(each))
+        if each.repeated is not None:
+            found.append("    seen in {:,} of {:,} repetitions".format(*each.repeated))
     return "\n".join([*found, "", *_summary(tested, layout, least, at_least)]) + "\n"
 
 
 def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> Iterator[str]:
-    found = [(severity(fails=fails(each, least)), 1) for each in _every(tested)]
+    found = [(severity(fails=fails(each, least)), 1) for each in _failures_and_races(tested)]
     tally = words.tally_of(found, {"step": tested.cover.steps}, {})
     if tested.cover.unspecified:
         tally.append(f"{tested.cover.unspecified:,} of them unspecified")
     tally += [f"tolerated deviation {name} ({count:,})" for name, count in sorted(tested.cover.deviations.items())]
     yield from layout.wrapped(", ".join(tally))
-    yield from _left(tested, layout, least)
+    yield from _omissions(tested, layout, least)
     yield from coverage(tested.reached, tested.reachable, layout, at_least)
     if (search := tested.races) is not None:
         ran = f"{words.plural(search.programmes, 'programme')} of threads ran {words.plural(search.runs, 'time')}"
         late = "; there was no time for more" if search.cut else ""
-        late = "; then the SUT did not answer any more" if search.gone else late
+        late = "; then the SUT no longer answered" if search.gone else late
         yield from layout.wrapped(f"{ran}, with {words.plural(search.events, 'event')}{late}")
     if tested.told:
-        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} held to the calls")
+        yield from layout.wrapped(f"{words.plural(tested.told, 'event')} checked against the calls")
     yield from _not_reached(tested, layout)
     if unseen := tested.unseen:
-        yield from _few(layout.wrapped(f"never came: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome")
+        yield from _first_lines(
+            layout.wrapped(f"never occurred: {_by_outcome(tested, unseen)}", "    "), unseen, "outcome"
+        )
     if never := [f"{event}={outcome}" if outcome else event for event, outcome in tested.oracle.plan.never]:
-        yield from _few(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
+        yield from _first_lines(layout.wrapped(f"left to faults: {'; '.join(never)}", "    "), never, "outcome")
     for left in tested.left_out:
         what = left.event if left.stage == "do" else f"{left.stage} {left.event}"
         what += f" in {', '.join(left.states)}" if left.states else ""
@@ -115,15 +112,16 @@ def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> I
     yield f"  verdict: {layout.verdict(came)}{why}"
 
 
-def _left(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
+def _omissions(tested: Tested, layout: Layout, least: Level) -> Iterator[str]:
     if least == default_level(tested.oracle.plan.table.machine) == "observed" and not tested.judge:
-        yield from layout.wrapped("no clause of the model is a MUST: what breaks an observed one fails (--fail-on)")
-    if tested.stopped:
-        yield from layout.wrapped("the test stopped after so many failures, and has not tested the rest")
-    if tested.skipped:
-        yield from layout.wrapped("tests in random order were not run: they start when the plan finds no failure")
-    if tested.shortened:
-        yield from layout.wrapped("only a part of the plan was asked for; leave out --replay for all of it")
+        yield from layout.wrapped("no clause of the model is a MUST: breaking an observed one fails (--fail-on)")
+    for applies, note in (
+        (tested.stopped, "the test stopped at the maximum number of failures; the rest was not tested"),
+        (tested.skipped, "tests in random order were not run: they start when the plan finds no failure"),
+        (tested.shortened, "only a part of the plan was asked for; leave out --replay for all of it"),
+    ):
+        if applies:
+            yield from layout.wrapped(note)
 
 
 def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
@@ -134,7 +132,7 @@ def _not_reached(tested: Tested, layout: Layout) -> Iterator[str]:
     for of in tested.covered:
         missed = [cell for cell, count in of.cells.items() if not count]
         yield from coverage(range(len(of.cells) - len(missed)), of.cells, layout, of=of.machine)
-        yield from _list("not reached", missed, layout)
+        yield from _listed_pairs("not reached", missed, layout)
     for each in uncompared(tested.methods, tested.misnamed):
         yield from layout.wrapped(each, "    ")
     yield from listed(table, layout, "outputs not seen", tested.uncompared)
@@ -168,32 +166,26 @@ def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float =
 
 def listed(table: Table, layout: Layout, label: str, pairs: Iterable[tuple[int, int]]) -> Iterator[str]:
     """Yield the first lines of a list of *pairs* after *label*, or nothing if there are no pairs."""
-    return _list(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
+    return _listed_pairs(label, [(table.rows[row].name, table.states[state]) for row, state in pairs], layout)
 
 
-def _list(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
-    states: dict[str, list[str]] = {}
-    for event, state in pairs:
-        states.setdefault(event, []).append(state)
-    each = [f"{event} in {', '.join(those)}" for event, those in states.items()]
-    if each:
-        yield from _few(layout.wrapped(f"{label}: {'; '.join(each)}", "    "), pairs, "pair")
+def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout) -> Iterator[str]:
+    if events := [f"{event} in {', '.join(states)}" for event, states in words.grouped(pairs).items()]:
+        yield from _first_lines(layout.wrapped(f"{label}: {'; '.join(events)}", "    "), pairs, "pair")
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
     """List the *outcomes* that never occurred, each with its states if the outcome occurred in others."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
-    states: dict[tuple[int, str], list[str]] = {}
-    for row, state, outcome in outcomes:
-        states.setdefault((row, outcome), []).append(table.states[state])
+    states = words.grouped(((row, outcome), table.states[state]) for row, state, outcome in outcomes)
     return "; ".join(
         f"{table.rows[row].name}={outcome}" + (f" in {', '.join(those)}" if (row, outcome) in came else "")
         for (row, outcome), those in states.items()
     )
 
 
-def _few(lines: list[str], of: Sized, what: str) -> Iterator[str]:
+def _first_lines(lines: list[str], of: Sized, what: str) -> Iterator[str]:
     yield from lines[:_MISSED]
     if len(lines) > _MISSED:
         yield f"      … {words.plural(len(of), what)} in all"
@@ -203,7 +195,7 @@ def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
     """Return a case for each failure, and one for each clause of the machine that no failure breaks."""
     table = tested.oracle.plan.table
     case = partial(Case, suite=tested.sut or table.machine.name, name=table.machine.name)
-    broken = [_failed(case, each, table.machine, least) for each in _every(tested)]
+    broken = [_failed(case, each, table.machine, least) for each in _failures_and_races(tested)]
     named = {each.clause for each in broken}
     clauses: dict[Clause, tuple[int, bool]] = {}
     for row, state in tested.reachable:
@@ -228,9 +220,9 @@ def _failed(case: Callable[..., Case], found: Failure | Race, machine: Machine, 
     violation = found.violation
     clause = violation.clause if violation else found.clause if isinstance(found, Failure) else None
     if isinstance(found, Race):
-        what, detail = "what several threads see at once is not legal", "\n".join(raced(found))
+        what, detail = "the results of calls from several threads are not legal", "\n".join(raced(found))
     else:
-        what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failures.text(found))
+        what, detail = words.what(violation) if violation else found.broken, textwrap.dedent(failure_text(found))
     event = machine.events.get(violation.observation.event) if violation else None
     cells = event.cells if event else {}
     written = [cells[state].line for state in violation.before if state in cells] if violation else []
@@ -250,8 +242,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
     return dumped(
         {
             "machine": table.machine.name,
-            "judge": tested.judge or None,
-            "sut": tested.sut,
+            **picked(tested, "judge?", "sut"),
             "verdict": answer(tested, least, at_least).word,
             "why": tested.unknown or None,
             "fail_on": least,
@@ -259,37 +250,36 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "failures": [_failure_data(each, again, least) for each in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
             "races": _races_data(tested.races, least) if tested.races else None,
-            "cells": [
-                {"event": table.rows[row].name, "state": table.states[state], "met": tested.cover.cells[row, state]}
-                for row, state in tested.reachable
-            ],
-            "unreached": {why.name.lower(): _named(table, pairs) for why, pairs in tested.unreached.items()},
-            "uncompared": _named(table, tested.uncompared),
+            "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
+            "unreached": {
+                why.name.lower(): [_pair_data(table, *pair) for pair in pairs]
+                for why, pairs in tested.unreached.items()
+            },
+            "uncompared": [_pair_data(table, *pair) for pair in tested.uncompared],
             "methods": [*tested.methods],
             "misnamed": dict(tested.misnamed),
-            "unseen": [
-                {"event": table.rows[row].name, "state": table.states[state], "outcome": outcome}
-                for row, state, outcome in tested.unseen
-            ],
-            "never": [{"event": event, "outcome": outcome} for event, outcome in tested.oracle.plan.never],
+            "unseen": [{**_pair_data(table, *pair), "outcome": outcome} for *pair, outcome in tested.unseen],
+            "never": [_keyed("event outcome", *each) for each in tested.oracle.plan.never],
             "judged": [
                 {
                     "machine": of.machine,
-                    "cells": [
-                        {"event": event, "state": state, "met": count} for (event, state), count in of.cells.items()
-                    ],
+                    "cells": [_keyed("event state met", *pair, count) for pair, count in of.cells.items()],
                 }
                 for of in tested.covered
             ],
             "unsupported": [record(each) for each in tested.left_out],
-            "unarranged": [{"event": event, "outcome": outcome} for event, outcome in tested.unarranged],
+            "unarranged": [_keyed("event outcome", *each) for each in tested.unarranged],
             "tolerated": dict(sorted(tested.cover.deviations.items())),
         }
     )
 
 
-def _named(table: Table, pairs: Iterable[tuple[int, int]]) -> list[Json]:
-    return [{"event": table.rows[row].name, "state": table.states[state]} for row, state in pairs]
+def _keyed(keys: str, *values: Json) -> dict[str, Json]:
+    return dict(zip(keys.split(), values, strict=True))
+
+
+def _pair_data(table: Table, row: int, state: int) -> dict[str, Json]:
+    return _keyed("event state", table.rows[row].name, table.states[state])
 
 
 def _races_data(races: RaceSearch, least: Level) -> Json:
@@ -304,7 +294,7 @@ def _race_data(race: Race, least: Level) -> Json:
     return {
         "fails": fails(race, least),
         "drawn": "\n".join(raced(race)),
-        "broken": race.broken or None,
+        **picked(race, "broken?"),
         "violation": violation_data(race.violation) if race.violation else None,
         **picked(race.programme, "before", "threads", "after"),
         "repeated": _repeated_data(race.repeated),
@@ -312,7 +302,7 @@ def _race_data(race: Race, least: Level) -> Json:
 
 
 def _repeated_data(repeated: tuple[int, int] | None) -> Json:
-    return dict(zip(("failed", "of"), repeated, strict=True)) if repeated else None
+    return _keyed("failed of", *repeated) if repeated else None
 
 
 def _failure_data(failure: Failure, again: str, least: Level) -> Json:
@@ -320,7 +310,7 @@ def _failure_data(failure: Failure, again: str, least: Level) -> Json:
     clause = failure.violation.clause if failure.violation else failure.clause
     return {
         "fails": fails(failure, least),
-        "broken": failure.broken or None,
+        **picked(failure, "broken?"),
         "repeated": _repeated_data(failure.repeated),
         "also": [[*states] for states in failure.also],
         "violation": violation_data(failure.violation) if failure.violation else None,

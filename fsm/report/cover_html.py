@@ -10,6 +10,7 @@ from typing import Final
 from fsm.errors import visible
 from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
 
+# Text in a cell that is not covered.
 _STYLE: Final = """\
 :root { color-scheme: light dark }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
@@ -25,19 +26,18 @@ td.number { text-align: right; font-variant-numeric: tabular-nums }
 pre { background: #8882; padding: .6rem; overflow-x: auto }
 summary { cursor: pointer }"""
 _MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
-"""Text in a cell that is not covered."""
 
 
 def html(cover: CoverReport) -> str:
     """Return the complete document, ending in a newline."""
-    return "\n".join(_document(cover)) + "\n"
+    return "\n".join(_html_document(cover)) + "\n"
 
 
 def _shown(value: str) -> str:
     return escape(visible(value))
 
 
-def _document(cover: CoverReport) -> Iterator[str]:
+def _html_document(cover: CoverReport) -> Iterator[str]:
     yield from (
         "<!DOCTYPE html>",
         '<html lang="en">',
@@ -61,7 +61,7 @@ def _document(cover: CoverReport) -> Iterator[str]:
         preamble = _shown_lines(cover.client.preamble.splitlines())
         yield from ("<h2>Before the lines of any cell, once</h2>", f"<pre>{preamble}</pre>")
     for machine in cover.machines:
-        yield from _machine(machine, cover.numbers())
+        yield from _html_machine(machine, cover.numbers())
     yield from ("</body>", "</html>")
 
 
@@ -69,7 +69,7 @@ def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
     return "\n".join(map(_shown, lines))
 
 
-def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield f"<h2>{_shown(machine.name)}</h2>"
     yield f"<p>{_shown(machine.summary())}.</p>"
     yield '<p class="key"><span class="covered">12</span>covered, so often '
@@ -79,19 +79,19 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[st
     if machine.compared:
         yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
     yield "</p>"
-    yield from _table(machine, numbers)
+    yield from _html_table(machine, numbers)
     for _, about, rows in machine.missing():
         yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
-        yield from map(_how, rows)
+        yield from map(_client_path, rows)
     for why, those in machine.beyond().items():
         yield f"<h3>Not covered, {_shown(why)}: {len(those)}</h3>"
-        yield from (_how(row) for row in those if row.path.steps)
+        yield from (_client_path(row) for row in those if row.path.steps)
         if pathless := [_shown(row.name) for row in those if not row.path.steps]:
             yield f"<p>{', '.join(pathless)}</p>"
     yield from _counts(machine, numbers)
 
 
-def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+def _html_table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     states = [*machine.coverage.machine.states]
     heads = "".join(f'<th scope="col">{_shown(state)}' for state in states)
     yield f'<div class="wide"><table><thead><tr><th>{heads}</tr></thead><tbody>'
@@ -117,7 +117,7 @@ def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator
     return ((numbers[name], count) for name, count in counts.items())
 
 
-def _how(row: CoverRow) -> str:
+def _client_path(row: CoverRow) -> str:
     steps = _shown(path_of(row))
     shell = f"<pre>{_shown_lines(row.lines)}</pre>" if row.lines else ""
     return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"

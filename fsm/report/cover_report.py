@@ -23,6 +23,7 @@ from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.json_report import Json, dumped, picked
 
+# What a client needs besides calls.
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails, by a command that does not exist",
     Need.OVERLAP: "calls that overlap",
@@ -32,7 +33,6 @@ NEEDS: Final[Mapping[Need, str]] = {
     Need.HIDDEN: "an event that nobody observes",
     Need.NEVER: "several calls in progress",
 }
-"""What a client needs besides calls."""
 
 
 class Standing(Enum):
@@ -44,29 +44,24 @@ class Standing(Enum):
     BEYOND = "beyond calls"
 
 
+# Descriptions of the uncovered cells that calls alone exercise.
 MISSING: Final[Mapping[Standing, str]] = {
     Standing.CALLS: "and a client can by calls alone",
     Standing.OPEN: "a client meets it by calls alone, and the recording leaves open whether it was this cell",
 }
-"""Descriptions of the uncovered cells that calls alone exercise."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverRow:
-    """One cell: its counts by recording in both sets, and how a client exercises it.
-
-    ``lines`` are the shell lines for ``path``.  They are empty if the cell cannot be exercised, or if the domain
-    has no client for the machine.  ``unseen`` means that recordings of the kinds compared never show its event.  Unless
-    ``evident`` is true, they do not show for certain that it was this cell.
-    """
+    """One cell: its counts by recording in both sets, and how a client exercises it."""
 
     cell: CellName
     counts: Mapping[str, int]
     others: Mapping[str, int]
     path: ClientPath
-    lines: tuple[str, ...]
-    unseen: bool
-    evident: bool
+    lines: tuple[str, ...]  # shell lines for the path; empty if there are none, or no client for the machine
+    unseen: bool  # recordings of the kinds compared never show the event
+    evident: bool  # recordings show for certain that it was this cell
 
     @property
     def by_calls(self) -> bool:
@@ -130,11 +125,8 @@ class CoveredMachine:
 
     def beyond(self) -> dict[str, list[CoverRow]]:
         """Return the uncovered cells that are beyond calls by reason, smallest need first."""
-        found: dict[str, list[CoverRow]] = {}
-        rows = self.standing(Standing.BEYOND)
-        for row in sorted(rows, key=lambda row: (row.unseen, row.path.needs[::-1])):
-            found.setdefault(row.why, []).append(row)
-        return found
+        rows = sorted(self.standing(Standing.BEYOND), key=lambda row: (row.unseen, row.path.needs[::-1]))
+        return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
         """Return the cells that only the first set covers, only the second set, and both sets."""
@@ -245,8 +237,7 @@ def json(cover: CoverReport) -> str:
     document: Json = {
         "recordings": [
             {
-                **picked(each, file="judged.name", set="side", kind="judged.form.title"),
-                "version": each.judged.version or None,
+                **picked(each, file="judged.name", set="side", kind="judged.form.title", version="judged.version?"),
                 "verdict": each.verdict,
             }
             for each in cover.listed()
@@ -271,8 +262,8 @@ def _machine(machine: CoveredMachine) -> Json:
                 **picked(row, standing="standing.value", recordings="counts"),
                 "against": dict(row.others) if machine.compared else None,
                 "needs": [need.name.lower().replace("_", "-") for need in row.path.needs],
-                "steps": list(map(str, row.path.steps)),
-                "lines": list(row.lines),
+                "steps": [*map(str, row.path.steps)],
+                **picked(row, "lines"),
             }
             for row in machine.rows
         ],

@@ -11,6 +11,7 @@ from typing import Final
 from fsm.errors import visible
 from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
 from fsm.report.layout import PLAIN, Layout
+from fsm.report.words import grouped
 
 _MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
 
@@ -42,12 +43,14 @@ def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
 
 def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout) -> Iterator[str]:
     for event, met in groupby(machine.standing(Standing.COVERED), key=lambda row: row.cell[0]):
-        yield from layout.wrapped(f"{event}: {'; '.join(_met(row, numbers) for row in met)}")
+        yield from layout.wrapped(f"{event}: {'; '.join(_state_count(row, numbers) for row in met)}")
     if machine.compared:
         for side, those in machine.sides().items():
-            yield from layout.wrapped(f"{side}: {len(those)}{_list(those)}", marked=side)
+            yield from layout.wrapped(f"{side}: {len(those)}{_cell_list(those)}", marked=side)
     for why, those in machine.beyond().items():
-        yield from layout.wrapped(f"not covered, {why}: {len(those)}{_list(those)}", marked="not covered", how="cyan")
+        yield from layout.wrapped(
+            f"not covered, {why}: {len(those)}{_cell_list(those)}", marked="not covered", how="cyan"
+        )
     for standing, about, rows in machine.missing():
         how = "yellow" if standing is Standing.CALLS else "cyan"
         yield from layout.wrapped(f"not covered, {about}: {len(rows)}", marked="not covered", how=how)
@@ -56,14 +59,14 @@ def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout
             yield from (f"      {line}" for line in row.lines)
 
 
-def _met(row: CoverRow, numbers: Mapping[str, str]) -> str:
-    return f"{sum(row.counts.values()):,} in {row.cell[1]} {_by(row.counts, numbers)}"
+def _state_count(row: CoverRow, numbers: Mapping[str, str]) -> str:
+    return f"{sum(row.counts.values()):,} in {row.cell[1]} {_recording_numbers(row.counts, numbers)}"
 
 
-def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
+def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
     """Return the numbers of the recordings in *counts*.  Three or more consecutive numbers become a range.
 
-    >>> _by("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
+    >>> _recording_numbers("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'
     """
     met = sorted(int(numbers[each]) for each in counts)
@@ -77,10 +80,9 @@ def _by(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
     return f"[{' '.join(parts)}]"
 
 
-def _list(rows: Sequence[CoverRow]) -> str:
-    events: dict[tuple[str, ...], list[str]] = {}
-    for event, those in groupby(rows, key=lambda row: row.cell[0]):
-        events.setdefault(tuple(row.cell[1] for row in those), []).append(event)
+def _cell_list(rows: Sequence[CoverRow]) -> str:
+    by_event = groupby(rows, key=lambda row: row.cell[0])
+    events = grouped((tuple(row.cell[1] for row in those), event) for event, those in by_event)
     parts = [f"{', '.join(names)} in {', '.join(states)}" for states, names in events.items()]
     return f": {'; '.join(parts)}" if parts else ""
 
@@ -103,10 +105,14 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
         yield from _table(machine, numbers)
         if machine.compared:
             yield ""
-            yield from (f"- {side}: {len(those)}{_escaped(_list(those))}" for side, those in machine.sides().items())
+            yield from (
+                f"- {side}: {len(those)}{_escaped(_cell_list(those))}" for side, those in machine.sides().items()
+            )
         if beyond := machine.beyond():
             yield from ("", "Not covered, and beyond calls alone:", "")
-            yield from (f"- {_escaped(why)}: {len(those)}{_escaped(_list(those))}" for why, those in beyond.items())
+            yield from (
+                f"- {_escaped(why)}: {len(those)}{_escaped(_cell_list(those))}" for why, those in beyond.items()
+            )
         for _, about, rows in machine.missing():
             yield from ("", f"Not covered, {about}:", "", "```sh")
             for row in rows:
@@ -116,9 +122,9 @@ def _markdown(cover: CoverReport) -> Iterator[str]:
 
 def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield from ("| event | covered | by calls | open | beyond |", "|---|---|---|---|---|")
-    for event, grouped in groupby(machine.rows, key=lambda row: row.cell[0]):
-        rows = tuple(grouped)
-        met = [_met(row, numbers) for row in rows if row.standing is Standing.COVERED]
+    for event, cells_of_event in groupby(machine.rows, key=lambda row: row.cell[0]):
+        rows = tuple(cells_of_event)
+        met = [_state_count(row, numbers) for row in rows if row.standing is Standing.COVERED]
         calls, open_ = (
             [row.cell[1] for row in rows if row.standing is standing] for standing in (Standing.CALLS, Standing.OPEN)
         )

@@ -6,14 +6,14 @@ from dataclasses import fields, is_dataclass
 from fsm.errors import visible
 
 
-def text(data: object) -> str:
+def data_text(data: object) -> str:
     """Return *data* as text: a mapping or dataclass as a line for each field, a sequence of them as a table.
 
-    >>> print(text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
+    >>> print(data_text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
     job  state
     a    done
     b2   queued
-    >>> print(text({"jobs": 2}), end="")
+    >>> print(data_text({"jobs": 2}), end="")
     jobs  2
     """
     if isinstance(data, Sequence) and not isinstance(data, str):

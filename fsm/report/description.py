@@ -1,6 +1,5 @@
 """Results of the library's functions in words, for programs that want the same reports as the commands."""
 
-from collections.abc import Iterator
 from typing import TypeAlias, assert_never
 
 from fsm.conformance.tested import Tested
@@ -40,7 +39,7 @@ def describe(found: Describable, *, width: int = 100) -> str:
             judged = Judged(name=machine.name, form=TRACE, judgements=(found,), notes={"lines": number}, version="")
             lines = text(Report(judged=(judged,)), layout)
         case Violation():
-            lines = "\n".join(_violation(found, layout))
+            lines = "\n".join([*layout.wrapped(words.what(found), ""), *layout.reasons(found, edits=False)])
         case Examined():
             lines = check_report.text([found], layout, runs=True)
         case Tested():
@@ -50,8 +49,3 @@ def describe(found: Describable, *, width: int = 100) -> str:
         case _:
             assert_never(found)
     return lines.rstrip("\n")
-
-
-def _violation(violation: Violation, layout: Layout) -> Iterator[str]:
-    yield from layout.wrapped(words.what(violation), "")
-    yield from layout.reasons(violation, edits=False)

@@ -6,22 +6,22 @@ from typing import Final, assert_never
 
 import graphviz
 
-from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable, Side
+from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
 from fsm.diagrams.read import Location
 from fsm.errors import harmless, visible
 from fsm.report import ExitCode
-from fsm.report.json_report import Json, dumped, record
+from fsm.report.json_report import Json, dumped, picked, record
 from fsm.report.layout import COLOURS, Layout
 from fsm.report.runs import data, steps
-from fsm.report.words import either, plural
+from fsm.report.words import either, grouped, plural
 from fsm.verdict import Fails, Unknown
 
 _FIRST: Final = "#cf222e"
 _SECOND: Final = "#1a7f37"
+# Colours in a picture: grey for parts of both lifecycles, and one colour each for parts of only one.
 _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND, Where.UNDRAWN: LINE}
-"""Colours in a picture: grey for parts of both lifecycles, and one colour each for parts of only one."""
 
 
 def answer(found: Comparison) -> ExitCode:
@@ -32,9 +32,7 @@ def answer(found: Comparison) -> ExitCode:
 def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
     """Return *found* as one JSON document, ending in a newline."""
     document: Json = {
-        "equal": found.equal,
-        "first": found.first,
-        "second": found.second,
+        **picked(found, "equal", "first", "second"),
         "remarks": list(remarks),
         "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
         "moves": [
@@ -72,20 +70,19 @@ def _head(first: str, second: str, word: str, layout: Layout) -> str:
 
 
 def _differences(found: Comparison, where: Where) -> Iterator[str]:
+    other = found.second if where is Where.FIRST else found.first
     leads = {move.target: move for move in reversed(found.moves) if move.where is where}
     for state in found.states:
         if state.where is where:
-            why = f": no state of {_other(found, where)} has this name" if state.why is Why.STATE else ""
+            why = f": no state of {other} has this name" if state.why is Why.STATE else ""
             leading = leads.get(state.name)
             place = state.place or (found.near(leading) if leading else None)
             yield f"{_at(place)}state {state.name}{why}"
-    alike: dict[str, list[str]] = {}
-    for move in found.moves:
-        if move.where is where:
-            # Arrows of one event that differ only in their states share a line.
-            text = f"{_at(found.near(move))}{_move(move)}{_why(found, move)}"
-            alike.setdefault(text, []).append(_arrow(move))
-    for text, arrows in alike.items():
+    moves = (move for move in found.moves if move.where is where)
+    # Arrows of one event that differ only in their states share a line.
+    alike = grouped((f"{_at(found.near(move))}{_move(move)}{_why(found, move)}", move) for move in moves)
+    for text, those in alike.items():
+        arrows = (one.source if one.silent else f"{one.source or 'nowhere'} → {one.target}" for one in those)
         yield text.replace("\0", ", ".join(arrows))
 
 
@@ -94,13 +91,9 @@ def _counts(found: Comparison) -> Iterator[str]:
     names = {Where.BOTH: "in common", Where.FIRST: f"only in {found.first}", Where.SECOND: f"only in {found.second}"}
     for where, name in names.items():
         states, moves = (sum(each.where is where for each in those) for those in (found.states, found.moves))
-        counted = [*([plural(states, "state")] if states else []), *([plural(moves, "move")] if moves else [])]
+        counted = ", ".join(plural(count, noun) for count, noun in ((states, "state"), (moves, "move")) if count)
         if counted or where is Where.BOTH:
-            yield f"{visible(name)}: {', '.join(counted) or 'nothing'}"
-
-
-def _other(found: Comparison, where: Where) -> str:
-    return found.second if where is Where.FIRST else found.first
+            yield f"{visible(name)}: {counted or 'nothing'}"
 
 
 _WHY: Final = {
@@ -114,7 +107,8 @@ _WHY: Final = {
 
 def _why(found: Comparison, move: ComparedMove) -> str:
     if move.why is not None:
-        return _WHY[move.why].format(other=_other(found, move.where), label=move.label, initial=found.initial)
+        other = found.second if move.where is Where.FIRST else found.first
+        return _WHY[move.why].format(other=other, label=move.label, initial=found.initial)
     named = ", ".join(move.outcomes)
     return f" ({named})" if named and named != "done" and not move.silent else ""
 
@@ -134,10 +128,6 @@ def _move(move: ComparedMove) -> str:
     return words
 
 
-def _arrow(move: ComparedMove) -> str:
-    return move.source if move.silent else f"{move.source or 'nowhere'} → {move.target}"
-
-
 def _at(place: Location | None) -> str:
     return f":{place.line}:{place.column}: " if place else ""
 
@@ -146,12 +136,9 @@ def _undrawn(found: Comparison) -> Iterator[str]:
     states = [state.name for state in found.states if state.where is Where.UNDRAWN]
     if states:
         yield f"states: {', '.join(states)}"
-    events: dict[str, dict[str, None]] = {}
-    for move in found.moves:
-        if move.where is Where.UNDRAWN:
-            events.setdefault(move.event, {})[f"{move.source or 'nowhere'} → {move.target}"] = None
-    for event, moves in events.items():
-        yield f"{event}: {', '.join(moves)}"
+    moves = (move for move in found.moves if move.where is Where.UNDRAWN)
+    for event, arrows in grouped((move.event, f"{move.source or 'nowhere'} → {move.target}") for move in moves).items():
+        yield f"{event}: {', '.join(dict.fromkeys(arrows))}"
 
 
 def dot(found: Comparison) -> str:
@@ -261,9 +248,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
 
 
 def _alternatives(these: tuple[Observable, ...]) -> str:
-    replies: dict[Observable, list[str]] = {}
-    for each in these:
-        replies.setdefault(each._replace(reply=""), []).append(each.reply)
+    replies = grouped((each._replace(reply=""), each.reply) for each in these)
     return either([_seen(each, tuple(sorted(those, key="error".__eq__))) for each, those in replies.items()])
 
 
@@ -313,7 +298,7 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
             pass
         case Distinguished():
             document |= {
-                "only": _side(found.owner),
+                "only": found.owner.name.lower(),
                 "trace": [_observable(each) for each in found.trace],
                 "run": data(found.run),
                 "states": [state or None for state in found.states],
@@ -321,14 +306,10 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
             }
         case Branching():
             document |= {
-                "only": _side(found.owner),
+                "only": found.owner.name.lower(),
                 "start": [*found.start],
                 "rounds": [
-                    {
-                        "seen": each.seen and _observable(each.seen),
-                        "first": each.first or None,
-                        "second": each.second or None,
-                    }
+                    {"seen": each.seen and _observable(each.seen), **picked(each, "first?", "second?")}
                     for each in found.rounds
                 ],
                 "option": _observable(found.option),
@@ -339,10 +320,6 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
         case _:
             assert_never(found)
     return dumped(document)
-
-
-def _side(side: Side) -> str:
-    return side.name.lower()
 
 
 def _observable(each: Observable) -> Json:

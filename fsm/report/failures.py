@@ -6,16 +6,16 @@ from collections.abc import Iterator
 from fsm.conformance.failure import Failure, Taken
 from fsm.errors import visible
 from fsm.report import words
-from fsm.report.json_report import Json
+from fsm.report.json_report import Json, picked
 from fsm.report.layout import LABEL, PLAIN, Layout
 
 
-def text(failure: Failure, layout: Layout = PLAIN) -> str:
+def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
     """Describe one failure: what is illegal, the steps that lead to it, and why it is illegal."""
-    return "\n".join(lines(failure, layout, "violation"))
+    return "\n".join(failure_lines(failure, layout, "violation"))
 
 
-def lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
+def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
     """Yield the lines on *failure*, called *word*.  *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
@@ -58,9 +58,8 @@ def trace_data(failure: Failure) -> list[Json]:
         {
             "step": str(taken.step),
             "came": str(taken.came) if taken.came else None,
-            "reply": taken.seen.reply if taken.seen else None,
-            "shows": taken.seen.shows if taken.seen else None,
-            "emits": [*taken.seen.outputs] if taken.seen and taken.seen.outputs is not None else None,
+            **dict.fromkeys(("reply", "shows", "emits")),
+            **(picked(taken.seen, "reply", "shows", emits="outputs") if taken.seen else {}),
         }
         for taken in failure.trace
     ]

@@ -44,17 +44,12 @@ def _document(report: Report) -> Json:
 
 def told(report: Report, violation: Violation) -> str:
     """Return a new *violation* as a one-line document."""
-    return _line(_finding(report, Finding(first=(violation,), count=1, entities=1)))
+    return dumped(_finding(report, Finding(first=(violation,), count=1, entities=1)), indent=None)
 
 
 def summary(report: Report) -> str:
     """Return the report as a one-line document."""
-    return _line(_document(report))
-
-
-def _line(document: Json) -> str:
-    written = dumps(document, ensure_ascii=False).encode("utf-8", "replace").decode()
-    return harmless(written, json_escape) + "\n"
+    return dumped(_document(report), indent=None)
 
 
 def json_escape(character: str) -> str:
@@ -62,15 +57,15 @@ def json_escape(character: str) -> str:
     return f"\\u{ord(character):04x}"
 
 
-def dumped(document: Json) -> str:
-    r"""Return *document* as JSON, indented by two spaces per level and ending in a newline.
+def dumped(document: Json, *, indent: int | None = 2) -> str:
+    r"""Return *document* as JSON ending in a newline, on a single line if *indent* is ``None``.
 
     A file name need not be UTF-8.  The report always is, and contains no terminal control characters:
 
     >>> print(dumped("\udcff.log\u202e"), end="")
     "?.log\u202e"
     """
-    written = dumps(document, ensure_ascii=False, indent=2).encode("utf-8", "replace").decode()
+    written = dumps(document, ensure_ascii=False, indent=indent).encode("utf-8", "replace").decode()
     return harmless(written, json_escape) + "\n"
 
 
@@ -85,15 +80,20 @@ def record(found: object, *without: str) -> dict[str, Json]:
     return {name: _nulls(value) for name, value in fields.items() if name not in without}
 
 
-def picked(found: object, *names: str, **others: str) -> dict[str, Json]:
-    """Return the attributes *names* of *found*, and each of the *others* by its dotted path.  Empty strings stay.
+def picked(found: object, /, *names: str, **others: str) -> dict[str, Json]:
+    """Return the attributes *names* of *found*, and each of the *others* by its dotted path.
+
+    If a path ends in ``?``, an empty value becomes ``null``.
 
     >>> from fsm.trace import Line
-    >>> picked(Line("a.log", 7), "file", line="number")
-    {'file': 'a.log', 'line': 7}
+    >>> picked(Line("a.log", 0), "file", line="number", at="number?")
+    {'file': 'a.log', 'line': 0, 'at': None}
     """
-    paths = {**{name: name for name in names}, **others}
-    return {key: to_builtins(attrgetter(path)(found)) for key, path in paths.items()}
+    values: dict[str, Json] = {}
+    for key, path in (*((name, name) for name in names), *others.items()):
+        value = to_builtins(attrgetter(path.rstrip("?"))(found))
+        values[key.rstrip("?")] = value or None if path.endswith("?") else value
+    return values
 
 
 def _lines(lines: Iterable[Line]) -> list[Json]:
@@ -114,9 +114,7 @@ def _nulls(value: Json) -> Json:
 
 def _recording(report: Report, judged: Judged) -> Json:
     return {
-        **picked(judged, file="name", kind="form.title"),
-        "version": judged.version or None,
-        "detected": judged.detected or None,
+        **picked(judged, file="name", kind="form.title", version="version?", detected="detected?"),
         "verdict": report.of(judged).word,
         "notes": dict(judged.notes),
         "foreign": _lines(judged.foreign),
@@ -135,7 +133,7 @@ def _story(story: Story) -> Json:
                 **_seen(step.seen, "event", "phase", "reply", "shows", "met", "output", "detail"),
                 **picked(step, "before", "after"),
                 "violations": [violation_data(each) for each in step.violations],
-                "tolerated": list(step.tolerated),
+                **picked(step, "tolerated"),
                 "why": [record(provenance(each)) for each in step.followed if story.until],
             }
             for step in story.steps
@@ -158,9 +156,7 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "assumed": [_assumed(each) for each in judgement.assumed],
         "cells": {**cells},
         "fields": dict(judgement.covered.fields),
-        "properties": [
-            {**record(each.clause), "status": each.status, "why": each.why or None} for each in judgement.properties
-        ],
+        "properties": [{**record(each.clause), **picked(each, "status", "why?")} for each in judgement.properties],
     }
 
 
@@ -180,10 +176,7 @@ def violation_data(violation: Violation) -> Json:
     return {
         **picked(violation, "file", "line"),
         "at": words.moment(seen.at) or None,
-        "entity": seen.entity,
-        "cause": violation.cause.value,
-        "illegal": violation.illegal or None,
-        "found": violation.found or None,
+        **picked(violation, entity="observation.entity", cause="cause", illegal="illegal?", found="found?"),
         **_seen(seen, "event", "reply", "shows", "met", "output", "detail"),
         "before": list(violation.before),
         "allowed": {each.state: list(each.what) for each in violation.permitted},

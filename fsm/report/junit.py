@@ -17,11 +17,10 @@ from fsm.report.cases import Case
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from fsm.machine import Clause
     from fsm.report.cases import Cases
 
+# Characters that a log can contain but XML 1.0 cannot.
 _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that a log can contain but XML 1.0 cannot."""
 
 
 def junit(cases: Cases) -> str:
@@ -34,13 +33,12 @@ def junit(cases: Cases) -> str:
     document = JUnitXml(f"fsm {cases.command}")
     for name, found in groupby(cases.found, attrgetter("suite")):
         suite = TestSuite(clean(name))
-        clauses: dict[tuple[str, Clause], list[Case]] = {}
-        for each in found:
-            if isinstance(each, Case):
-                clauses.setdefault((each.name, each.clause), []).append(each)
-            elif each.status == "assumed":
+        listed = [*found]
+        for each in listed:
+            if each.status == "assumed":
                 suite.add_property("assumes", clean(each.what))
-        for those in clauses.values():
+        tried = (each for each in listed if isinstance(each, Case))
+        for those in words.grouped(((each.name, each.clause), each) for each in tried).values():
             suite.add_testcase(_case(those))
         document.add_testsuite(suite)
     for problem in cases.problems:

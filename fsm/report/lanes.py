@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from fsm.machine.findings import Finding, Stretch, Violation
     from fsm.trace import Observation
 
-DRAWN: Final = 24
-"""Maximum number of operations that are drawn."""
+DRAWN: Final = 24  # maximum number of operations that are drawn
 
 
 def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[str]:
@@ -47,7 +46,7 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
         end = last + _width(each) if each.returned is None else column[each.returned]
         label = visible(str(each)).center(end - start - 1, "-")
         bar = f"|{label}{'' if each.returned is None else '|'}"
-        lane = drawn.setdefault(names[each.thread] if names else _lane(each), [])
+        lane = drawn.setdefault(names[each.thread] if names else _lane_name(each), [])
         lane.append(" " * (start - sum(map(len, lane))) + bar)
     longest = max(map(len, drawn), default=0)
     for name, parts in drawn.items():
@@ -101,16 +100,16 @@ def explained(answer: Linearizability) -> Iterator[str]:
     """Yield lines that say whether a history is linearizable and, if not, why."""
     match answer:
         case Linearizable():
-            yield "linearizable: " + _order(answer)
+            yield "linearizable: " + _order_text(answer)
         case Unknown(why=why):
             yield f"unknown: {visible(why)}"
         case NotLinearizable(operation=operation):
             named = f" of {visible(answer.entity)}" if answer.entity else ""
-            yield f"not linearizable: {_what(operation, answer.cause)}{named}"
+            yield f"not linearizable: {_operation_text(operation, answer.cause)}{named}"
             if answer.allowed:
                 yield f"legal would be: {either(each or '(no outputs)' for each in answer.allowed)}"
             if answer.steps:
-                yield f"as far as it is legal: {_order(answer)}"
+                yield f"as far as it is legal: {_order_text(answer)}"
 
 
 def raced(race: Race) -> Iterator[str]:
@@ -126,7 +125,7 @@ def raced(race: Race) -> Iterator[str]:
         shown = [each for each in operations if each.called >= begins]
         lane = max((each.thread for each in operations), default=0) + 1
         shown += (replace(each, thread=lane) for each in race.witness.told if each.called >= begins)
-        names = {each.thread: _lane(each) for each in shown} | {lane: "plugin"}
+        names = {each.thread: _lane_name(each) for each in shown} | {lane: "plugin"}
         yield from lanes(History(operations=tuple(shown)), names)
     outputs = race.history.outputs.get("")
     if outputs is not None:
@@ -173,15 +172,15 @@ def _width(operation: Operation) -> int:
     return len(visible(str(operation))) + 3
 
 
-def _lane(operation: Operation) -> str:
+def _lane_name(operation: Operation) -> str:
     thread = f"thread {operation.thread}" if operation.thread else "main"
     return f"{thread}, {visible(operation.entity)}" if operation.entity else thread
 
 
-def _what(operation: Operation | None, cause: Cause) -> str:
+def _operation_text(operation: Operation | None, cause: Cause) -> str:
     if operation is None:
         return "more came out than can be explained"
-    who = f"{visible(str(operation))} in {_lane(operation)}"
+    who = f"{visible(str(operation))} in {_lane_name(operation)}"
     match cause:
         case Cause.OUTPUT:
             return f"what came out does not fit {who}"
@@ -191,7 +190,7 @@ def _what(operation: Operation | None, cause: Cause) -> str:
             return who
 
 
-def _order(answer: Linearizable | NotLinearizable) -> str:
+def _order_text(answer: Linearizable | NotLinearizable) -> str:
     return "; ".join(
         f"{step.row or visible(str(step.operation))}{f' ({step.outcome})' if step.outcome else ''}"
         for step in answer.steps

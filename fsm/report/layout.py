@@ -9,8 +9,8 @@ from fsm.machine import Clause
 from fsm.machine.findings import Violation
 from fsm.report import ExitCode, words
 
-LABEL: Final = 11
-"""Width of the label column."""
+LABEL: Final = 11  # width of the label column
+# Colour of each word for a result.  Other words that are marked are bold.
 _NARROWEST: Final = 40
 COLOURS: Final[Mapping[str, str]] = {
     "holds": "green",
@@ -26,7 +26,6 @@ COLOURS: Final[Mapping[str, str]] = {
     "different": "red",
     **dict.fromkeys(("kills nothing", "survives", "missed"), "red"),
 }
-"""Colour of each word for a result.  Other words that are marked are bold."""
 
 
 def plain(text: str, _: str) -> str:
@@ -104,5 +103,4 @@ class Layout:
         return lines
 
 
-PLAIN: Final = Layout()
-"""Lines of 100 columns without colour."""
+PLAIN: Final = Layout()  # lines of 100 columns without colour

@@ -10,15 +10,13 @@ from typing import Final, assert_never
 
 from fsm.machine import Cannot, Cell, Clause, Event, Ignores, Machine, Moves, Outcome, Override, Refuses, Silent
 from fsm.machine.graph import Graph
-from fsm.machine.product.system import JointEvent, Part, PartStep, System
+from fsm.machine.product.system import JointEvent, PartStep, System
 from fsm.machine.table import Table
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
-from fsm.report.words import plural
+from fsm.report.words import grouped, plural
 
-_ALIKE: Final = 3
-"""Minimum number of states in which an event does the same, for one row about them."""
-
+_ALIKE: Final = 3  # minimum number of states in which an event does the same, for one row about them
 _LEGEND: Final = (
     "Each row below says what an event does in a state, and [the clause] that says so; clauses are at the end. "
     "A row with … is about a call that has begun."
@@ -50,13 +48,9 @@ def text(
 
 
 def _facts(machine: Machine, graph: Graph[Table]) -> str:
-    facts = [
-        plural(len(machine.states), "state"),
-        plural(len(machine.events), "event"),
-        plural(len(graph.transitions), "transition"),
-        f"depth {max(graph.depth.values())}",
-        f"starts {machine.initial}",
-    ]
+    sizes = {"state": machine.states, "event": machine.events, "transition": graph.transitions}
+    facts = [plural(len(items), noun) for noun, items in sizes.items()]
+    facts += [f"depth {max(graph.depth.values())}", f"starts {machine.initial}"]
     if unreachable := graph.unreachable():
         facts.append(f"never reached: {', '.join(unreachable)}")
     if machine.profiles:
@@ -202,7 +196,9 @@ def system_text(system: System, layout: Layout, *, event: str | None) -> str:
         lines += [*layout.kept(f"Source: {system.source}.{profiles}"), "", "parts"]
         longest = max(map(len, system.parts))
         for part in system.parts.values():
-            lines += layout.kept(f"{part.name:<{longest}}  {_part(part)}", "  ", " " * (longest + 4))
+            copies = f", {plural(len(part.copies), 'copy')}" if len(part.copies) > 1 else ""
+            says = f"{part.machine.name}{copies}, begins {part.initial}. {part.about}".rstrip()
+            lines += layout.kept(f"{part.name:<{longest}}  {says}", "  ", " " * (longest + 4))
     families: dict[str, JointEvent] = {}
     for joint in system.events.values():
         families.setdefault(joint.family, joint)
@@ -210,11 +206,6 @@ def system_text(system: System, layout: Layout, *, event: str | None) -> str:
         if event in {None, joint.family, joint.rpc}:
             lines += ["", *_joint(joint, layout)]
     return "\n".join(lines) + "\n"
-
-
-def _part(part: Part) -> str:
-    copies = f", {plural(len(part.copies), 'copy')}" if len(part.copies) > 1 else ""
-    return f"{part.machine.name}{copies}, begins {part.initial}. {part.about}".rstrip()
 
 
 def _joint(joint: JointEvent, layout: Layout) -> Iterator[str]:
@@ -254,11 +245,10 @@ def outcomes_json(table: Table, events: Collection[str], states: Collection[str]
 
 
 def _choices(table: Table, events: Collection[str], states: Collection[str]) -> dict[tuple[str, str, str], list[str]]:
-    found: dict[tuple[str, str, str], list[str]] = {}
-    for row in table.rows:
-        stage = "end" if row.ends else "begin" if row.index in table.end else ""
-        for number, state in enumerate(table.states):
-            ways = table.step(number, row.index) or ()
-            for way in ways if row.event.name in events and state in states and len(ways) > 1 else ():
-                found.setdefault((row.event.name, stage, way.name), []).append(state)
-    return found
+    return grouped(
+        ((row.event.name, "end" if row.ends else "begin" if row.index in table.end else "", way.name), state)
+        for row in table.rows
+        for number, state in enumerate(table.states)
+        if row.event.name in events and state in states and len(ways := table.step(number, row.index) or ()) > 1
+        for way in ways
+    )

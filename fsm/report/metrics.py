@@ -22,15 +22,11 @@ from fsm.recordings.notes import FOREIGN
 from fsm.report import Report
 from fsm.trace import Batch, nanoseconds
 
-SEVERAL = "several"
-"""State label of a violation for which several states are possible."""
+SEVERAL = "several"  # state label of a violation for which several states are possible
 
 
-_PATIENCE: Final = 5.0
-"""Number of seconds that a client may be silent."""
-
-_MOST: Final = 16
-"""Maximum number of simultaneous connections, each of which has a thread."""
+_PATIENCE: Final = 5.0  # number of seconds that a client may be silent
+_MOST: Final = 16  # maximum number of simultaneous connections, each of which has a thread
 
 
 class Metrics:
@@ -43,19 +39,19 @@ class Metrics:
         self._names: dict[str, dict[str, str]] = {}
         cell = ("model", "clause", "level", "event", "state")
         self._violations = self._counter("violations", "Violations, by clause and cell.", *cell)
-        self._surprises = self._counter("surprises", "What breaks only a weaker clause, by clause and cell.", *cell)
+        self._surprises = self._counter("surprises", "Violations of weaker clauses only, by clause and cell.", *cell)
         deviation = ("model", "deviation", "profile")
-        self._tolerated = self._counter("tolerated_deviations", "Deviations that the profile declares.", *deviation)
+        self._tolerated = self._counter("tolerated_deviations", "Deviations that the profile tolerates.", *deviation)
         self._observations = self._counter("observations", "Observations that were judged.", "model")
         self._entities = self._counter("entities", "Entities that were observed.", "model")
         self._lines = self._counter("lines", "Lines that were read.")
         self._foreign = self._counter("foreign_lines", "Lines of another form, and damaged ones.")
-        self._notes = self._counter("notes", "What else was noticed of lines, such as truncations.", "note")
-        about = "Seconds from the time in the last line that was judged to when it was."
+        self._notes = self._counter("notes", "Notes about lines, such as truncations.", "note")
+        about = "Seconds between the time in the last judged line and its judgement."
         self._lag = Gauge("fsm_lag_seconds", about, registry=self.registry)
-        about = "The time in the last line that was judged."
+        about = "The time in the last judged line."
         self._latest = Gauge("fsm_last_line_timestamp_seconds", about, registry=self.registry)
-        self._recording = Info("fsm_recording", "What is followed.", registry=self.registry)
+        self._recording = Info("fsm_recording", "The recording that is followed.", registry=self.registry)
         self._of_lines: Tally[tuple[object, ...]] = Tally()
         self._judged: Tally[tuple[object, ...]] = Tally()
 

@@ -20,19 +20,16 @@ from fsm.mutation.system_mutants import JointMutant
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked
 from fsm.report.layout import Layout
-from fsm.report.words import plural, short
+from fsm.report.words import grouped, plural, short
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mutated:
-    """The mutants of one machine or system, and their outcomes.  In a system, each mutant has at most one killer.
-
-    The properties in ``unsound`` already fail on the original and are not used.
-    """
+    """The mutants of one machine or system, and their outcomes.  In a system, each mutant has at most one killer."""
 
     specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
-    unsound: tuple[str, ...] = ()
+    unsound: tuple[str, ...] = ()  # properties that already fail on the original, and are not used
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
@@ -143,8 +140,8 @@ def json(mutated: tuple[Mutated, ...]) -> str:
             "survivors": len(each.survivors),
             "equivalent": len(each.equivalent),
             "score": round(each.score, 4),
-            "kills": dict(each.kills()),
-            "unsound": list(each.unsound),
+            "kills": {**each.kills()},
+            **picked(each, "unsound"),
             "outcomes": [_outcome_data(outcome) for outcome in each.outcomes],
         }
         for each in mutated
@@ -154,19 +151,16 @@ def json(mutated: tuple[Mutated, ...]) -> str:
 
 def _outcome_data(outcome: MutationOutcome[Mutant | JointMutant]) -> Json:
     mutant = outcome.mutant
-    where: dict[str, Json] = {"state": mutant.state} if isinstance(mutant, Mutant) else {"way": mutant.way or None}
+    where = picked(mutant, "state" if isinstance(mutant, Mutant) else "way?")
     return {
         **picked(mutant, mutant="name", event="event"),
         **where,
-        "line": mutant.line or None,
-        "killers": list(outcome.killers),
-        "equivalent": outcome.equivalent,
+        **picked(mutant, "line?"),
+        **picked(outcome, "killers", "equivalent"),
     }
 
 
-MISSED: Final = 5
-"""Maximum number of missed edits explained per recording, those with the fewest acts first."""
-
+MISSED: Final = 5  # maximum number of missed edits explained per recording, those with the fewest acts first
 Counts = dict[str, Counter[EditAnswer]]
 
 
@@ -301,14 +295,9 @@ def _property(suggestion: Suggestion) -> Iterator[str]:
 
 def _cells(mutants: Iterable[str]) -> Iterator[str]:
     """Yield the changes of *mutants*, grouped by cell.  Cells of an event with the same changes share a line."""
-    cells: dict[str, list[str]] = {}
-    for each in mutants:
-        where, _, change = each.partition(": ")
-        cells.setdefault(where, []).append(change)
-    alike: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for where, changes in cells.items():
-        event, _, state = where.rpartition(" in ")
-        alike.setdefault((event, tuple(changes)), []).append(state)
+    cells = grouped((where, change) for where, _, change in (each.partition(": ") for each in mutants))
+    places = ((where.rpartition(" in "), tuple(changes)) for where, changes in cells.items())
+    alike = grouped(((event, changes), state) for (event, _, state), changes in places)
     for (event, what), states in alike.items():
         yield from _comment(f"  {event} in {', '.join(states)}: {', '.join(what)}")
 

@@ -23,18 +23,14 @@ _LABEL: Final = 15
 
 @dataclass(frozen=True, kw_only=True)
 class PropertyTestReport:
-    """Test results for properties of the machine *of* under its profile.
-
-    Breaking a property of a level below *least* is a surprise.  The answer is also a failure if all tests together
-    reach fewer than *at_least* percent of the machine's pairs.
-    """
+    """Test results for properties of the machine ``of`` under its profile."""
 
     results: tuple[PropertyTestResult, ...]
     of: Machine
     sut: str
     profile: str | None
-    least: Level
-    at_least: float = 0
+    least: Level  # breaking a property of a weaker level is a surprise
+    at_least: float = 0  # percentage of the machine's pairs; reaching fewer is a failure
 
     @cached_property
     def met(self) -> Mapping[tuple[int, int], int]:
@@ -74,7 +70,7 @@ class PropertyTestReport:
         statuses = [self.status(each) for each in self.results]
         nothing = come is ExitCode.UNKNOWN and PropertyStatus.UNKNOWN not in statuses
         why = ", since nothing was put to the test" if nothing else ""
-        lines += ["", *layout.wrapped(", ".join(words.tally([each.word for each in statuses])))]
+        lines += ["", *layout.wrapped(words.tally([each.word for each in statuses], "property"))]
         lines += covered(tabulate(self.of), self.met, layout, self.at_least)
         lines.append(f"  verdict: {layout.verdict(come)}{why}")
         return "\n".join(lines) + "\n"

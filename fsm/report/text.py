@@ -1,5 +1,6 @@
 """The text report: causes with their evidence, then a summary, as wide as the terminal."""
 
+import re
 from collections.abc import Iterator
 from itertools import groupby
 
@@ -178,12 +179,9 @@ class _Writer:
         if not judgement.properties:
             return
         tally = words.tally([each.status for each in judgement.properties])
-        yield from self.layout.wrapped(f"properties: {', '.join(tally)}", "    ")
-        names: dict[str, list[str]] = {}
-        for each in judgement.properties:
-            if each.status == "not watched":
-                names.setdefault(each.why, []).append(each.clause.name)
-        for reason, those in names.items():
+        yield from self.layout.wrapped(f"properties: {tally}", "    ")
+        unwatched = (each for each in judgement.properties if each.status == "not watched")
+        for reason, those in words.grouped((each.why, each.clause.name) for each in unwatched).items():
             listed = ", ".join(those) if self.coverage else len(those)
             yield from self.layout.wrapped(f"{reason}: {listed}", "      ")
 
@@ -221,13 +219,13 @@ class _Writer:
             if self.report.fails(finding)
         ]
         if profiles := sorted(set.intersection(*found)) if found else []:
-            known = "which looks like a known deviation" if number == 1 else "which all look like known deviations"
-            what += f", {known} of {words.either(profiles)}; to tolerate them: --profile {profiles[0]}"
+            known = "It looks like a known deviation" if number == 1 else "All look like known deviations"
+            what += f". {known} of {words.either(profiles)}; to tolerate them: --profile {profiles[0]}"
         yield from self.layout.wrapped(what, marked=word)
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return how often *note* occurred and, for foreign lines, the locations of the first few if known.
+    """Return how often *note*, a plural, occurred and, for foreign lines, the locations of the first few if known.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})
@@ -235,10 +233,14 @@ def noted(judged: Judged, note: str) -> str:
     '3 foreign or damaged lines'
     >>> noted(Judged(**told, foreign=(Line("a", 7), Line("b", 2))), FOREIGN)
     '3 foreign or damaged lines (7, b:2 and others)'
+    >>> [noted(Judged(**told | {"notes": {each: 1}}), each) for each in ("crashes", "ends of unknown doors or jobs")]
+    ['1 crash', '1 end of unknown doors or jobs']
     """
-    counted = words.counted(judged.notes[note], note)
+    count = judged.notes[note]
+    singular = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", note, count=1)
+    counted = f"{count:,} {singular if count == 1 else note}"
     places = [f"{'' if line.file == judged.name else f'{line.file}:'}{line.number}" for line in judged.foreign]
     if note != FOREIGN or not places:
         return counted
-    rest = " and others" if judged.notes[note] > len(places) else ""
+    rest = " and others" if count > len(places) else ""
     return f"{counted} ({visible(', '.join(places))}{rest})"

@@ -3,12 +3,15 @@
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Final, assert_never
+from typing import Final, TypeVar, assert_never
 
-from fsm.machine import Deviation
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
+from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
 from fsm.trace import Line, Observation
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 _LONG: Final = re.compile(r"\b([0-9a-f]{12})[0-9a-f]{52}\b")
 
@@ -22,39 +25,27 @@ def short(text: str) -> str:
     return _LONG.sub(r"\1", text)
 
 
+def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
+    """Return the values of each key in *pairs*, in order.
+
+    >>> grouped([("push", "shut"), ("pull", "open"), ("push", "open")])
+    {'push': ['shut', 'open'], 'pull': ['open']}
+    """
+    groups: dict[K, list[V]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
+
+
 def plural(count: int, word: str) -> str:
     """Return *count* and *word*, in the plural if necessary.
 
     >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
     ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
     """
-    return f"1 {word}" if count == 1 else f"{count:,} {_many(word)}"
-
-
-def _many(word: str) -> str:
-    if re.search("[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
-
-
-def counted(count: int, names: str) -> str:
-    """Return *count* and *names*.  If *count* is 1, the first plural in *names* becomes a singular.
-
-    >>> counted(2, "foreign or damaged lines"), counted(1, "crashes"), counted(1, "ends of unknown doors or jobs")
-    ('2 foreign or damaged lines', '1 crash', '1 end of unknown doors or jobs')
-    """
-    one = re.sub(r"(?<=sh)es\b|(?<!s)s\b", "", names, count=1) if count == 1 else names
-    return f"{count:,} {one}"
-
-
-def either(names: Iterable[str]) -> str:
-    """Join *names* with commas and a final "or".
-
-    >>> either(["absent"]), either(["created", "running", "exited"])
-    ('absent', 'created, running or exited')
-    """
-    *most, last = names
-    return f"{', '.join(most)} or {last}" if most else last
+    many = re.sub("([^aeiou])y$", r"\1ie", word)
+    many = f"{many}es" if re.search("(?:s|x|z|ch|sh)$", many) else f"{many}s"
+    return f"{count:,} {word if count == 1 else many}"
 
 
 def file(name: str) -> str:
@@ -173,9 +164,7 @@ def allowed(violation: Violation) -> str:
         return ""
     if violation.limit:
         return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
-    states: dict[tuple[str, ...], list[str]] = {}
-    for each in violation.permitted:
-        states.setdefault(each.what, []).append(each.state)
+    states = grouped((each.what, each.state) for each in violation.permitted)
     if len(states) == 1:
         return _listed(*states)
     return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
@@ -259,11 +248,8 @@ def places(violation: Violation) -> str:
 
 def known(violation: Violation) -> list[str]:
     """Return the known deviations that *violation* resembles, without duplicates."""
-    alike: dict[tuple[str, str], list[Deviation]] = {}
-    for each in violation.resembles:
-        alike.setdefault((each.name, each.about), []).append(each)
     found = []
-    for (name, about), those in alike.items():
+    for (name, about), those in grouped(((each.name, each.about), each) for each in violation.resembles).items():
         until = [f"{each.profile} (until {each.until})" if each.until else each.profile for each in those]
         found.append(f"{name} of {' and '.join(dict.fromkeys(until))}: {about} Tolerated with that --profile.")
     return found
@@ -279,33 +265,30 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
+# Phrase for each status of a property that has a verb.  The others are phrases themselves.
 _PHRASES: Final = {
-    "holds": "{n} hold",
-    "known": "{fails} as documented",
-    "FAILS": "{fails}",
-    "violated": "{fails}",
-    "surprise": "{fails} below the level asked for",
-    "MENDED": "{n} hold that were known to fail",
-    "vacuous": "{n} vacuous",
-    "unknown": "{n} unknown",
-    "undecided": "{n} undecided",
-    "not exercised": "{n} not exercised",
-    "not watched": "{n} not watched",
+    "holds": "hold",
+    "known": "fail as documented",
+    "FAILS": "fail",
+    "violated": "fail",
+    "surprise": "fail below the level requested",
+    "MENDED": "hold although documented to fail",
 }
-"""Phrase for each status of a property.  ``{fails}`` is the number with the verb."""
 
 
-def tally(found: Sequence[str]) -> list[str]:
-    """Return how many properties hold, and how many have each other status in *found*.
+def tally(found: Sequence[str], noun: str = "") -> str:
+    """Return how many properties have each status in *found*.  The first number counts *noun*, if that is given.
 
-    >>> tally(["holds", "known"])
-    ['1 hold', '1 fails as documented']
+    >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
+    ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
     """
-    return [
-        phrase.format(n=count, fails=f"{count} {'fails' if count == 1 else 'fail'}")
-        for word, phrase in _PHRASES.items()
-        if (count := found.count(word)) or word == "holds"
-    ]
+    parts: list[str] = []
+    for status in (*_PHRASES, "vacuous", "unknown", "undecided", "not exercised", "not watched"):
+        if count := found.count(status):
+            phrase = _PHRASES.get(status, status)
+            phrase = re.sub("^(hold|fail)", r"\1s", phrase) if count == 1 else phrase
+            parts.append(f"{plural(count, noun) if noun and not parts else count} {phrase}")
+    return ", ".join(parts)
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:

@@ -547,7 +547,7 @@ def test_a_property_is_of_those_that_have_it() -> None:
     ran = fsm("judge", "-P", "stop-is-idempotent", *files)
 
     assert (0, "") == (ran.returncode, ran.stderr)
-    assert ran.stdout.count("properties: 1 hold") == 2
+    assert ran.stdout.count("properties: 1 holds") == 2
     assert [f"holds    {file}" for file in files] == ran.stdout.splitlines()[-2:]
     assert fsm("judge", "-P", "stop-is-idempotant", *files).returncode == 2
 

@@ -33,8 +33,9 @@ from fsm.language.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
 from fsm.mutation.cell_mutants import mutants
-from fsm.report import conformance_report, failures
+from fsm.report import conformance_report
 from fsm.report.description import describe
+from fsm.report.failures import failure_text
 from fsm.sut import BrokenError, Stimulus, UnsupportedError
 
 if TYPE_CHECKING:
@@ -361,7 +362,7 @@ def test_what_was_promised_is_kept() -> None:
 
     (failure,) = found.failures
     assert failure.broken == "the world was arranged for push=stuck, and it ended as opened"
-    assert "clause     push" in failures.text(failure)
+    assert "clause     push" in failure_text(failure)
 
 
 def test_every_method_of_a_sut_has_its_time() -> None:
@@ -451,10 +452,10 @@ def test_outcomes_that_never_came_are_told() -> None:
     bare, some, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Partial, Lax, Simulated))
 
     texts = [conformance_report.text(each) for each in (bare, some, lax, able)]
-    assert "    never came: push=stuck\n" in texts[0]
-    assert "    never came: push=stuck in ajar\n" in texts[1]
-    assert ("could not be arranged: push=stuck" in texts[2], "never came" in texts[2]) == (True, False)
-    assert (able.unseen, "never came" in texts[3]) == ((), False)
+    assert "    never occurred: push=stuck\n" in texts[0]
+    assert "    never occurred: push=stuck in ajar\n" in texts[1]
+    assert ("could not be arranged: push=stuck" in texts[2], "never occurred" in texts[2]) == (True, False)
+    assert (able.unseen, "never occurred" in texts[3]) == ((), False)
     unseen = json.loads(conformance_report.json(bare))["unseen"]
     assert {"event": "push", "state": "shut", "outcome": "stuck"} in unseen
 
@@ -471,8 +472,8 @@ def test_a_step_says_which_outcome_came() -> None:
     found = replay(machine, lambda: Wrong(machine), steps("push=stuck; remove; push"))
     as_it_came = replay(machine, lambda: Wrong(machine), steps("push=opened; remove; push"))
 
-    assert "1. push=stuck  came as push=opened; ok; emits Creak; shows OPEN\n" in failures.text(found.failures[0])
-    assert "came as" not in failures.text(as_it_came.failures[0])
+    assert "1. push=stuck  came as push=opened; ok; emits Creak; shows OPEN\n" in failure_text(found.failures[0])
+    assert "came as" not in failure_text(as_it_came.failures[0])
     [failure] = json.loads(conformance_report.json(found))["failures"]
     assert [each["came"] for each in failure["test"]] == ["push=opened", None, None]
 
@@ -704,7 +705,7 @@ def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
     (failure,) = found.failures
     assert failure.violation is not None
     assert [("ajar",), ("open",), ("shut", "ajar")] == sorted([failure.violation.before, *failure.also])
-    assert "in 3 states" in failures.text(failure)
+    assert "in 3 states" in failure_text(failure)
 
 
 def test_a_test_that_stops_says_so() -> None:
@@ -714,7 +715,7 @@ def test_a_test_that_stops_says_so() -> None:
     whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
 
     assert (2, True, False) == (len(stopped.failures), stopped.stopped, whole.stopped)
-    assert "the test stopped after so many failures" in " ".join(describe(stopped).split())
+    assert "the test stopped at the maximum number of failures" in " ".join(describe(stopped).split())
     assert "stopped after" not in describe(whole)
 
 

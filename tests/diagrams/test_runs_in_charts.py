@@ -11,7 +11,6 @@ from readers import participants_by_mermaid
 from real_parts import program
 
 from fsm.checker.known_defects import known_defects
-from fsm.diagrams.draw.machine_sequence import machine_chart
 from fsm.diagrams.draw.sequence import chart, mermaid
 from fsm.diagrams.draw.sequence_svg import svg
 from fsm.language.library import claims, load
@@ -66,9 +65,9 @@ def test_the_last_step_of_a_machine_breaks_it() -> None:
     stops = RunStep(event="stop", source="absent", target="absent", outcome="ignored", reply="ok")
     run = Run(initial="absent", steps=(stops, stops))
 
-    assert texts(machine_chart(run, machine, stated), "step") == ["1. StopContainer", "✗ 2. StopContainer"]
+    assert texts(chart(run, machine, stated), "step") == ["1. StopContainer", "✗ 2. StopContainer"]
     endless = Run(initial="absent", steps=(stops,), cycle=(stops,))
-    for shown in (machine_chart(endless, machine, stated), machine_chart(run, machine)):
+    for shown in (chart(endless, machine, stated), chart(run, machine)):
         assert texts(shown, "step") == ["1. StopContainer", "2. StopContainer"]
 
 

@@ -30,7 +30,7 @@ def test_its_model_is_listed_and_checked(site: Path) -> None:
 
     assert "Models of other packages\n  job " in listed.stdout
     assert (0, "") == (checked.returncode, checked.stderr)
-    assert "holds: 2 hold" in checked.stdout
+    assert "holds: 2 properties hold" in checked.stdout
     assert "other packages" not in fsm("list").stdout
     assert 2 == fsm("check", "job").returncode
 

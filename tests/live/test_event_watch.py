@@ -40,7 +40,7 @@ def test_what_the_reference_tells_fits_the_calls(tmp_path: Path) -> None:
     assert not found.failures
     assert found.told
     assert found.told > STEPS
-    assert f"{found.told} events held to the calls\n" in conformance_report.text(found)
+    assert f"{found.told} events checked against the calls\n" in conformance_report.text(found)
 
 
 @pytest.mark.parametrize(

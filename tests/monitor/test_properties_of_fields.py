@@ -65,8 +65,8 @@ def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
     assert (both.returncode, alone.returncode) == (0, 3)
     assert "    undecided signed (MUST): " in both.stdout
     assert "no run shows fields: 'fsm judge' and 'fsm test', with --properties, decide it" in both.stdout
-    assert both.stdout.startswith("holds: 1 hold, 1 undecided\n")
-    assert alone.stdout.startswith("unknown: 0 hold, 1 undecided\n")
+    assert both.stdout.startswith("holds: 1 property holds, 1 undecided\n")
+    assert alone.stdout.startswith("unknown: 1 property undecided\n")
 
 
 def test_it_has_no_form_in_promela_and_kills_no_mutant(door: str) -> None:

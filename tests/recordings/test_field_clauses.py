@@ -66,7 +66,7 @@ def test_what_a_profile_is_known_for_is_tolerated_and_reported(tmp_path: Path) -
 
     report = Report(judged=(judged(zero, tmp_path),))
     assert "known      zero-exit-time of containerd-1.6" in text(report)
-    assert "which looks like a known deviation of containerd-1.6" in text(report)
+    assert "It looks like a known deviation of containerd-1.6" in text(report)
     assert [] == violations(judged(zero, tmp_path, profile="containerd-main"))
     assert ["exited-has-an-end"] == [each.clause for each in violations(judged(status(finished_at=-1), tmp_path))]
 

@@ -241,4 +241,4 @@ def test_a_race_is_a_case(form: str, project: Path) -> None:
     threads = ("--threads", "2", "--fail-on", "SHOULD")
     written = told(project, form, "test", "models/door.toml", "--against", "python:doors:Slow", *threads, code=1)
 
-    assert "what several threads see at once is not legal" in written or "not linearizable" in written
+    assert "the results of calls from several threads are not legal" in written or "not linearizable" in written

@@ -331,7 +331,7 @@ FACTS = [
     "container-status fails 27 violations, 6 containers, ",
     "pod-sandbox fails 1 violation, 4 pods, ",
     "306 lines read",
-    "verdict: fails, 28 violations, which all look like known deviations of containerd-1.6 or containerd-1.7; ",
+    "verdict: fails, 28 violations. All look like known deviations of containerd-1.6 or containerd-1.7; ",
     "containerd-1.6 or containerd-1.7; to tolerate them: --profile containerd-1.6",
 ]
 

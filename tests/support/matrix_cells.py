@@ -9,7 +9,7 @@ from fsm.conformance.forcing import Obstacle
 from fsm.conformance.plan import IDLE
 from fsm.machine import Cannot
 from fsm.machine.table import tabulate
-from fsm.report import failures
+from fsm.report.failures import failure_lines
 from fsm.report.layout import PLAIN
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ def _clause(failure: Failure) -> str:
 
 
 def text_of(failure: Failure) -> str:
-    return "\n".join(_short(failures.lines(failure, PLAIN, "violation")))
+    return "\n".join(_short(failure_lines(failure, PLAIN, "violation")))
 
 
 def _short(lines: Iterator[str]) -> Iterator[str]:

@@ -25,15 +25,12 @@ class Move(NamedTuple):
 
 
 class Act(NamedTuple):
-    """One outcome of an event in one state of the machine, as part of a move.
-
-    ``named`` says whether drawings have a separate label for it, and ``failed`` whether the caller gets an error.
-    """
+    """One outcome of an event in one state of the machine, as part of a move."""
 
     state: str
     outcome: str
-    named: bool
-    failed: bool
+    named: bool  # drawings have a separate label for it
+    failed: bool  # the caller gets an error
 
 
 class Abstraction:
@@ -72,7 +69,7 @@ class Abstraction:
         ways = table.step(number, row.index) or ()
         if not isinstance(cell, Moves | Ignores):
             return
-        finals = [end for way in ways for end in _finals(table, row, way)]
+        finals = [end for way in ways for end in _final_outcomes(table, row, way)]
         # Ignore deviations here. They may turn an ignored event into a move, but a drawing shows the machine itself.
         stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
         for way in ways:
@@ -82,19 +79,21 @@ class Abstraction:
                 if way.to == number:
                     self.begun |= {(key, way.name), (key, "")}
                 continue
-            self._note(row, number, way, must=isinstance(cell, Moves) and (moves or stays))
+            self._add_act(row, number, way, must=isinstance(cell, Moves) and (moves or stays))
             if way.begins:
-                self.ends.setdefault(key, set()).update(self._key(row, number, end) for end in _finals(table, row, way))
+                self.ends.setdefault(key, set()).update(
+                    self._key(row, number, end) for end in _final_outcomes(table, row, way)
+                )
         for end in finals:
             if end not in ways:
-                self._note(row, number, end, must=False)
+                self._add_act(row, number, end, must=False)
 
     def _key(self, row: Row, number: int, way: Way) -> Move:
         event = row.event.name
         source = "" if event in self.nowhere else self.shown[self.table.states[number]]
         return Move(source, event, self.shown[self.table.states[way.to]])
 
-    def _note(self, row: Row, number: int, way: Way, *, must: bool) -> None:
+    def _add_act(self, row: Row, number: int, way: Way, *, must: bool) -> None:
         event = row.event.name
         named = (event, way.name) in self._labelled
         unconditional = event in self.nowhere and isinstance(self.table.cell(number, row.index), Moves)
@@ -117,7 +116,7 @@ class Abstraction:
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
-def _finals(table: Table, row: Row, way: Way) -> list[Way]:
+def _final_outcomes(table: Table, row: Row, way: Way) -> list[Way]:
     """Return the specified outcomes with which a call that begins with *way* may end."""
     if not way.begins:
         return [way]

@@ -13,22 +13,16 @@ from typing import Final, NamedTuple
 
 from fsm.machine import Machine
 
-THEN: Final = " then "
-"""Separates the labels along one line."""
-
-_SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")
-"""Separates events that share a label."""
-
+THEN: Final = " then "  # separates the labels along one line
+_SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")  # separates events that share a label
+# Matches names that cannot be mistaken for another part of a drawing.
 _PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
-"""Matches names that cannot be mistaken for another part of a drawing."""
 
-_OUTPUTS: Final = " / "
-"""Separates an event from its outputs."""
-
+_OUTPUTS: Final = " / "  # separates an event from its outputs
+# What `fsm draw` may append to an event: a not-a-state marker, the end of a call, an error, or outputs.
 _ADDED: Final = re.compile(
     r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
 )
-"""What ``fsm draw`` may append to an event: a not-a-state marker, the end of a call, an error, or outputs."""
 
 
 class Meaning(NamedTuple):
@@ -61,7 +55,7 @@ class LabelMeanings:
         """Return the meaning of each of *labels*.  A label that names several events is split."""
         found: list[tuple[str, Meaning | None]] = []
         for label in labels:
-            several = [label] if self._meaning(label) else parts(self._quiet(label))
+            several = [label] if self._meaning(label) else parts(self._without_outputs(label))
             meanings = [(part, self._meaning(part)) for part in several]
             found += meanings if any(meaning for _, meaning in meanings) else [(label, None)]
         return found
@@ -69,7 +63,7 @@ class LabelMeanings:
     def events(self, labels: Iterable[str]) -> set[str]:
         return {meaning.event for _, meaning in self.meant(labels) if meaning}
 
-    def _quiet(self, label: str) -> str:
+    def _without_outputs(self, label: str) -> str:
         """Remove the outputs that ``fsm draw`` adds after a slash.  Commas separate outputs as well as events."""
         if _OUTPUTS not in label:
             return label

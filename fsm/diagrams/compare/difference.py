@@ -42,23 +42,20 @@ class ComparedState:
 class ComparedMove:
     """One move: an event that leads from one state to another.
 
-    ``source`` is empty for an arrow without one.  Moves of two machines also differ if their replies or outputs differ,
-    or if only one ``begins`` a call that is then in progress.  ``silent`` marks an unspecified cell.  ``label`` is the
-    drawn label, and ``places`` says where it is in the first and in the second drawing.  ``outcomes`` are the machine's
-    outcomes, if it has the move.
+    Moves of two machines differ also in reply, outputs, and whether they begin a call.
     """
 
-    source: str
+    source: str  # empty for an arrow without a source
     event: str
     target: str
     where: Where
     reply: str = ""
     emits: tuple[str, ...] = ()
-    begins: bool = False
-    silent: bool = False
-    label: str = ""
-    outcomes: tuple[str, ...] = ()
-    places: tuple[Location | None, Location | None] = (None, None)
+    begins: bool = False  # a call is then in progress
+    silent: bool = False  # the cell is unspecified
+    label: str = ""  # as drawn
+    outcomes: tuple[str, ...] = ()  # outcomes of the machine, if it has the move
+    places: tuple[Location | None, Location | None] = (None, None)  # in the first and in the second drawing
     why: Why | None = None
 
 

@@ -17,11 +17,10 @@ from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Compari
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.machine import Machine
 
-ANY: Final = "any state"
-"""Name that ``fsm draw`` gives to the source of an arrow from any state."""
+ANY: Final = "any state"  # name that `fsm draw` gives to the source of an arrow from any state
 
 
-def _without_words(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
+def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
     """Remove the source of arrows that start at their own label, as ``fsm draw`` draws left-out events."""
     written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
     states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
@@ -60,14 +59,14 @@ class Matching:
     def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
         self.known = LabelMeanings(machine)
         self.found = groups(machine, {name: drawing.below.get(name, ()) for name in drawing.states})
-        self.drawing = _without_words(drawing, self.found, self.known)
+        self.drawing = _without_label_sources(drawing, self.found, self.known)
         events = [(arrow, event) for arrow in self.drawing.arrows for event in self.known.events(arrow.labels)]
         self.events = {event for _, event in events}
         self.sourceless = any(arrow.source is None for arrow in self.drawing.arrows)
         nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
         self.abstraction = Abstraction(machine, _merged(machine, self.found), nowhere)
         self.initial = self.abstraction.shown[machine.initial]
-        self.shown = {self._shown(name) for name in self.drawing.states}
+        self.shown = {self._drawn_name(name) for name in self.drawing.states}
         self.shown |= {self.initial, ""} if self.sourceless else set()
         self.strict = complete or machine.omits is not None
         self.moves: list[ComparedMove] = []
@@ -75,57 +74,57 @@ class Matching:
 
     def compared(self) -> Comparison:
         for arrow in self.drawing.arrows:
-            self._arrow(arrow)
+            self._add_arrow(arrow)
         for key, acts in self.abstraction.must.items():
-            self._move(key, acts)
+            self._add_machine_move(key, acts)
         return Comparison(
             first=self.abstraction.table.machine.name,
             second=self.drawing.place,
-            states=tuple(self._states()),
+            states=tuple(self._compared_states()),
             moves=tuple(self.moves),
             initial=self.initial,
         )
 
-    def _shown(self, name: str | None) -> str:
+    def _drawn_name(self, name: str | None) -> str:
         if name is None:
             return self.initial
         return next((self.abstraction.shown[state] for state in self.found[name]), name)
 
-    def _arrow(self, arrow: Arrow) -> None:
-        target = self._shown(arrow.target)
+    def _add_arrow(self, arrow: Arrow) -> None:
+        target = self._drawn_name(arrow.target)
         unknown = [name for name in (arrow.source, arrow.target) if name not in {None, ANY} and not self.found[name]]
         if not arrow.labels:
             first = arrow.source is None
             if first and target == self.initial:
                 return
             wrong = Why.STATE if unknown else Why.INITIAL if first else Why.UNLABELLED
-            source = "" if first else self._shown(arrow.source)
-            self._only_drawn(arrow, Move(source, "", target), "", wrong)
+            source = "" if first else self._drawn_name(arrow.source)
+            self._add_drawn_move(arrow, Move(source, "", target), "", wrong)
             return
         # An arrow from any state stands for an arrow from each state in which the machine has the move.
         anywhere = arrow.source == ANY and not self.found[ANY]
         for label, meaning in self.known.meant(arrow.labels):
             event, outcome = meaning or Meaning(label)
             nowhere = arrow.source is None and event in self.abstraction.nowhere
-            source = ANY if anywhere else "" if nowhere else self._shown(arrow.source)
+            source = ANY if anywhere else "" if nowhere else self._drawn_name(arrow.source)
             sources = dict.fromkeys(self.abstraction.shown.values()) if anywhere else [source]
             keys = [Move(each, event, target) for each in sources]
             allowed = [] if unknown else [key for key in keys if self.abstraction.allows(key, outcome)]
             for key in allowed:
-                self._both(arrow, key, label, outcome)
+                self._add_common_move(arrow, key, label, outcome)
             if not allowed:
                 elsewhere = outcome and not anywhere and self.abstraction.allows(keys[0], "")
                 known = None if anywhere else Why.STATE if unknown else Why.OUTCOME if elsewhere else None
                 why = Why.EVENT if meaning is None else known
-                self._only_drawn(arrow, Move(source, event, target), label, why)
+                self._add_drawn_move(arrow, Move(source, event, target), label, why)
 
-    def _only_drawn(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
+    def _add_drawn_move(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
         # If exactly one label is wrong, point at it, because the arrowhead may be far away.
         wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
         places = (None, wrong[0] if len(wrong) == 1 else arrow.place)
         self.moves.append(ComparedMove(**key._asdict(), where=Where.SECOND, label=label, places=places, why=why))
 
-    def _both(self, arrow: Arrow, key: Move, label: str, outcome: str) -> None:
+    def _add_common_move(self, arrow: Arrow, key: Move, label: str, outcome: str) -> None:
         if outcome in self.drawn.setdefault(key, set()):
             return
         self.drawn[key].add(outcome)
@@ -133,14 +132,14 @@ class Matching:
         places = (None, arrow.place)
         self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
-    def _move(self, key: Move, acts: list[Act]) -> None:
+    def _add_machine_move(self, key: Move, acts: list[Act]) -> None:
         """Record a move of a complete drawing if it is missing or may be left out."""
         drawn = self.drawn.get(key)
         ends = self.abstraction.ends.get(key)
         if drawn is not None:
             # A label that names one outcome does not cover outcomes that have labels of their own.
             acts = [act for act in acts if act.named and not {"", act.outcome} & drawn]
-        elif ends and self._whole(ends):
+        elif ends and self._shows_where_call_ends(ends):
             return
         missing = [act for act in acts if not self._may_be_left_out(key, act)]
         if missing or (acts and drawn is None):
@@ -148,7 +147,7 @@ class Matching:
             outcomes = tuple(dict.fromkeys(act.outcome for act in missing or acts))
             self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
 
-    def _whole(self, ends: set[Move]) -> bool:
+    def _shows_where_call_ends(self, ends: set[Move]) -> bool:
         """Check whether the drawing shows where a call finally leads instead of where it begins."""
         seen = [end for end in ends if end.source != end.target]
         return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
@@ -158,10 +157,10 @@ class Matching:
             return self.abstraction.omitted(act, key.event)
         return act.failed or key.event not in self.events or not {key.source, key.target} <= self.shown
 
-    def _states(self) -> list[ComparedState]:
+    def _compared_states(self) -> list[ComparedState]:
         shown = self.abstraction.shown
         stands_for = {name: tuple(state for state in shown if shown[state] == name) for name in shown.values()}
-        places = {self._shown(name): place for name, place in reversed(self.drawing.states.items())}
+        places = {self._drawn_name(name): place for name, place in reversed(self.drawing.states.items())}
         states = []
         for name, own in stands_for.items():
             drawn = name in places or (name == self.initial and self.sourceless)

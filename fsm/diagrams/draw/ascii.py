@@ -20,17 +20,12 @@ from fsm.diagrams.abstraction.drawn_names import THEN, LabelMeanings, Meaning, p
 from fsm.machine import Event, Machine
 from fsm.machine.traversal import closure
 
+# Number of columns between side-by-side diagrams: more than the maximum distance between a label and its line.
 _APART: Final = 12
-"""Number of columns between side-by-side diagrams: more than the maximum distance between a label and its line."""
 
-_HEAD: Final = 3
-"""Number of rows above the boxes, for arrows without a source."""
-
-_LOOP: Final = 6
-"""Width in columns of the loops on the left."""
-
-_STEP: Final = 3
-"""Number of columns from one vertical line to the next."""
+_HEAD: Final = 3  # number of rows above the boxes, for arrows without a source
+_LOOP: Final = 6  # width in columns of the loops on the left
+_STEP: Final = 3  # number of columns from one vertical line to the next
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +119,7 @@ def drawn(shown: Outline) -> str:
     """Return *shown* as an ASCII diagram ending in a newline."""
     cells: dict[tuple[int, int], str] = {}
     left = 0
-    for states in _together(shown):
+    for states in _connected_groups(shown):
         page = _Page(shown, states)
         first = min(column for _, column in page.cells)
         cells |= {(row, left + column - first): char for (row, column), char in page.cells.items()}
@@ -133,7 +128,7 @@ def drawn(shown: Outline) -> str:
     return "".join("".join(cells.get((row, column), " ") for column in range(left)).rstrip() + "\n" for row in rows)
 
 
-def _together(shown: Outline) -> list[list[str]]:
+def _connected_groups(shown: Outline) -> list[list[str]]:
     """Group the states that lines connect: the initial state first, the others in the order of the outline."""
     states = sorted(shown.states, key=lambda state: state != shown.initial)
     joined = [{line.source, line.target} for line in shown.lines] + [set(trunk.targets) for trunk in shown.trunks]
@@ -175,16 +170,16 @@ class _Page:
             if following.get(line.source) == line.target:
                 straight.setdefault(line.source, line)
         around = [line for line in moves if line not in straight.values()]
-        self._rows(straight, around, loops)
+        self._place_rows(straight, around, loops)
         for state in self.states:
-            self._box(state)
+            self._draw_box(state)
         if self.shown.initial in self.states:
-            self._descend(0, self.top[self.shown.initial])
+            self._draw_down(0, self.top[self.shown.initial])
         for line in straight.values():
-            self._descend(self.bottom[line.source], self.top[line.target], line.labels)
+            self._draw_down(self.bottom[line.source], self.top[line.target], line.labels)
         for state, labels in loops.items():
-            self._loop(state, labels)
-        self._trunks(self._around(straight, around))
+            self._draw_loop(state, labels)
+        self._draw_trunks(self._draw_right(straight, around))
         # Draw horizontal lines last, because they are drawn around vertical ones.
         for row, column, label in self.turns:
             self._put(row, self.width - 1, f"+- {label} -" if label else "<")
@@ -203,7 +198,7 @@ class _Page:
         for row in range(first, last + 1):
             self.cells[row, column] = "|"
 
-    def _rows(
+    def _place_rows(
         self, straight: dict[str, OutlineArrow], around: list[OutlineArrow], loops: dict[str, tuple[str, ...]]
     ) -> None:
         trunks = [trunk for trunk in self.shown.trunks if set(trunk.targets) & set(self.states)]
@@ -217,7 +212,7 @@ class _Page:
             self.bottom[state] = row + max(1, 2 * meets - 1, _span(loops[state]) if state in loops else 0) + 1
             row = self.bottom[state] + (len(straight[state].labels) + 3 if state in straight else 2)
 
-    def _box(self, state: str) -> None:
+    def _draw_box(self, state: str) -> None:
         top, bottom, inside = self.top[state], self.bottom[state], self.width - 2
         for row in (top, bottom):
             self._put(row, 0, f"+{'-' * inside}+")
@@ -229,14 +224,14 @@ class _Page:
         self.met[state] += 1
         return self.top[state] + 2 * self.met[state] - 1
 
-    def _descend(self, first: int, last: int, labels: tuple[str, ...] = ()) -> None:
+    def _draw_down(self, first: int, last: int, labels: tuple[str, ...] = ()) -> None:
         self._put(first, self._middle, "+")
         self._down(self._middle, first + 1, last - 1)
         self._put(last, self._middle, "v")
         for number, label in enumerate(labels):
             self._put(first + 2 + number, self._middle + 2, label)
 
-    def _loop(self, state: str, labels: tuple[str, ...]) -> None:
+    def _draw_loop(self, state: str, labels: tuple[str, ...]) -> None:
         first = self.top[state] + 1
         last = first + _span(labels) - 1
         self._down(-_LOOP, first + 1, last - 1)
@@ -248,7 +243,7 @@ class _Page:
         for number, label in enumerate(labels):
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
-    def _around(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
+    def _draw_right(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
         """Draw the vertical parts of the arrows on the right, and return the first free column beside them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
@@ -265,7 +260,7 @@ class _Page:
             self.turns += [(rows[line][0], column, line.joined), (rows[line][1], column, "")]
         return beside
 
-    def _trunks(self, column: int) -> None:
+    def _draw_trunks(self, column: int) -> None:
         for trunk in self.shown.trunks:
             rows = [self._right(state) for state in self.states if state in trunk.targets]
             if rows:

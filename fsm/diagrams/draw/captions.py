@@ -5,31 +5,23 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge
+from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
-OWN: Final = "↗"
-"""Sign for an output that has the same name as its event."""
-
+OWN: Final = "↗"  # sign for an output that has the same name as its event
 WIDTH: Final = 80
 
-FAILS: Final = "✗"
-"""Sign for an error reply."""
-
-DEVIATE: Final = "deviations"
-"""First word of the line that names the profiles whose deviations are drawn."""
-
-GATHERED: Final = 3
-"""Edges from any state start from one shared word if there are at least this many of them."""
-
+FAILS: Final = "✗"  # sign for an error reply
+DEVIATE: Final = "deviations"  # first word of the line that names the profiles whose deviations are drawn
+GATHERED: Final = 3  # edges from any state start from one shared word if there are at least this many of them
 TIMES: Final = "\N{MULTIPLICATION SIGN}"
 
+# Reserved words of Mermaid or PlantUML, which cannot name a state.
 _RESERVED: Final = re.compile(
     "acc(descr|title)|(de)?activate|as|class(def)?|click|default|direction|else|end(if|legend|note|uml)?|footer|fork"
     "|frame|hide|href|if|join|json|legend|namespace|note|rect|remove|root_(end|start)|scale|skinparam|start|state"
     "|statediagram|stop|style|subgraph|tb|then|title",
     re.IGNORECASE,
 )
-"""Reserved words of Mermaid or PlantUML, which cannot name a state."""
 
 
 def caption(label: EdgeLabel, *, emits: bool = True) -> str:
@@ -82,6 +74,12 @@ def times(edge: PictureEdge) -> list[str]:
         f"{each.met:,}{TIMES}{' in all' if each.shared else ''}" if each.met and each.told else ""
         for each in edge.counts
     ]
+
+
+def remarks(node: PictureNode) -> list[str]:
+    """Return the lines below the name of *node*: the shown value, the profiles that reach it, and its visits."""
+    only = f"only under {' or '.join(node.only)}" if node.only else ""
+    return [*filter(None, (node.shows, only, "" if node.count is None else f"met {node.count:,}"))]
 
 
 def footer(picture: Picture) -> list[str]:

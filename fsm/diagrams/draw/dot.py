@@ -13,7 +13,7 @@ from typing import Final
 
 import graphviz
 
-from fsm.diagrams.draw.captions import DEVIATE, FAILS, caption, footer, origin, times
+from fsm.diagrams.draw.captions import DEVIATE, FAILS, caption, footer, origin, remarks, times
 from fsm.diagrams.draw.kinds import LOOKS, Look, ink, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, EdgeLabel, Picture, PictureEdge, PictureNode
 
@@ -25,17 +25,15 @@ RED: Final = "#bc4c00"
 OTHER: Final = "#8250df"
 MARK: Final = "#0969da"
 BAD: Final = "#cf222e"
+# Fill colours of states by number of visits: 0, below ten, below a hundred and so on.
 HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
-"""Fill colours of states by number of visits: 0, below ten, below a hundred and so on."""
 
-LONG: Final = 30
-"""Maximum number of characters of a label on one line."""
-
+LONG: Final = 30  # maximum number of characters of a label on one line
 DASHED: Final = ",dashed"
 
+# Suffix of the initial state's name for its second node.  No state has brackets in its name.
 START: Final = "(start)"
 AGAIN: Final = "(again)"
-"""Suffix of the initial state's name for its second node.  No state has brackets in its name."""
 
 
 def dot(picture: Picture) -> str:
@@ -100,12 +98,7 @@ def _swatch(kind: str, look: Look, *, plain: bool) -> str:
 
 def _node(graph: graphviz.Digraph, node: PictureNode, name: str, identity: str) -> None:
     lines = [f"<b>{escape(state)}</b>" for state in node.states]
-    if node.shows:
-        lines.append(f'<font point-size="10">{escape(node.shows)}</font>')
-    if node.only:
-        lines.append(f'<font point-size="10">only under {escape(" or ".join(node.only))}</font>')
-    if node.count is not None:
-        lines.append(f'<font point-size="10">met {node.count:,}</font>')
+    lines += (f'<font point-size="10">{escape(remark)}</font>' for remark in remarks(node))
     heat = HEAT[min(len(str(node.count)), len(HEAT) - 1) if node.count else 0]
     shape = look(node)
     line = OTHER if node.only else LINE
@@ -166,13 +159,10 @@ def labelled(edge: PictureEdge) -> list[list[str]]:
     """Return the rows of each label of *edge*: one, or two if its outputs make it long, plus one for its count."""
     found = []
     for label, count in zip(edge.labels, times(edge), strict=True):
-        rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else _colour(label)))
+        own = OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
+        rows = list(_rows(label, DIM if edge.source == ELSEWHERE else BAD if edge.failed else own))
         found.append([*rows, *([_font(count, DIM)] if count else [])])
     return found
-
-
-def _colour(label: EdgeLabel) -> str:
-    return OTHER if label.deviates else RED if label.error else DIM if label.cell == "ignores" else ""
 
 
 def _rows(label: EdgeLabel, colour: str) -> Iterator[str]:

@@ -24,8 +24,8 @@ from xml.etree import ElementTree as ET
 
 import graphviz
 
-from fsm.diagrams.draw import dot
 from fsm.diagrams.draw.captions import origin
+from fsm.diagrams.draw.dot import BAD, DIM, HEAT, INK, LINE, MARK, OTHER, RED, dot, identity, labelled
 from fsm.diagrams.draw.kinds import LOOKS, UNSTATED
 from fsm.diagrams.draw.picture import ELSEWHERE, Picture, PictureEdge
 from fsm.scratch import ScratchFolder
@@ -35,18 +35,18 @@ HOW_TO_GET_DOT: Final = "apt-get install graphviz, dnf install graphviz or brew 
 _SVG: Final = "http://www.w3.org/2000/svg"
 _LINK: Final = "http://www.w3.org/1999/xlink"
 
+# Maps colours on a light page to the colours that replace them on a dark page.
 DARK: Final = {
-    dot.INK: "#e6edf3",
-    dot.DIM: "#9198a1",
-    dot.LINE: "#7d8590",
-    dot.RED: "#f0883e",
-    dot.MARK: "#58a6ff",
-    dot.OTHER: "#ab7df8",
-    dot.BAD: "#f85149",
+    INK: "#e6edf3",
+    DIM: "#9198a1",
+    LINE: "#7d8590",
+    RED: "#f0883e",
+    MARK: "#58a6ff",
+    OTHER: "#ab7df8",
+    BAD: "#f85149",
     **{each.fill: each.dark for each in (UNSTATED, *LOOKS.values())},
-    **dict(zip(dot.HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1763d4"), strict=True)),
+    **dict(zip(HEAT, ("#0d1117", "#0c2d6b", "#0d419d", "#1158c7", "#1763d4"), strict=True)),
 }
-"""Maps colours on a light page to the colours that replace them on a dark page."""
 
 
 class NoDotError(Exception):
@@ -63,7 +63,7 @@ def svg(picture: Picture) -> bytes:
     Its ``data-source`` attribute is the digest of the DOT text, so that it can be checked without ``dot`` whether the
     image is up to date.
     """
-    text = dot.dot(picture)
+    text = dot(picture)
     ET.register_namespace("", _SVG)
     ET.register_namespace("xlink", _LINK)
     root = ET.fromstring(image(text, "svg"))  # noqa: S314  (dot wrote it)
@@ -75,7 +75,7 @@ def svg(picture: Picture) -> bytes:
     root.set("data-source", digest(text))
     style = ET.Element(f"{{{_SVG}}}style")
     rules = "".join(f'[fill="{old}"]{{fill:{new}}}[stroke="{old}"]{{stroke:{new}}}' for old, new in DARK.items())
-    style.text = f"@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{DARK[dot.INK]}}}{rules}}}"
+    style.text = f"@media (prefers-color-scheme:dark){{text:not([fill]){{fill:{DARK[INK]}}}{rules}}}"
     root.insert(0, style)
     written: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
     return written + b"\n"
@@ -88,26 +88,26 @@ def _identify(root: ET.Element, picture: Picture) -> None:
             each.attrib.pop("id", None)
     for node in picture.nodes:
         for part in ("state", "again"):
-            if (group := groups.get(dot.identity(picture, part, node.name))) is not None:
+            if (group := groups.get(identity(picture, part, node.name))) is not None:
                 group.set("class", f"node kind-{node.kind}" if node.kind else "node")
                 group.attrib.update({"data-states": " ".join(node.states), "data-kind": node.kind or ""})
     for edge in picture.edges:
-        group = groups[dot.identity(picture, "edge", edge.source, edge.target)]
+        group = groups[identity(picture, "edge", edge.source, edge.target)]
         group.attrib.update({"data-from": edge.source, "data-to": edge.target})
-        word = groups.get(dot.identity(picture, "word", origin(edge, picture)))
-        _cells(word if word is not None and edge.source == ELSEWHERE else group, picture, edge)
+        word = groups.get(identity(picture, "word", origin(edge, picture)))
+        _group_cells(word if word is not None and edge.source == ELSEWHERE else group, picture, edge)
 
 
-def _cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
+def _group_cells(group: ET.Element, picture: Picture, edge: PictureEdge) -> None:
     words = list(group.iter(f"{{{_SVG}}}text"))
     (parent,) = {each for each in group.iter() if set(words) & set(each)}
     for number, (label, texts) in enumerate(zip(edge.labels, _by_label(words, edge), strict=True)):
-        about = {"data-event": label.event, "data-state": edge.source, "data-to": edge.target}
+        about = {"id": identity(picture, "cell", edge.source, edge.target, str(number)), "class": "cell"}
+        about |= {"data-event": label.event, "data-state": edge.source, "data-to": edge.target}
         about |= {"data-ends": "true"} if label.ends else {}
         about |= {"data-outcome": label.outcome} if label.outcome not in {"", ELSEWHERE} else {}
         about |= {"data-deviates": "true"} if label.deviates else {}
-        identity = dot.identity(picture, "cell", edge.source, edge.target, str(number))
-        cell = ET.SubElement(parent, f"{{{_SVG}}}g", {"id": identity, "class": "cell", **about})
+        cell = ET.SubElement(parent, f"{{{_SVG}}}g", about)
         for text in texts:
             parent.remove(text)
             cell.append(text)
@@ -123,12 +123,12 @@ def _by_label(words: list[ET.Element], edge: PictureEdge) -> list[list[ET.Elemen
         return found
     lines = {line: [text for text in words if text.get("y") == line] for line in (each.get("y") for each in words)}
     rows = iter(lines.values())
-    return [[text for _ in taken for text in next(rows)] for taken in dot.labelled(edge)]
+    return [[text for _ in taken for text in next(rows)] for taken in labelled(edge)]
 
 
 def png(picture: Picture) -> bytes:
     """Return *picture* as PNG on white, at print resolution."""
-    return image(dot.dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
+    return image(dot(picture).replace("bgcolor=transparent", "bgcolor=white dpi=144", 1), "png")
 
 
 def digest(text: str) -> str:

@@ -8,7 +8,7 @@ from fsm.diagrams.draw.picture import Picture, PictureNode
 from fsm.machine import StateKind
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Look:
     """Style of a box.  An empty ``style`` means square corners.  ``line`` describes the border for a legend."""
 
@@ -22,43 +22,17 @@ class Look:
     line: str = ""
 
 
+_ERROR: Final = "stroke-width:3px,stroke-dasharray:1 3"
 LOOKS: Final[Mapping[StateKind, Look]] = {
-    "initial": Look(fill="#ffffff", dark="#0d1117", mermaid="stroke-width:1px", line="a thin line"),
-    "pending": Look(
-        fill="#fff3bf",
-        dark="#3a2f0b",
-        style="rounded,dashed",
-        mermaid="stroke-dasharray:4",
-        plantuml="dashed",
-        line="dashed",
-    ),
-    "active": Look(fill="#cfe6ff", dark="#0c3566", width="2.4", mermaid="stroke-width:3px", line="a thick line"),
-    "final": Look(
-        fill="#dfe3e8",
-        dark="#30363d",
-        lines=2,
-        mermaid="stroke-width:6px",
-        plantuml="bold",
-        line="the thickest line",
-    ),
-    "error": Look(
-        fill="#ffd9cc",
-        dark="#5a1e10",
-        style="",
-        width="2.4",
-        mermaid="stroke-width:3px,stroke-dasharray:1 3",
-        plantuml="dotted",
-        line="dotted",
-    ),
+    "initial": Look("#ffffff", "#0d1117", mermaid="stroke-width:1px", line="a thin line"),
+    "pending": Look("#fff3bf", "#3a2f0b", "rounded,dashed", "1.2", 1, "stroke-dasharray:4", "dashed", "dashed"),
+    "active": Look("#cfe6ff", "#0c3566", width="2.4", mermaid="stroke-width:3px", line="a thick line"),
+    "final": Look("#dfe3e8", "#30363d", "rounded", "1.2", 2, "stroke-width:6px", "bold", "the thickest line"),
+    "error": Look("#ffd9cc", "#5a1e10", "", "2.4", 1, _ERROR, "dotted", "dotted"),
 }
-
-UNSTATED: Final = Look(fill="#f6f8fa", dark="#161b22", mermaid="")
-"""Style of a state whose kind the model does not state."""
-
-PASSING: Final = Look(
-    fill="#f6f8fa", dark="#161b22", style="rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed"
-)
-"""Style of a state in which a call is in progress."""
+# Styles of a state whose kind the model does not state, and of one in which a call is in progress.
+UNSTATED: Final = Look("#f6f8fa", "#161b22")
+PASSING: Final = Look("#f6f8fa", "#161b22", "rounded,dashed", mermaid="stroke-dasharray:4", plantuml="dashed")
 
 
 def look(node: PictureNode) -> Look:

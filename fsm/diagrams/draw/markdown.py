@@ -5,7 +5,7 @@ from collections.abc import Collection
 from typing import assert_never
 
 from fsm.diagrams.draw.picture import Marks
-from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent, State
+from fsm.machine import Cannot, Cell, Ignores, Machine, Moves, Outcome, Refuses, Silent
 
 LEGEND = (
     "`→` moves to, and replies `ok` unless another reply is given; `…` a call has begun and is in progress; "
@@ -23,7 +23,10 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
     """
     states = list(machine.states)
     lines = [f"# {_text(machine.title)}", "", _text(machine.about), "", LEGEND, ""]
-    lines.append(_row(["", *map(_head, machine.states.values())]))
+    shown = {
+        each.name: f"<br>{_text(each.shows)}" if each.shows != each.name else "" for each in machine.states.values()
+    }
+    lines.append(_row(["", *(f"**{name}**{shows}" for name, shows in shown.items())]))
     lines.append(_row(["---"] * (len(states) + 1)))
     counts = marks.counts if marks else {}
     for event in machine.events.values():
@@ -37,10 +40,6 @@ def markdown(machine: Machine, *, events: Collection[str] | None = None, marks: 
                 row.append(f"{_cell(cells[state])}{met}" if state in cells else "")
             lines += [_row([f"**{name}**", *row])] if cells else []
     return "\n".join(lines) + "\n"
-
-
-def _head(state: State) -> str:
-    return f"**{state.name}**" + (f"<br>{_text(state.shows)}" if state.shows != state.name else "")
 
 
 def _text(words: str) -> str:

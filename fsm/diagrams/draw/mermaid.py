@@ -4,10 +4,11 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.captions import footer, identifiers, origin, remarks, worded
 from fsm.diagrams.draw.kinds import LOOKS, legend
-from fsm.diagrams.draw.picture import Picture, PictureNode
+from fsm.diagrams.draw.picture import Picture
 
+# Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark.
 CLASSES: Final[Mapping[str, str]] = {
     **{kind: f"fill:{each.fill},color:#1f2328,stroke:#818b98,{each.mermaid}" for kind, each in LOOKS.items()},
     "only": "stroke:#8250df,stroke-dasharray:1 3",
@@ -16,7 +17,6 @@ CLASSES: Final[Mapping[str, str]] = {
     "failed": "stroke:#cf222e,stroke-width:3px",
     "word": "fill:none,stroke:none,font-style:italic",
 }
-"""Styles of states.  A style that sets the fill also sets the text colour, because the page may be light or dark."""
 
 
 def mermaid(picture: Picture) -> str:
@@ -29,7 +29,8 @@ def mermaid(picture: Picture) -> str:
     """
     names = identifiers(picture)
     used: dict[str, list[str]] = {}
-    lines = [f"    state {_quoted(node)} as {names[node.name]}" for node in picture.nodes]
+    shown = ("<br>".join(map(_mermaid_text, [*node.states, *remarks(node)])) for node in picture.nodes)
+    lines = [f'    state "{text}" as {names[node.name]}' for text, node in zip(shown, picture.nodes, strict=True)]
     for node in picture.nodes:
         is_so = {
             **dict.fromkeys(filter(None, [node.kind]), True),
@@ -43,7 +44,7 @@ def mermaid(picture: Picture) -> str:
                 used.setdefault(kind, []).append(names[node.name])
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
-    for edge, word, words in worded(picture, _text, "<br>"):
+    for edge, word, words in worded(picture, _mermaid_text, "<br>"):
         name = names[origin(edge, picture)]
         if word:
             lines.append(f'    state "{word}" as {name}')
@@ -59,12 +60,6 @@ def mermaid(picture: Picture) -> str:
     return "\n".join(["stateDiagram-v2", *title, "    direction TB", *lines]) + "\n"
 
 
-def _quoted(node: PictureNode) -> str:
-    met = [f"met {node.count:,}"] if node.count is not None else []
-    only = [f"only under {' or '.join(node.only)}"] if node.only else []
-    return f'"{"<br>".join(map(_text, [*node.states, *filter(None, [node.shows]), *only, *met]))}"'
-
-
-def _text(words: str) -> str:
+def _mermaid_text(words: str) -> str:
     """Replace Mermaid's syntax in *words* with character codes, which begin with ``#``."""
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)

@@ -19,35 +19,26 @@ from fsm.diagrams.draw.profile_states import only_under
 from fsm.machine import Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, Silent, StateKind
 from fsm.machine.traversal import closure
 
-ANY: Final = "*"
-"""Source of edges that lead from every state."""
-
-ELSEWHERE: Final = "…"
-"""Source of edges to a state that only left-out events reach."""
-
+ANY: Final = "*"  # source of edges that lead from every state
+ELSEWHERE: Final = "…"  # source of edges to a state that only left-out events reach
+# Content that is drawn only on request, such as each outcome separately or outcomes that stay in the state.
 Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", "interrupts", "profiles"]
-"""Content that is drawn only on request, such as each outcome separately or outcomes that stay in the state."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureNode:
-    """A state, or several that are drawn alike, and what they show.  If ``passing``, a call is in progress.
+    """A state, or several that are drawn alike, and what they show."""
 
-    ``name`` is the first of its ``states``.  ``count`` is the number of visits.  ``marked`` means that a run visited
-    the state, and ``failed`` that the run failed there.  ``only`` lists the profiles that reach the state if the
-    machine itself does not reach it.
-    """
-
-    name: str
+    name: str  # the first of the states
     states: tuple[str, ...]
     shows: str = ""
     about: str = ""
     kind: StateKind | None = None
-    only: tuple[str, ...] = ()
-    passing: bool = False
-    marked: bool = False
-    failed: bool = False
-    count: int | None = None
+    only: tuple[str, ...] = ()  # profiles that reach the state, if the machine itself does not
+    passing: bool = False  # a call is in progress
+    marked: bool = False  # a run visited the state
+    failed: bool = False  # the run failed in the state
+    count: int | None = None  # number of visits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,65 +57,52 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Number of times that the cell of a label was ``met``.  ``shared`` means that the cell has several arrows.
+    """Number of times that the cell of a label was ``met``.
 
-    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  ``told`` is true for
-    that arrow.  The end of a call never shows it, because the call was counted where it began.
+    Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  The end of a call
+    never shows it, because the call was counted where it began.
     """
 
     met: int
-    told: bool = True
-    shared: bool = False
+    told: bool = True  # this arrow shows the number
+    shared: bool = False  # the cell has several arrows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureEdge:
-    """All moves to one node from another, or from :data:`ANY` or :data:`ELSEWHERE`.
-
-    ``counts`` has one count for each label, if they are known.  ``failed`` means that the edge was observed but is not
-    allowed.
-    """
+    """All moves to one node from another, or from :data:`ANY` or :data:`ELSEWHERE`."""
 
     source: str
     target: str
     labels: tuple[EdgeLabel, ...]
     marked: bool = False
-    failed: bool = False
-    counts: tuple[Count, ...] = ()
+    failed: bool = False  # the edge was observed but is not allowed
+    counts: tuple[Count, ...] = ()  # one for each label, if they are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Picture:
-    """The nodes and edges, the events that are left out, and the profiles whose deviations are included.
-
-    ``initial`` is empty if the initial state is not drawn.  ``unreached`` has the states that are left out because only
-    profiles reach them, each with these profiles.
-    """
+    """The contents of a picture."""
 
     name: str
     title: str
-    initial: str
+    initial: str  # empty if the initial state is not drawn
     nodes: tuple[PictureNode, ...]
     edges: tuple[PictureEdge, ...]
-    left_out: tuple[str, ...] = ()
-    profiles: tuple[str, ...] = ()
-    unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    left_out: tuple[str, ...] = ()  # events
+    profiles: tuple[str, ...] = ()  # profiles whose deviations are included
+    unreached: tuple[tuple[str, tuple[str, ...]], ...] = ()  # states left out because only these profiles reach them
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
-    """Additions to a picture from a run or from recordings.
+    """Additions to a picture from a run or from recordings."""
 
-    ``steps`` are the steps of the run by event, source and target, and ``states`` the states that it visited.
-    ``failed`` holds the states in which it failed, and ``seen`` the observation there.  ``counts`` maps each cell to
-    its number of uses.
-    """
-
-    steps: frozenset[tuple[str, str, str]] = frozenset()
-    states: frozenset[str] = frozenset()
-    failed: frozenset[str] = frozenset()
-    seen: EdgeLabel | None = None
-    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    steps: frozenset[tuple[str, str, str]] = frozenset()  # steps of the run by event, source and target
+    states: frozenset[str] = frozenset()  # states that the run visited
+    failed: frozenset[str] = frozenset()  # states in which the run may have failed
+    seen: EdgeLabel | None = None  # the observation at which it failed
+    counts: Mapping[tuple[str, str], int] = field(default_factory=dict)  # number of uses of each cell
 
 
 def picture(
@@ -136,20 +114,20 @@ def picture(
     >>> [(each.source, each.target) for each in picture(load("examples/models/door.toml")).edges][0]
     ('shut', 'open')
     """
-    drawing = _Drawing(machine=machine, show=frozenset(show), marks=marks or Marks(), only=only_under(machine))
+    drawing = _PictureBuilder(machine=machine, show=frozenset(show), marks=marks or Marks(), only=only_under(machine))
     for event in machine.events.values():
         if events is None or event.name in events:
             drawing.event(event, asked=events is not None)
-    drawing.lead_on()
+    drawing.connect_lifecycle()
     drawn = drawing.picture()
-    return _alike(drawn if events is None else _joined(drawn))
+    return _merge_alike(drawn if events is None else _without_isolated_states(drawn))
 
 
 _Arrow: TypeAlias = "tuple[str, str, EdgeLabel]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Drawing:
+class _PictureBuilder:
     machine: Machine
     show: frozenset[str]
     marks: Marks
@@ -171,7 +149,7 @@ class _Drawing:
         states = self.states
         arrows = [] if left else [arrow for state in states for arrow in self._arrows(event, state)]
         arrows = [arrow for arrow in arrows if arrow[1] in states]
-        everywhere = self._everywhere(arrows)
+        everywhere = self._from_any_state(arrows)
         drawn = False
         for source, target, label in arrows:
             start = ANY if (target, label) in everywhere else source
@@ -181,7 +159,7 @@ class _Drawing:
         if not drawn:
             self.left_out[event.name] = None
 
-    def _everywhere(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
+    def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
         """Return (target, label) pairs such that all other states, at least two, lead to the target by that label."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
@@ -206,9 +184,9 @@ class _Drawing:
     def _ways(self, event: Event, ways: Iterable[Outcome], state: str, label: EdgeLabel) -> Iterator[_Arrow]:
         several = len({(way.to, _error(way)) for way in ways}) > 1
         named = label.ends or "outcomes" in self.show
-        by_and_by = {} if named else _reached(event, ways, state)
+        reached = {} if named else _reached_by_call(event, ways, state)
         for way in ways:
-            if way.deviation is None and not way.begins and bool(_error(way)) in by_and_by.get(way.to, ()):
+            if way.deviation is None and not way.begins and bool(_error(way)) in reached.get(way.to, ()):
                 continue
             if way.deviation is not None:
                 self.profiles[way.deviation.profile] = None
@@ -216,7 +194,7 @@ class _Drawing:
             deviates = way.deviation is not None
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
-    def lead_on(self) -> None:
+    def connect_lifecycle(self) -> None:
         """Also draw some edges from any state as edges from one state.
 
         Without them, readers could not follow a lifecycle.  If no edge leads on from the initial state, draw them from
@@ -261,8 +239,8 @@ class _Drawing:
             initial=self.machine.initial,
             nodes=tuple(nodes),
             edges=(
-                *_told_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
-                *self._strays(),
+                *_counts_shown_once([self._edge(*pair, tuple(labels)) for pair, labels in self.labels.items()]),
+                *self._edges_from_elsewhere(),
                 *(PictureEdge(source=each, target=each, labels=seen, failed=True) for each in failed if seen),
             ),
             left_out=tuple(self.left_out),
@@ -270,7 +248,7 @@ class _Drawing:
             unreached=tuple((state, names) for state, names in self.only.items() if state not in self.states),
         )
 
-    def _strays(self) -> Iterator[PictureEdge]:
+    def _edges_from_elsewhere(self) -> Iterator[PictureEdge]:
         """Yield edges to states that no drawn edge leads to, labelled with the left-out events that do lead there."""
         # The edges start from a word, which must not be mistaken for a state of that name.
         named = {name for each in self.machine.states.values() for name in (each.name, each.shows, *each.aliases)}
@@ -288,7 +266,7 @@ class _Drawing:
                     yield self._edge(ELSEWHERE, state, tuple(labels))
 
     def _edge(self, source: str, target: str, labels: tuple[EdgeLabel, ...]) -> PictureEdge:
-        kept = labels if "outcomes" in self.show else _once(labels)
+        kept = labels if "outcomes" in self.show else _events_once(labels)
         sources = {*self.states} if source in {ANY, ELSEWHERE} else {source}
         marked = any((label.event, each, target) in self.marks.steps for label in labels for each in sources)
         cells = (f"{'…' if label.ends else ''}{label.event}" for label in kept if self.marks.counts)
@@ -297,7 +275,7 @@ class _Drawing:
         return PictureEdge(source=source, target=target, labels=kept, marked=marked, counts=counts)
 
 
-def _reached(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
+def _reached_by_call(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
     """Return the states in which a call of *event* begun in *state* may end, each with whether errors lead there."""
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
@@ -312,7 +290,7 @@ def _ends(event: Event, between: str) -> tuple[Outcome, ...]:
     return event.ends[between].outcomes if between in event.ends else ()
 
 
-def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
+def _events_once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     """Return *labels* with each event once.  Drop errors if a label succeeds, but keep all deviations."""
     fine = any(not label.error and label.cell == "moves" for label in labels)
     kept: dict[tuple[str, bool, str], EdgeLabel] = {}
@@ -322,7 +300,7 @@ def _once(labels: tuple[EdgeLabel, ...]) -> tuple[EdgeLabel, ...]:
     return tuple(kept.values())
 
 
-def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
+def _counts_shown_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
     cells = [(edge.source, label.event, label.ends) for edge in edges for label in edge.labels if edge.counts]
     several = {cell for cell, number in Counter(cells).items() if number > 1}
     told: set[tuple[str, str, bool]] = set()
@@ -335,7 +313,7 @@ def _told_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
         yield replace(edge, counts=tuple(counts))
 
 
-def _joined(drawn: Picture) -> Picture:
+def _without_isolated_states(drawn: Picture) -> Picture:
     """Remove the states that no edge touches, unless there are no edges."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
@@ -343,7 +321,7 @@ def _joined(drawn: Picture) -> Picture:
     return replace(drawn, nodes=nodes, initial=initial)
 
 
-def _alike(drawn: Picture) -> Picture:
+def _merge_alike(drawn: Picture) -> Picture:
     """Merge states that are drawn alike into one node."""
     leads: dict[str, set[tuple[object, ...]]] = {node.name: set() for node in drawn.nodes}
     for edge in drawn.edges:

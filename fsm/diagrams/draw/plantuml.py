@@ -3,10 +3,11 @@
 import re
 from typing import Final
 
-from fsm.diagrams.draw.captions import footer, identifiers, origin, worded
+from fsm.diagrams.draw.captions import footer, identifiers, origin, remarks, worded
 from fsm.diagrams.draw.kinds import LOOKS, legend, look
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Picture, PictureNode
 
+# Style of a word that an edge starts from.  PlantUML has nothing for this but a state without a box.
 WORD: Final = (
     "hide stereotype",
     "skinparam state {",
@@ -15,10 +16,9 @@ WORD: Final = (
     "FontStyle<<word>> italic",
     "}",
 )
-"""Style of a word that an edge starts from.  PlantUML has nothing for this but a state without a box."""
 
-_LINES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dashed", "dotted": "dotted"}
-"""Names of PlantUML's line styles in a legend."""
+# Names of PlantUML's line styles in a legend.
+_LINE_NAMES: Final = {"": "a thin line", "bold": "a thick line", "dashed": "dashed", "dotted": "dotted"}
 
 
 def plantuml(picture: Picture) -> str:
@@ -30,38 +30,35 @@ def plantuml(picture: Picture) -> str:
     '@startuml'
     """
     names = identifiers(picture)
-    lines = ["@startuml", f"title {_text(picture.title)}", "hide empty description"]
+    lines = ["@startuml", f"title {_plantuml_text(picture.title)}", "hide empty description"]
     lines += WORD if any(edge.source in {ANY, ELSEWHERE} for edge in picture.edges) else ()
     for node in picture.nodes:
-        lines += _node(node, names[node.name])
+        lines += _plantuml_node(node, names[node.name])
     if picture.initial:
         lines.append(f"[*] --> {names[picture.initial]}")
-    for edge, word, words in worded(picture, _text, "\\n"):
+    for edge, word, words in worded(picture, _plantuml_text, "\\n"):
         name = names[origin(edge, picture)]
         if word:
             lines.append(f'state "{word}" as {name} <<word>>')
         arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
         lines.append(f"{name} {arrow} {names[edge.target]}{f' : {words}' if words else ''}")
     if kinds := legend(picture):
-        rows = (f"<back:{LOOKS[kind].fill}> {kind} </back> {_LINES[LOOKS[kind].plantuml]}" for kind in kinds)
+        rows = (f"<back:{LOOKS[kind].fill}> {kind} </back> {_LINE_NAMES[LOOKS[kind].plantuml]}" for kind in kinds)
         lines += ["legend", *rows, "endlegend"]
     if below := footer(picture):
-        lines += ["footer", *map(_text, below), "endfooter"]
+        lines += ["footer", *map(_plantuml_text, below), "endfooter"]
     return "\n".join([*lines, "@enduml"]) + "\n"
 
 
-def _node(node: PictureNode, name: str) -> list[str]:
+def _plantuml_node(node: PictureNode, name: str) -> list[str]:
     shape = look(node)
     line = f" ##[{shape.plantuml}]" if shape.plantuml else ""
     colours = {" ##[bold]red": node.failed, " ##[bold]blue": node.marked, " ##[dotted]purple": node.only}
     line = next((style for style, drawn in colours.items() if drawn), line)
     style = f"{f' {shape.fill}' if node.kind and node.count is None else ''}{line}"
-    states = "\\n".join(map(_text, node.states))
-    lines = [f'state "{states}" as {name}{style}']
-    only = [f"only under {' or '.join(node.only)}"] if node.only else []
-    rows = [*filter(None, [node.shows]), *only, *([f"met {node.count:,}"] if node.count is not None else [])]
-    return [*lines, *(f"{name} : {_text(words)}" for words in rows)]
+    states = "\\n".join(map(_plantuml_text, node.states))
+    return [f'state "{states}" as {name}{style}', *(f"{name} : {_plantuml_text(remark)}" for remark in remarks(node))]
 
 
-def _text(words: str) -> str:
+def _plantuml_text(words: str) -> str:
     return re.sub(r"[^\w \-./,():…?✗↗]", lambda found: f"&#{ord(found[0])};", words)

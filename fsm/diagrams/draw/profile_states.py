@@ -13,11 +13,11 @@ def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
     >>> only_under(load("examples/models/washer.toml"))
     {'frozen': ('acme-2.2',)}
     """
-    known = _reached(machine, deviations=False)
+    known = _states_reached(machine, deviations=False)
     if len(known) == len(machine.states):
         return {}
     under = {name: machine.under(name) for name in (machine.profiles if not machine.profile else (machine.profile,))}
-    reached = {name: _reached(each, deviations=True) for name, each in under.items()}
+    reached = {name: _states_reached(each, deviations=True) for name, each in under.items()}
     found = {
         state: tuple(name for name, those in reached.items() if state in those)
         for state in machine.states
@@ -26,7 +26,7 @@ def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
     return {state: names for state, names in found.items() if names}
 
 
-def _reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
+def _states_reached(machine: Machine, *, deviations: bool) -> frozenset[str]:
     def following(state: str) -> list[str]:
         ways = (machine.step(state, event, ends=ends) for event in machine.events for ends in (False, True))
         return [way.to for each in ways for way in each or () if deviations or way.deviation is None]

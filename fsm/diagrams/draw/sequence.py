@@ -1,7 +1,7 @@
 """Sequence charts: participants, and the messages between them row by row.
 
-This module makes the chart of a system's run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the
-chart of a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
+This module makes the chart of a run and writes charts as Mermaid. :mod:`fsm.diagrams.recorded_chart` makes the chart of
+a recording, and :mod:`fsm.diagrams.draw.sequence_svg` draws both as SVG.
 """
 
 import re
@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal, TypeAlias
 
+from fsm.machine import Machine
 from fsm.machine.product import read
 from fsm.machine.product.system import System
 from fsm.machine.product.waiting import waiting
@@ -16,12 +17,8 @@ from fsm.machine.property.claims import LeadsTo, Property
 from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.table import Done
 
-CALLER: Final = "caller"
-"""The participant that makes calls."""
-
-OUTSIDE: Final = "outside"
-"""The participant that receives outputs that no single part receives."""
-
+CALLER: Final = "caller"  # the participant that makes calls
+OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
@@ -37,44 +34,35 @@ note, violation, tolerated, assumed
     At ``source``: something that happened there, or a remark on the previous row.
 """
 
+# Signs before remarks, by kind of row, so that they can be told apart without colour.
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
-"""Signs before remarks, by kind of row, so that they can be told apart without colour."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart.
-
-    ``clock`` is the time of day, and ``place`` the line of the recording.  ``whole`` is the full text, and ``text`` a
-    short form of it.  A call in progress has a bar at its target, from the row that ``begins`` it to the row that
-    ``ends`` it; these two fields hold the number of the call.  No bar extends beyond a row that ``cuts``.
-    """
+    """One row of a chart.  A call in progress has a bar at its target, from the row that begins it to the end."""
 
     kind: RowKind
     text: str
     source: str = ""
     target: str = ""
-    clock: str = ""
-    place: str = ""
-    whole: str = ""
-    begins: int = 0
-    ends: int = 0
-    cuts: bool = False
+    clock: str = ""  # time of day
+    place: str = ""  # line of the recording
+    whole: str = ""  # the full text, of which text is a short form
+    begins: int = 0  # number of the call that begins here
+    ends: int = 0  # number of the call that ends here
+    cuts: bool = False  # all bars end here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SequenceChart:
-    """Participants from left to right, and rows from top to bottom.
-
-    ``title`` is for readers who cannot see the chart.  ``caption`` is shown above it.  ``heads`` maps a participant to
-    the lines above it, if they differ from its name.
-    """
+    """Participants from left to right, and rows from top to bottom."""
 
     participants: tuple[str, ...]
     rows: tuple[ChartRow, ...]
-    title: str = ""
-    caption: str = ""
-    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    title: str = ""  # for readers who cannot see the chart
+    caption: str = ""  # shown above the chart
+    heads: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # lines above a participant, if not its name
 
     def head(self, participant: str) -> tuple[str, ...]:
         """Return the lines above *participant*."""
@@ -95,30 +83,38 @@ class SequenceChart:
         return sorted([*found, *((at, since, len(self.rows)) for at, since in open_.values())], key=lambda bar: bar[1:])
 
 
-def chart(run: Run, system: System, broken: Property | None = None) -> SequenceChart:
-    """Return the chart of *run* of *system*, with only the parts that do something in it or wait at its end.
+def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
+    """Return the chart of *run* of *model*.  Of a system, it shows only parts that act in the run or wait at its end.
 
     The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating forever or by
-    stopping.  If the run stops, the chart shows which part waits for which, according to the property's fair events.
+    stopping.  If a system stops, the chart shows which part waits for which, according to the property's fair events.
+
+    >>> from fsm.language.library import load
+    >>> stop = RunStep(event="stop", source="idle", target="idle", outcome="ignored", reply="ok")
+    >>> shown = chart(Run(initial="idle", steps=(stop,)), load("examples/models/washer.toml"))
+    >>> [(row.kind, row.text) for row in shown.rows]
+    [('step', '1. StopWash'), ('call', 'stop'), ('reply', 'ok')]
     """
     steps = (*run.steps, *run.cycle)
     rows: list[ChartRow] = []
-    for number, taken in enumerate(steps, 1):
+    for number, step in enumerate(steps, 1):
         if run.cycle and number == len(run.steps) + 1:
             rows.append(ChartRow(kind="divider", text="from here on again and again"))
-        rows += _rows(number, taken, system, broken=broken is not None and number == breaks_at(run))
+        mark = f"{MARKS['violation']} " if broken is not None and number == breaks_at(run) else ""
+        start = f"{mark}{number}. "
+        rows += _machine_rows(start, step, model) if isinstance(model, Machine) else _system_rows(start, step, model)
     if run.stopped:
         rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
         fair = broken.claim.fair if broken is not None and isinstance(broken.claim, LeadsTo) else ()
-        rows += _waits(steps, system, [each.event for each in fair])
-    last = next((row.source for row in reversed(rows) if row.source), "")
+        rows += _waiting_rows(steps, model, [each.event for each in fair]) if isinstance(model, System) else ()
+    last = next((row.source for row in reversed(rows) if row.source), "") if isinstance(model, System) else model.entity
     if broken is not None and last:
         text = f"{broken.name} is broken"
         rows.append(ChartRow(kind="violation", text=text, source=last, whole=f"{text}: {broken.says}"))
-    met = {name for row in rows for name in (row.source, row.target)}
-    names = [CALLER, *(copy.name for copy in system.copies), OUTSIDE]
-    shown = tuple(name for name in names if name in met)
-    return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {system.title}")
+    drawn = {name for row in rows for name in (row.source, row.target)}
+    names = [model.entity] if isinstance(model, Machine) else [copy.name for copy in model.copies]
+    shown = tuple(name for name in (CALLER, *names, OUTSIDE) if name in drawn)
+    return SequenceChart(participants=shown, rows=tuple(rows), title=f"A run of {model.title}")
 
 
 def breaks_at(run: Run) -> int:
@@ -126,33 +122,50 @@ def breaks_at(run: Run) -> int:
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
-def _waits(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
-    states = {done.copy: done.target for taken in steps for done in taken.done}
+def _waiting_rows(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
+    states = {done.copy: done.target for step in steps for done in step.done}
     for each in waiting(system, states, events):
         for other in each.others:
             yield ChartRow(kind="waits", text=f"waits, to {each.event}", source=each.copy, target=other)
 
 
-def _rows(number: int, taken: RunStep, system: System, *, broken: bool) -> Iterator[ChartRow]:
-    joint = system.events[taken.event]
-    seen = [done for done in taken.done if done.source != done.target or done.emits]
-    way = f" ({taken.outcome})" if taken.outcome not in {"done", taken.reply} else ""
-    mark = f"{MARKS['violation']} " if broken else ""
-    yield ChartRow(kind="step", text=f"{mark}{number}. {joint.rpc or joint.family}{way}")
+def _machine_rows(start: str, step: RunStep, machine: Machine) -> Iterator[ChartRow]:
+    event, entity = machine.events.get(step.event), machine.entity
+    name = (event and event.rpc) or step.event or "state observed"
+    way = "" if step.outcome in {"", "ok", "done", "ignored", "refused", step.reply} else f" ({step.outcome})"
+    ends = step.ends or step.phase in {"reply", "lost"}
+    yield ChartRow(kind="step", text=f"{start}{'… ' if ends else ''}{name}{way}", source=entity)
+    call = event is not None and event.kind == "call"
+    if call and not ends:
+        yield ChartRow(kind="call", text=step.event, source=CALLER, target=entity)
+    if step.source != step.target:
+        yield ChartRow(kind="note", text=f"{step.source} → {step.target}", source=entity)
+    for output in step.emits:
+        yield ChartRow(kind="output", text=output, source=entity, target=OUTSIDE)
+    if call and step.reply:
+        reply = "any error" if step.reply == "error" else step.reply
+        yield ChartRow(kind="reply", text=reply, source=entity, target=CALLER)
+
+
+def _system_rows(start: str, step: RunStep, system: System) -> Iterator[ChartRow]:
+    joint = system.events[step.event]
+    seen = [done for done in step.done if done.source != done.target or done.emits]
+    way = f" ({step.outcome})" if step.outcome not in {"done", step.reply} else ""
+    yield ChartRow(kind="step", text=f"{start}{joint.rpc or joint.family}{way}")
     first = joint.of.name if joint.of else next((done.copy for done in seen), "")
     if joint.kind == "call" and first:
-        yield ChartRow(kind="call", text=taken.event, source=CALLER, target=first)
+        yield ChartRow(kind="call", text=step.event, source=CALLER, target=first)
     for done in seen:
         if done.source != done.target:
             yield ChartRow(kind="note", text=f"{done.source} → {done.target}", source=done.copy)
         for output in done.emits:
             text = output.removesuffix(system.copies[done.digit].suffix)
-            yield ChartRow(kind="output", text=text, source=done.copy, target=_hearer(done, system))
+            yield ChartRow(kind="output", text=text, source=done.copy, target=_recipient(done, system))
     if joint.kind == "call" and first:
-        yield ChartRow(kind="reply", text=taken.reply, source=first, target=CALLER)
+        yield ChartRow(kind="reply", text=step.reply, source=first, target=CALLER)
 
 
-def _hearer(done: Done, system: System) -> str:
+def _recipient(done: Done, system: System) -> str:
     """Return the only copy whose state decides whether the output is delivered, or ``OUTSIDE`` if there is none."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE

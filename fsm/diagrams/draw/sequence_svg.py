@@ -14,19 +14,13 @@ from xml.etree import ElementTree as ET
 from fsm.diagrams.draw.sequence import MARKS, ChartRow, SequenceChart
 
 _HIGH: Final = 30
+# Height of a row, and minimum and maximum distance between two participants, in pixels.
 _NEAREST: Final = 120
 _FARTHEST: Final = 420
-"""Height of a row, and minimum and maximum distance between two participants, in pixels."""
 
-_GUTTER: Final = 150
-"""Width reserved for line numbers and times, if there are any."""
-
-_BAR: Final = 5
-"""Half the width of a bar, and the offset to the right of a bar that began while another was open."""
-
-_BOLD: Final = 1.08
-"""Factor by which bold letters are wider."""
-
+_GUTTER: Final = 150  # width reserved for line numbers and times, if there are any
+_BAR: Final = 5  # half the width of a bar, and the offset to the right of a bar that began while another was open
+_BOLD: Final = 1.08  # factor by which bold letters are wider
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """
 text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: stroke;
@@ -54,7 +48,7 @@ text { font: 12px sans-serif; fill: #1f2328; text-anchor: middle; paint-order: s
 
 def svg(shown: SequenceChart) -> bytes:
     """Return *shown* as SVG."""
-    return bytes(ET.tostring(_Drawing(shown).drawn(), encoding="utf-8"))
+    return bytes(ET.tostring(_SvgBuilder(shown).drawn(), encoding="utf-8"))
 
 
 def width(text: str) -> float:
@@ -82,7 +76,7 @@ def fitting(text: str, room: float) -> str:
 
 
 @dataclass(slots=True)
-class _Drawing:
+class _SvgBuilder:
     shown: SequenceChart
     at: dict[str, int] = field(default_factory=dict)
     wide: int = 0

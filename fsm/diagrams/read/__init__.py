@@ -18,36 +18,26 @@ from operator import attrgetter
 from typing import Final
 
 from fsm.diagrams.read import ascii as characters
-from fsm.diagrams.read import dot, mermaid, plantuml
+from fsm.diagrams.read import dot
 from fsm.diagrams.read.boxes import strokes
 from fsm.diagrams.read.canvas import Canvas, canvas
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
+from fsm.diagrams.read.mermaid import mermaid_drawings
+from fsm.diagrams.read.plantuml import plantuml_drawings
 from fsm.errors import InputError, Problem, contents, decoded_text, refused
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "at", "find", "parse"]
 
-LARGEST: Final = 1 << 20
-"""Maximum size of a file in bytes."""
-
-_MOST_DRAWINGS: Final = 200
-"""Maximum number of drawings in a file."""
-
+LARGEST: Final = 1 << 20  # maximum size of a file in bytes
+_MOST_DRAWINGS: Final = 200  # maximum number of drawings in a file
 _FLOWCHART: Final = re.compile(r"\s*(?:flowchart|graph)\s+(?:TB|TD|BT|RL|LR)\b")
 
-_SPREAD: Final = re.compile(r"\S {2,}\S")
-"""Matches spaces between columns."""
-
-_SQUEEZED: Final = 3
-"""Minimum number of strokes resembling the top of a box for which lost columns are diagnosed."""
-
-_WIDTHS: Final = (4, 2, 3)
-"""Tab widths to try.  Tabs are normally read as eight columns."""
-
-_MOST: Final = 100_000
-"""Maximum number of non-blank characters that are read again to find missing spaces."""
-
+_SPREAD: Final = re.compile(r"\S {2,}\S")  # matches spaces between columns
+_SQUEEZED: Final = 3  # minimum number of strokes resembling the top of a box for which lost columns are diagnosed
+_WIDTHS: Final = (4, 2, 3)  # tab widths to try.  Tabs are normally read as eight columns
+_MOST: Final = 100_000  # maximum number of non-blank characters that are read again to find missing spaces
+# Matches positions where a line may have lost a space: its beginning, and before each remaining run of spaces.
 _GAP: Final = re.compile(r"(?<=\S)(?=[ ])|^")
-"""Matches positions where a line may have lost a space: its beginning, and before each remaining run of spaces."""
 
 
 def find(path: str) -> tuple[Drawing, ...]:
@@ -78,24 +68,24 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     """
     sheet, lines = canvas(text, path), text.split("\n")
     found = [
-        *_explained([*characters.drawings(sheet)], sheet, lines),
-        *mermaid.drawings(text, path),
-        *plantuml.drawings(text, path),
+        *_with_common_causes([*characters.drawings(sheet)], sheet, lines),
+        *mermaid_drawings(text, path),
+        *plantuml_drawings(text, path),
         *dot.drawings(text, path),
     ]
     found = [each for each in found if each.states or each.problems]  # an empty drawing would equal anything
     if not found:
-        raise InputError([_nothing(sheet, lines)])
+        raise InputError([_no_drawing_problem(sheet, lines)])
     if len(found) > _MOST_DRAWINGS:
         raise refused(path, "FSM411", f"has more than {_MOST_DRAWINGS} drawings", "cut out the one that is meant")
     return tuple(sorted(found, key=lambda each: each.line))
 
 
+# Cached :func:`parse`, because the same text is compared with one profile after another.
 _parsed = lru_cache(maxsize=4)(parse)
-"""Cached :func:`parse`, because the same text is compared with one profile after another."""
 
 
-def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
+def _no_drawing_problem(sheet: Canvas, lines: list[str]) -> Problem:
     """Return a problem that says why there is no drawing, such as boxes that are not closed."""
     drawn = {within: strokes(sheet, within) for within in sheet.paragraphs}
     pieces = [cell for cells in drawn.values() for cell in cells]
@@ -105,7 +95,7 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
             hint = "of Mermaid's diagrams only stateDiagram is read: write it as stateDiagram-v2, with a --> b : event"
             return Problem(path=sheet.path, line=line, code="FSM402", what=what, hint=hint)
     for within, cells in drawn.items():
-        if cells and (cause := _tabs(sheet, lines, within)):
+        if cells and (cause := _tab_problem(sheet, lines, within)):
             return cause
     if not pieces:
         code, line, what = "FSM402", 0, "has no drawing of states in it"
@@ -121,25 +111,25 @@ def _nothing(sheet: Canvas, lines: list[str]) -> Problem:
     return Problem(path=sheet.path, line=line, code=code, what=what, hint=hint)
 
 
-def _explained(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
+def _with_common_causes(found: Sequence[Drawing], sheet: Canvas, lines: Sequence[str]) -> Iterator[Drawing]:
     """Yield the drawings in *found*, replacing all problems of a drawing by their common cause if it is known."""
     broken = sum(bool(each.problems) for each in found)
     for each in found:
         if each.problems:
             rows = sheet.paragraphs[bisect(sheet.paragraphs, each.line - 1, key=attrgetter("start")) - 1]
-            cause = _tabs(sheet, lines, rows) or _lost_blank(sheet, lines, rows, each, _MOST // broken)
+            cause = _tab_problem(sheet, lines, rows) or _lost_blank_problem(sheet, lines, rows, each, _MOST // broken)
             yield replace(each, problems=(cause,)) if cause else each
         else:
             yield each
 
 
-def _tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
+def _tab_problem(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
     own = lines[rows.start : rows.stop]
     indents = {line[: len(line) - len(line.lstrip("\t"))] for line in own}
     row = next((at for at in rows if "\t" in lines[at].lstrip("\t") or ("\t" in lines[at] and len(indents) > 1)), None)
     if row is None:
         return None
-    wide = next((wide for wide in _WIDTHS if _read([line.expandtabs(wide) for line in own])), None)
+    wide = next((wide for wide in _WIDTHS if _is_readable([line.expandtabs(wide) for line in own])), None)
     what = "has tabs, which are read as up to 8 columns, and then nothing meets"
     hint = "replace the tabs of the drawing with blanks"
     if wide is not None:
@@ -147,7 +137,7 @@ def _tabs(sheet: Canvas, lines: Sequence[str], rows: range) -> Problem | None:
     return Problem(path=sheet.path, line=row + 1, code="FSM403", what=what, hint=hint)
 
 
-def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
+def _lost_blank_problem(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing, most: int) -> Problem | None:
     """Return the problem of a missing space near the problems of *found*, or None after reading *most* characters."""
     own = lines[rows.start : rows.stop]
     size = sum(len(line) - line.count(" ") for line in own)
@@ -155,14 +145,14 @@ def _lost_blank(sheet: Canvas, lines: Sequence[str], rows: range, found: Drawing
     places = ((row, gap.start()) for row in near for gap in _GAP.finditer(lines[row]))
     for row, at in islice(places, most // size):
         line = lines[row]
-        if _read([*own[: row - rows.start], f"{line[:at]} {line[at:]}", *own[row - rows.start + 1 :]]):
+        if _is_readable([*own[: row - rows.start], f"{line[:at]} {line[at:]}", *own[row - rows.start + 1 :]]):
             what = f"column {at + 1}: what follows is one column too far to the left, and meets nothing"
             hint = "a blank has got lost here: with one more the drawing can be read"
             return Problem(path=sheet.path, line=row + 1, code="FSM403", what=what, hint=hint)
     return None
 
 
-def _read(lines: Sequence[str]) -> bool:
+def _is_readable(lines: Sequence[str]) -> bool:
     """Check whether *lines* contain drawings without problems."""
     found = list(characters.drawings(canvas("\n".join(lines), "")))
     return bool(found) and not any(each.problems for each in found)

@@ -24,17 +24,10 @@ from fsm.diagrams.read.strokes import STARTS, GridCell
 from fsm.diagrams.read.wires import Stroke, Wires
 from fsm.errors import Problem
 
-LARGEST: Final = 100_000
-"""Maximum number of characters in the drawings of a file."""
-
-_LONGEST: Final = 1_000_000
-"""Maximum total length of the arrows of a drawing."""
-
-_MOST_LABELS: Final = 1_000
-"""Maximum number of labels of an arrow, counted over all combinations of stacked labels."""
-
-_GAP: Final = 2
-"""Maximum number of empty rows between a drawing and a piece of line that belongs to it."""
+LARGEST: Final = 100_000  # maximum number of characters in the drawings of a file
+_LONGEST: Final = 1_000_000  # maximum total length of the arrows of a drawing
+_MOST_LABELS: Final = 1_000  # maximum number of labels of an arrow, counted over all combinations of stacked labels
+_GAP: Final = 2  # maximum number of empty rows between a drawing and a piece of line that belongs to it
 
 
 def drawings(sheet: Canvas) -> Iterator[Drawing]:
@@ -66,7 +59,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
     kept = itertools.compress(written, named)
     nets = Nets(wires=lines, phrases={cell: each for each in kept for cell in each.cells()})
     pieces = nets.find()
-    first, last = _reach(found, pieces, lines)
+    first, last = _row_range(found, pieces, lines)
     pieces = [net for net in pieces if first <= net.nodes[0].cell[0] <= last]
     if not pieces:
         return
@@ -84,7 +77,7 @@ def _read(lines: Wires, found: list[Box], around: list[Box]) -> Iterator[Drawing
     for label in labels:
         at[label.at].append(label)
     arrows = [arrow for _, ends in pairs if ends for arrow in _arrows(ends, at, lines)]
-    _contested(arrows, labels, lines)
+    _report_contested_labels(arrows, labels, lines)
     states = {box.name: lines.sheet.place(box.cell) for box in found}
     for word in words:
         states.setdefault(word.text, lines.sheet.place(word.start))
@@ -132,13 +125,15 @@ def _pairs(net: Net, lines: Wires) -> list[tuple[NetEnd, NetEnd]]:
     tails = [end for end in net.ends if not end.head]
     if net.broken:
         return []
-    if fault := _fault(net, heads, tails, lines):
+    if fault := _net_fault(net, heads, tails, lines):
         lines.add_problem(*fault)
         return []
     return list(itertools.product(tails, heads) if tails else itertools.permutations(heads, 2))
 
 
-def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> tuple[GridCell, str, str, str] | None:
+def _net_fault(
+    net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires
+) -> tuple[GridCell, str, str, str] | None:
     """Return the cell, code, description and hint for the fault in *net*, or ``None`` if there is no fault."""
     top = min(net.nodes).cell
     first = tails[0].cell if tails else top
@@ -146,10 +141,10 @@ def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> 
         what = "the line runs in a ring, so there are two ways along it"
         return top, "FSM405", what, "draw each way as a line of its own"
     if not heads:
-        what = f"the line {_between(tails, lines)}has no arrowhead"
+        what = f"the line {_between_ends(tails, lines)}has no arrowhead"
         return first, "FSM404", what, "end it in one of < > ^ v, at a box or a word"
     if len(tails) > 1 and any(end.state is None for end in tails):
-        what = f"the line {_between(tails, lines)}has arrowheads elsewhere, and none at these ends"
+        what = f"the line {_between_ends(tails, lines)}has arrowheads elsewhere, and none at these ends"
         return first, "FSM404", what, "add the arrowhead, or the box, that is missing"
     if not tails and len(heads) != 2:  # noqa: PLR2004  (a line with an arrowhead at each end)
         hint = "begin it at a box, or with a + away from any box"
@@ -160,13 +155,13 @@ def _fault(net: Net, heads: list[NetEnd], tails: list[NetEnd], lines: Wires) -> 
     return None
 
 
-def _between(ends: list[NetEnd], lines: Wires) -> str:
+def _between_ends(ends: list[NetEnd], lines: Wires) -> str:
     places = [lines.sheet.place(end.cell) for end in ends]
     named = [f"{end.state or 'nothing'} ({at.line}:{at.column})" for end, at in zip(ends, places, strict=True)]
     return f"between {' and '.join(named)} " if named else ""
 
 
-def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel], lines: Wires) -> None:
+def _report_contested_labels(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabel], lines: Wires) -> None:
     """Add a problem for each label that also touches an unlabelled line."""
     rivals: dict[Stroke, list[PlacedLabel]] = defaultdict(list)
     for label in labels:
@@ -181,7 +176,7 @@ def _contested(arrows: list[tuple[Arrow, list[Stroke]]], labels: list[PlacedLabe
             lines.add_problem((place.line - 1, place.column - 1), "FSM406", what, hint)
 
 
-def _reach(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
+def _row_range(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
     """Return the first and last row of the boxes, their lines and nearby vertical lines, but not of arrows in prose."""
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []

@@ -28,12 +28,10 @@ from fsm.diagrams.read.strokes import (
     reaches,
 )
 
-NARROWEST: Final = 3
-"""Minimum width in columns: two sides, and a name between them."""
-
+NARROWEST: Final = 3  # minimum width in columns: two sides, and a name between them
+# Matches runs of strokes that may contain the top or the bottom of a box.
 _REMARK: Final = re.compile(r"\(.*\)")
 _PIECE: Final = re.compile(f"{STROKE.pattern}{{{NARROWEST - 1},}}")
-"""Matches runs of strokes that may contain the top or the bottom of a box."""
 _RULE: Final = re.compile(f"[{re.escape(''.join(ARMS))}]+")
 _Sides: TypeAlias = tuple[int, int]
 
@@ -88,14 +86,14 @@ def boxes(sheet: Canvas, within: range) -> tuple[list[Box], list[Box]]:
     bottoms: dict[_Sides, list[_Edge]] = defaultdict(list)
     for edge in edges:
         for sides in edge.sides():
-            if _clean(sheet, edge.row, sides, "S"):
+            if _has_clean_corners(sheet, edge.row, sides, "S"):
                 bottoms[sides].append(edge)
     found: list[Box] = []
     for top in edges:
         closed = [
-            _closed(sheet, top, sides, bottoms[sides])
+            _box_below(sheet, top, sides, bottoms[sides])
             for sides in top.sides()
-            if sides in bottoms and _clean(sheet, top.row, sides, "N")
+            if sides in bottoms and _has_clean_corners(sheet, top.row, sides, "N")
         ]
         found += sorted(filter(None, closed), key=attrgetter("bottom"))[:1]
     rows: dict[int, list[Box]] = defaultdict(list)
@@ -131,48 +129,48 @@ def _edges(sheet: Canvas, row: int) -> Iterator[_Edge]:
     """Yield the maximal runs of strokes in *row*.  They may include vertical arrowheads."""
     text = sheet.rows[row]
     for piece in _PIECE.finditer(text):
-        for first, last in runs(_flat(text[column], text, column) for column in range(*piece.span())):
+        for first, last in runs(_is_horizontal(text[column], text, column) for column in range(*piece.span())):
             if last - first + 1 >= NARROWEST - 1:
                 yield _Edge(row, piece.start() + first, piece.start() + last)
 
 
-def _flat(char: str, text: str, column: int) -> bool:
+def _is_horizontal(char: str, text: str, column: int) -> bool:
     if HEADS.get(char) in {"N", "S"}:
         around = text[max(column - 1, 0) : column] + text[column + 1 : column + 2]
         return bool(around) and all(each in ARMS or each in HEADS for each in around)
     return (reaches(char, "E") and reaches(char, "W")) or (char in ARMS and char not in VERTICAL)
 
 
-def _closed(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
+def _box_below(sheet: Canvas, top: _Edge, sides: _Sides, bottoms: list[_Edge]) -> Box | None:
     """Return the box below *top* with these *sides*, closed by the first of *bottoms* that fits."""
     left, right = sides
     row = top.row + 1
     # No line continues downward from the corners of a bottom edge, so the sides reach past at most one of *bottoms*.
     for at in range(bisect_right(bottoms, row, key=attrgetter("row")), len(bottoms)):
         bottom = bottoms[at]
-        while row < bottom.row and _upright(sheet.at((row, left))) and _upright(sheet.at((row, right))):
+        while row < bottom.row and _is_vertical(sheet.at((row, left))) and _is_vertical(sheet.at((row, right))):
             row += 1
         if row < bottom.row:
             break
         name, cell = _name(sheet, range(top.row + 1, bottom.row), left + 1, right - 1)
         box = Box(name=name, cell=cell, top=top.row, bottom=bottom.row, left=left, right=right)
-        if sides in {top[1:], bottom[1:]} and name and not _ruled(sheet, box):
+        if sides in {top[1:], bottom[1:]} and name and not _is_table(sheet, box):
             return box
     return None
 
 
-def _ruled(sheet: Canvas, box: Box) -> bool:
+def _is_table(sheet: Canvas, box: Box) -> bool:
     """Check whether lines cross *box* from side to side or from top to bottom, as in a table."""
     rows, columns = range(box.top, box.bottom + 1), range(box.left, box.right + 1)
     rules = any(_RULE.fullmatch(sheet.rows[row], box.left, box.right + 1) for row in rows[1:-1])
-    return rules or any(all(_upright(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
+    return rules or any(all(_is_vertical(sheet.at((row, column))) for row in rows) for column in columns[1:-1])
 
 
-def _upright(char: str) -> bool:
+def _is_vertical(char: str) -> bool:
     return HEADS.get(char) in {"E", "W"} or (reaches(char, "N") and reaches(char, "S"))
 
 
-def _clean(sheet: Canvas, row: int, sides: _Sides, up: Direction) -> bool:
+def _has_clean_corners(sheet: Canvas, row: int, sides: _Sides, up: Direction) -> bool:
     """Check that no corner of an edge of a box is an arrowhead or continues outward."""
     left, right = sides
     return (

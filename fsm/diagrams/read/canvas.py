@@ -15,30 +15,26 @@ from typing import Final
 from fsm.diagrams.read.drawing import Location
 from fsm.diagrams.read.strokes import GridCell
 
+# Fills the second column of a wide character.
 _TAB: Final = 8
 _FILL: Final = "\0"
-"""Fills the second column of a wide character."""
 
+# Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens.
 _MARK: Final = re.compile(
     r"^(?:[ \t]*(?://+!?|/\*+!?|\*+(?=[ \t/]|$)|\#+:?|;+|%+|--(?=[ \t]|$)|\"\"\"|''')| {0,3}>(?=[ \t]|$))"
 )
 _WORD: Final = re.compile(r"(?<=[\w.])(?:-+(?=[\w.])|[vV])|[vV](?=[\w.])")
-"""Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Canvas:
-    """The grid.  ``columns`` maps each column of each row to the index of its character in the line.
-
-    ``drawn`` holds the rows with blanks in place of parts of words that look like strokes.  ``paragraphs`` are the runs
-    of rows that are not empty.
-    """
+    """The grid."""
 
     path: str
     rows: tuple[str, ...]
-    columns: tuple[Sequence[int], ...]
-    drawn: tuple[str, ...]
-    paragraphs: tuple[range, ...]
+    columns: tuple[Sequence[int], ...]  # index in the line of the character in each column of each row
+    drawn: tuple[str, ...]  # the rows, with blanks in place of parts of words that look like strokes
+    paragraphs: tuple[range, ...]  # runs of rows that are not empty
 
     def at(self, cell: GridCell) -> str:
         """Return the character at *cell*, or a blank beyond the edges."""

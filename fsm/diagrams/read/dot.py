@@ -28,13 +28,11 @@ _TOKEN: Final = re.compile(
 )
 _KEYWORDS: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
 _NAMES: Final = ("name", "quoted")
+# Attributes that the reader needs.
 _GROUPS: Final = ("subgraph", "{")
 _KEPT: Final = frozenset({"label", "shape"})
-"""Attributes that the reader needs."""
 
-_DEEPEST: Final = 100
-"""Maximum nesting depth of groups."""
-
+_DEEPEST: Final = 100  # maximum nesting depth of groups
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)
 _BREAK: Final = re.compile(r"<br\s*/?>|</tr>", re.IGNORECASE)
 _TAG: Final = re.compile(r"<[^<>]*>")
@@ -67,17 +65,13 @@ class _Token(NamedTuple):
 
 
 class _Graph:
-    """Parser for the graph at ``text[start:]``.  *starts* holds the index of each line start.
-
-    ``nodes`` maps each node to its attributes, and ``met`` lists every mention of a node with its index.  ``edges``
-    holds source, target, labels and location.  ``end`` is the index just past the graph.
-    """
+    """Parser for the graph at ``text[start:]``.  *starts* holds the index of each line start."""
 
     def __init__(self, text: str, start: int, path: str, starts: list[int]) -> None:
         self.text, self.start, self.path, self.starts = text, start, path, starts
-        self.end = len(text)
-        self.nodes: dict[str, dict[str, str]] = {}
-        self.met: list[tuple[str, int]] = []
+        self.end = len(text)  # index just past the graph
+        self.nodes: dict[str, dict[str, str]] = {}  # attributes of each node
+        self.mentions: list[tuple[str, int]] = []  # every mention of a node, with its index
         self.edges: list[tuple[str, str, tuple[ArrowLabel, ...], Location]] = []
         self.size = self.depth = 0
         self.default: dict[str, dict[str, str]] = {"node": {}, "edge": {}, "graph": {}}
@@ -107,7 +101,7 @@ class _Graph:
         while found := _TOKEN.match(text, at):
             kind, begin, at = found.lastgroup, at, found.end()
             if kind == "html":
-                at = _closed(text, begin)
+                at = _html_end(text, begin)
             if kind == "open" or not at:
                 yield _Token("what is not closed", "", begin)
                 return
@@ -201,17 +195,17 @@ class _Graph:
         if node is None and self.token.kind in _GROUPS:
             if self._take("subgraph"):
                 self._take(*_NAMES)
-            first = len(self.met)
+            first = len(self.mentions)
             self._statements()
             self._expect("}")
-            return tuple(dict.fromkeys(name for name, _ in self.met[first:]))
+            return tuple(dict.fromkeys(name for name, _ in self.mentions[first:]))
         name = node or self._name()
         for _ in range(2):
             if self._take(":"):
                 self._name()
         self._count(1)
         self.nodes.setdefault(name.text, self.default["node"])
-        self.met.append((name.text, name.at))
+        self.mentions.append((name.text, name.at))
         return (name.text,)
 
     def _attributes(self) -> dict[str, str]:
@@ -234,7 +228,7 @@ class _Graph:
         targets = {target for _, target, _, _ in self.edges}
         texts = {name: (*text, NOWHERE if name in targets else "")[0] for name, text in lines.items()}
         states: dict[str, Location] = {}
-        for name, at in self.met:
+        for name, at in self.mentions:
             if texts[name]:
                 states.setdefault(texts[name], self._place(at))
         return Drawing(
@@ -254,7 +248,7 @@ class _Graph:
         return Location(line=line, column=at - self.starts[line - 1] + 1)
 
 
-def _closed(text: str, start: int) -> int:
+def _html_end(text: str, start: int) -> int:
     depth = 0
     for found in re.compile("[<>]").finditer(text, start):
         depth += 1 if found.group() == "<" else -1

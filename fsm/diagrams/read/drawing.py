@@ -11,8 +11,7 @@ from typing import Final
 from fsm.diagrams.abstraction.drawn_names import THEN
 from fsm.errors import Problem
 
-MOST: Final = 30_000
-"""Maximum number of names and arrows in a drawing."""
+MOST: Final = 30_000  # maximum number of names and arrows in a drawing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -39,15 +38,12 @@ def only_step(names: Iterable[str], place: Location) -> tuple[ArrowLabel, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A line from one state to another.  ``source`` is ``None`` for an arrow without one.
+    """A line from one state to another."""
 
-    ``steps`` are the labels along it, in order.  ``place`` is the location of the arrowhead, or of the statement.
-    """
-
-    source: str | None
+    source: str | None  # None for an arrow without a source
     target: str
-    steps: tuple[ArrowLabel, ...]
-    place: Location
+    steps: tuple[ArrowLabel, ...]  # labels along it, in order
+    place: Location  # of the arrowhead, or of the statement
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -58,17 +54,14 @@ class Arrow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drawing:
-    """A parsed drawing: its states, the lines ``below`` each state's name, and its arrows in order of position.
-
-    If ``problems`` is not empty, ignore the rest.
-    """
+    """A parsed drawing.  If ``problems`` is not empty, ignore the rest."""
 
     path: str
     line: int
     last: int
     states: dict[str, Location]
-    arrows: tuple[Arrow, ...]
-    below: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    arrows: tuple[Arrow, ...]  # in order of position
+    below: dict[str, tuple[str, ...]] = field(default_factory=dict)  # lines below the name of each state
     problems: tuple[Problem, ...] = ()
 
     @property

@@ -14,11 +14,8 @@ from fsm.diagrams.read.phrases import Phrase, names, stacked
 from fsm.diagrams.read.strokes import Direction, GridCell, beyond
 from fsm.diagrams.read.wires import Stroke, Wires
 
-FARTHEST: Final = 8
-"""Maximum number of blanks between a label and the line beside it."""
-
-_JUNCTION: Final = 3
-"""Minimum number of lines that meet at a junction."""
+FARTHEST: Final = 8  # maximum number of blanks between a label and the line beside it
+_JUNCTION: Final = 3  # minimum number of lines that meet at a junction
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,10 +49,10 @@ class Labels:
         found = [PlacedLabel(step=self._step(label), at=node) for node, label in nets.between.items()]
         phrases = dict.fromkeys(nets.phrases.values())
         for stack in stacked(phrase for phrase in phrases if first <= phrase.row <= last):
-            found += self._label(stack)
+            found += self._place_label(stack)
         named = {self.stretch.get(label.at) for label in found}
         for phrase in phrases:
-            level = self._level((phrase,)) if phrase.row in {first - 1, last + 1} else {}
+            level = self._stretches_above_or_below((phrase,)) if phrase.row in {first - 1, last + 1} else {}
             if len(level) == 1 and not named & level.keys():
                 found += [PlacedLabel(step=self._step([phrase]), at=node) for node in level.values()]
         return found
@@ -63,9 +60,9 @@ class Labels:
     def _step(self, stack: Sequence[Phrase]) -> ArrowLabel:
         return ArrowLabel(names=names(stack), place=self.wires.sheet.place(stack[0].start))
 
-    def _label(self, stack: tuple[Phrase, ...]) -> Iterator[PlacedLabel]:
-        level = self._level(stack)
-        beside = self._beside(stack)
+    def _place_label(self, stack: tuple[Phrase, ...]) -> Iterator[PlacedLabel]:
+        level = self._stretches_above_or_below(stack)
+        beside = self._stretches_beside(stack)
         if len(level) > 1:
             self._ambiguous(stack, level.values())
         elif level:
@@ -90,7 +87,7 @@ class Labels:
         what = f"'{stack[0].text}' could be the label of several lines: {lines}"
         self.wires.add_problem(stack[0].start, "FSM406", what, "move it nearer to one of them")
 
-    def _level(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
+    def _stretches_above_or_below(self, stack: tuple[Phrase, ...]) -> dict[int, Stroke]:
         found: dict[int, Stroke] = {}
         for phrase in stack:
             for cell in phrase.cells():
@@ -100,19 +97,19 @@ class Labels:
                         found.setdefault(self.stretch[node], node)
         return found
 
-    def _beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
+    def _stretches_beside(self, stack: tuple[Phrase, ...]) -> dict[int, tuple[int, Stroke]]:
         """Map each stretch beside *stack* to the number of blanks in between and its nearest stroke."""
         found: dict[int, tuple[int, Stroke]] = {}
         for phrase in stack:
             sides: tuple[tuple[int, Direction], ...] = ((phrase.first, "W"), (phrase.last, "E"))
             for column, to in sides:
-                near = self._nearest((phrase.row, column), to)
+                near = self._nearest_vertical((phrase.row, column), to)
                 number = self.stretch[near[1]] if near else -1
                 if near and (number not in found or near[0] < found[number][0]):
                     found[number] = near
         return found
 
-    def _nearest(self, cell: GridCell, to: Direction) -> tuple[int, Stroke] | None:
+    def _nearest_vertical(self, cell: GridCell, to: Direction) -> tuple[int, Stroke] | None:
         for gap in range(FARTHEST + 1):
             there = beyond(cell, to, gap + 1)
             node = next(self.wires.strokes_at(there, "v"), None)

@@ -15,9 +15,7 @@ from typing import Final
 from fsm.diagrams.read.drawing import MOST, Arrow, Drawing, Location, only_step
 from fsm.errors import Problem
 
-NOWHERE: Final = "[*]"
-"""The pseudostate, which is initial as a source and final as a target."""
-
+NOWHERE: Final = "[*]"  # the pseudostate, which is initial as a source and final as a target
 _HEADING: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+stateDiagram(?:-v2)?\s*;?\s*$")
 _FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
 _ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
@@ -108,18 +106,28 @@ def _plain(text: str) -> str:
     return " ".join(_CODE.sub(char, text).split())
 
 
-def drawings(text: str, path: str) -> Iterator[Drawing]:
-    """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
+def blocks(
+    text: str, heading: re.Pattern[str], end: re.Pattern[str], *, ends_with_comment: bool
+) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
+    """Yield the line number of each *heading* in *text*, and the numbered lines below it up to *end*.
+
+    The mark of the comment that contains the block, group ``mark`` of *heading*, becomes blanks.
+    """
     rows = iter(enumerate(text.split("\n"), 1))
+
+    def below(mark: str) -> Iterator[tuple[int, str]]:
+        for number, row in rows:
+            bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
+            if end.match(bare) or (ends_with_comment and mark and bare == row):
+                return
+            yield number, bare
+
     for line, row in rows:
-        if heading := _HEADING.match(row):
-            yield StateDiagram(path).read(line, _below(heading["mark"], rows))
+        if found := heading.match(row):
+            yield line, below(found["mark"])
 
 
-def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a diagram without the *mark* of the comment that contains it."""
-    for number, row in rows:
-        bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
-        if _FENCE.match(bare) or (mark and bare == row):
-            return
-        yield number, bare
+def mermaid_drawings(text: str, path: str) -> Iterator[Drawing]:
+    """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
+    for line, lines in blocks(text, _HEADING, _FENCE, ends_with_comment=True):
+        yield StateDiagram(path).read(line, lines)

@@ -13,8 +13,8 @@ from fsm.diagrams.read.phrases import Phrase
 from fsm.diagrams.read.strokes import HEADS, OPPOSITE, STARTS, STRAIGHT, Direction, GridCell, beyond, reaches
 from fsm.diagrams.read.wires import Stroke, Wires
 
+# Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line.
 NEAR: Final = 2
-"""Maximum number of blanks between an arrowhead and its word, and between the two parts of a broken line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,26 +38,24 @@ class Net:
 
 @dataclass(slots=True)
 class Nets:
-    """Finds the nets among the lines of a paragraph, and the words that are part of them.
-
-    ``phrases`` maps cells to the phrases that are not part of any line.  ``words`` maps strokes to states without a
-    box.  ``between`` maps the node that joins a broken line to the phrases within the line.
-    """
+    """Finds the nets among the lines of a paragraph, and the words that are part of them."""
 
     wires: Wires
-    phrases: dict[GridCell, Phrase]
-    words: dict[Stroke, Phrase] = field(default_factory=dict)
-    between: dict[Stroke, list[Phrase]] = field(default_factory=dict)
+    phrases: dict[GridCell, Phrase]  # phrases that are not part of any line
+    words: dict[Stroke, Phrase] = field(default_factory=dict)  # states without a box, by stroke
+    between: dict[Stroke, list[Phrase]] = field(
+        default_factory=dict
+    )  # phrases within the broken line that a node joins
 
     def find(self) -> list[Net]:
         """Return the nets from top to bottom.  Phrases that are part of one are removed from ``phrases``."""
         for node in self.wires.links:
             to = HEADS.get(self.wires.sheet.at(node.cell))
             touched = any(touch.head for touch in self.wires.touches.get(node, ()))
-            if to and not touched and (word := self._word(node.cell, to)):
+            if to and not touched and (word := self._word_at_head(node.cell, to)):
                 self.words[node] = word
-        self._take(self.words.values())
-        self._mend()
+        self._consume(self.words.values())
+        self._join_broken_lines()
         found = []
         named = {cell: word for word in self.words.values() for cell in word.cells()}
         for nodes in self.wires.components():
@@ -66,7 +64,7 @@ class Nets:
             found.append(Net(nodes=nodes, ends=ends, broken=len(self.wires.problems) > before))
         return found
 
-    def _word(self, cell: GridCell, to: Direction) -> Phrase | None:
+    def _word_at_head(self, cell: GridCell, to: Direction) -> Phrase | None:
         for far in range(1, 2 if to in "NS" else NEAR + 2):
             there = beyond(cell, to, far)
             phrase = self.phrases.get(there)
@@ -74,15 +72,15 @@ class Nets:
                 return phrase
         return None
 
-    def _take(self, those: Iterable[Phrase]) -> None:
+    def _consume(self, those: Iterable[Phrase]) -> None:
         for cell in itertools.chain.from_iterable(phrase.cells() for phrase in those):
             self.phrases.pop(cell, None)
 
-    def _mend(self) -> None:
+    def _join_broken_lines(self) -> None:
         """Join the two parts of each line that a label interrupts."""
         for node in list(self.wires.links):
             for to in ("E", "S"):
-                found = self._across(node, to) if self._open(node, to) else None
+                found = self._continuation(node, to) if self._is_open(node, to) else None
                 if found is None:
                     continue
                 label, other = found
@@ -91,16 +89,16 @@ class Nets:
                 self.wires.links[between] = {OPPOSITE[to]: node, to: other}
                 self.wires.links[node][to] = between
                 self.wires.links[other][OPPOSITE[to]] = between
-                self._take(label)
+                self._consume(label)
 
-    def _open(self, node: Stroke, to: Direction) -> bool:
+    def _is_open(self, node: Stroke, to: Direction) -> bool:
         char = self.wires.sheet.at(node.cell)
-        return reaches(char, to) and to not in self.wires.links[node] and not self._touched(node, to)
+        return reaches(char, to) and to not in self.wires.links[node] and not self._touches_box(node, to)
 
-    def _touched(self, node: Stroke, to: Direction) -> bool:
+    def _touches_box(self, node: Stroke, to: Direction) -> bool:
         return any(touch.border == beyond(node.cell, to) for touch in self.wires.touches.get(node, ()))
 
-    def _across(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
+    def _continuation(self, node: Stroke, to: Direction) -> tuple[list[Phrase], Stroke] | None:
         """Return the label that interrupts the line from *node*, and the stroke where the line continues after it."""
         label: list[Phrase] = []
         if to == "E":
@@ -117,7 +115,7 @@ class Nets:
             other = next(self.wires.strokes_at(cell, "h"), None)
             if other is not None:
                 strokes = (self.wires.sheet.at(node.cell), self.wires.sheet.at(cell))
-                fits = self._open(other, OPPOSITE[to]) and any(char in STRAIGHT or char in HEADS for char in strokes)
+                fits = self._is_open(other, OPPOSITE[to]) and any(char in STRAIGHT or char in HEADS for char in strokes)
                 return (label, other) if fits else None
         return None
 
@@ -142,7 +140,7 @@ class Nets:
 
     def _beginning(self, node: Stroke, named: Mapping[GridCell, Phrase]) -> Iterable[NetEnd]:
         """Yield the beginning of a line that has no arrowhead or box.  *named* maps cells to states without a box."""
-        (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touched(node, to)]
+        (back,) = self.wires.links[node] or [to for to in OPPOSITE if self._touches_box(node, to)]
         to = OPPOSITE[back]
         for far in range(1, NEAR + 1):
             there = beyond(node.cell, to, far)
@@ -151,7 +149,7 @@ class Nets:
                 return
             phrase = self.phrases.get(there)
             if phrase is not None and phrase.text in STARTS:
-                self._take([phrase])
+                self._consume([phrase])
                 break
             if phrase is not None and self.wires.sheet.at(node.cell) in STRAIGHT:
                 what = f"the line ends at '{phrase.text}', which is no box"

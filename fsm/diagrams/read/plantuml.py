@@ -9,17 +9,17 @@ from collections.abc import Iterator
 from typing import Final
 
 from fsm.diagrams.read.drawing import Drawing
-from fsm.diagrams.read.mermaid import StateDiagram
+from fsm.diagrams.read.mermaid import StateDiagram, blocks
 
-_START: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+@startuml\b.*$")
-_END: Final = "@enduml"
+_STARTUML: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+@startuml\b.*$")
+_ENDUML: Final = re.compile(r"\s*@enduml\s*$")
 _OF_STATES: Final = re.compile(r"^\s*(?:\[\*\]|state\b|.*-->\s*\[\*\])")
-_ARROW: Final = re.compile(r"\s-+(?:\[[^\]]*\]-*)?(?:(?:left|right|up|down|le|ri|do|[lrud])-+)?(?:\[[^\]]*\]-*)?>\s")
+_SHAFT: Final = re.compile(r"\s-+(?:\[[^\]]*\]-*)?(?:(?:left|right|up|down|le|ri|do|[lrud])-+)?(?:\[[^\]]*\]-*)?>\s")
 _DRESS: Final = re.compile(
     r"\s*(?:<<(?!choice|fork|join|start|end|history|entry|exit|input|output|expansion)[^<>]*>>|"
     r"\[\[[^\]]*\]\]|##?(?:\[[^\]]+\]\w*|[\w;:.\\/|-]+))"
 )
-_PASSED: Final = re.compile(
+_SKIPPED: Final = re.compile(
     r"^(?:'|!|title\b|hide\b|show\b|skinparam\b|scale\b|header\b|footer\b|"
     r"caption\b|mainframe\b|left to right\b|top to bottom\b)"
 )
@@ -29,22 +29,12 @@ _BLOCK: Final = re.compile(
 _BLOCK_ENDS: Final = re.compile(r"^(?:\}|end ?\w+|</style>)$|'/$")
 
 
-def drawings(text: str, path: str) -> Iterator[Drawing]:
+def plantuml_drawings(text: str, path: str) -> Iterator[Drawing]:
     """Yield the state diagrams in *text*."""
-    rows = iter(enumerate(text.split("\n"), 1))
-    for line, row in rows:
-        if start := _START.match(row):
-            lines = list(_below(start["mark"], rows))
-            if any(_OF_STATES.match(each) for _, each in lines):
-                yield StateDiagram(path).read(line, _statements(lines))
-
-
-def _below(mark: str, rows: Iterator[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    for number, row in rows:
-        bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
-        if bare.strip() == _END:
-            return
-        yield number, bare
+    for line, below in blocks(text, _STARTUML, _ENDUML, ends_with_comment=False):
+        lines = list(below)
+        if any(_OF_STATES.match(row) for _, row in lines):
+            yield StateDiagram(path).read(line, _statements(lines))
 
 
 def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
@@ -55,7 +45,7 @@ def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
         if inside or _BLOCK.match(statement):
             one_line = not inside and statement.startswith("skinparam") and not statement.endswith("{")
             inside = not one_line and not _BLOCK_ENDS.search(statement)
-        elif not _PASSED.match(statement):
+        elif not _SKIPPED.match(statement):
             bare = _DRESS.sub("", line) if statement.startswith("state ") else line
             head, colon, label = bare.partition(" : " if " : " in bare else ":")
-            yield number, f"{_DRESS.sub('', _ARROW.sub(' --> ', head))}{colon}{label}"
+            yield number, f"{_DRESS.sub('', _SHAFT.sub(' --> ', head))}{colon}{label}"

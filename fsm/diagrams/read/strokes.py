@@ -4,9 +4,9 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
+# Row and column, counted from 0.
 Direction: TypeAlias = Literal["N", "E", "S", "W"]
 GridCell: TypeAlias = tuple[int, int]
-"""Row and column, counted from 0."""
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "E": "W", "S": "N", "W": "E"}
 _OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
@@ -14,6 +14,7 @@ _OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": 
 HORIZONTAL: Final = "-─━┄┅┈┉╌╍═"
 VERTICAL: Final = "|│┃┆┇┊┋╎╏║"
 STRAIGHT: Final = HORIZONTAL + VERTICAL
+# Maps each character to the directions in which a line continues from it.
 _ARMS: Final[Mapping[str, str]] = {
     HORIZONTAL: "EW",
     VERTICAL: "NS",
@@ -30,21 +31,18 @@ _ARMS: Final[Mapping[str, str]] = {
     "'`": "NEW",
 }
 ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
-"""Maps each character to the directions in which a line continues from it."""
 
-ROUND: Final = ".'`"
-"""Characters that are corners only if a line turns there."""
-
+ROUND: Final = ".'`"  # characters that are corners only if a line turns there
+# Maps each arrowhead to the direction in which it points.
 _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
-"""Maps each arrowhead to the direction in which it points."""
 
+# Matches any character of a line.
 _REACHED: Final = {**ARMS, **{char: OPPOSITE[to] for char, to in HEADS.items()}}
 STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")
-"""Matches any character of a line."""
 
+# Marks that may be at the beginning of an arrow without a source.
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})
-"""Marks that may be at the beginning of an arrow without a source."""
 
 
 def beyond(cell: GridCell, to: Direction, far: int = 1) -> GridCell:

@@ -14,8 +14,8 @@ from fsm.diagrams.read.strokes import HEADS, OPPOSITE, ROUND, STRAIGHT, STROKE, 
 from fsm.errors import Problem
 from fsm.machine.traversal import closure
 
+# Maps the axis of a stroke to its directions.  An empty axis allows all directions.
 _AXES: Final[Mapping[str, tuple[Direction, ...]]] = {"": tuple(OPPOSITE), "h": ("E", "W"), "v": ("N", "S")}
-"""Maps the axis of a stroke to its directions.  An empty axis allows all directions."""
 
 
 class Stroke(NamedTuple):
@@ -112,7 +112,7 @@ class Wires:
                 if there is not None:
                     links[to] = there
 
-    def _meet(self, box: Box, border: GridCell, out: Direction) -> None:
+    def _record_border(self, box: Box, border: GridCell, out: Direction) -> None:
         """Record the line at *border*.  An arrowhead or a joint there without a line is a problem."""
         mark, outside = self.sheet.at(border), beyond(border, out)
         char, back = self.char(outside), OPPOSITE[out]
@@ -131,7 +131,7 @@ class Wires:
     def _trace(self) -> None:
         for box in dict.fromkeys(self.owners.values()):
             for border, out in box.sides():
-                self._meet(box, border, out)
+                self._record_border(box, border, out)
             for corner in box.corners():
                 for out in OPPOSITE:
                     outside = beyond(corner, out)

@@ -7,15 +7,15 @@ from typing import Final
 from fsm.diagrams.draw.dot import FONT
 from fsm.diagrams.draw.image import svg
 from fsm.diagrams.draw.picture import Picture, picture
-from fsm.machine import Clause, Event, Machine, Override
+from fsm.machine import Clause, Event, Machine, Override, Profile
 from fsm.machine.calls.rules import Rules
 from fsm.machine.table import tabulate
 from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
-from fsm.report.page.walk_data import cells, walks
+from fsm.report.page.walk_data import cell_data, walks
 
+# Parts of Graphviz's SVG to drop: ids, and the font, which the page sets.
 _REPEATED: Final = re.compile(rf' (?:id="[^"]*"|font-family="{FONT}")')
-"""Parts of Graphviz's SVG to drop: ids, and the font, which the page sets."""
 
 
 def machine_data(
@@ -54,22 +54,13 @@ def machine_data(
         "clauses": dict(_clauses(machine)),
         "profile": own or "",
         "profiles": [
-            {
-                "name": name,
-                "about": _about(machine, name),
-                "changes": [_change(each) for each in _overrides(machine, name)],
-                **variant.data(base),
-            }
+            {"name": name, **_profile_data(machine.profiled(name) if name else None), **variant.data(base)}
             for name, variant in zip(names, variants, strict=True)
         ],
-        "pictures": [_drawn(each) for each in pictures],
+        "pictures": [
+            drawn[drawn.index("<svg") :] for drawn in (_REPEATED.sub("", svg(each).decode()) for each in pictures)
+        ],
     }
-
-
-def _drawn(of: Picture) -> str:
-    """Return the state chart without ids and repeated fonts.  The page finds elements by their attributes."""
-    drawn = _REPEATED.sub("", svg(of).decode())
-    return drawn[drawn.index("<svg") :]
 
 
 def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
@@ -91,26 +82,18 @@ def clause_data(clause: Clause) -> dict[str, Json]:
     return picked(clause, "name", "says", "level", "source", "link")
 
 
-def _about(machine: Machine, profile: str) -> str:
-    found = machine.profiled(profile) if profile else None
-    return found.about if found else ""
-
-
-def _overrides(machine: Machine, profile: str) -> tuple[Override, ...]:
-    found = machine.profiled(profile) if profile else None
-    return found.overrides if found else ()
+def _profile_data(profile: Profile | None) -> dict[str, Json]:
+    if profile is None:
+        return {"about": "", "changes": []}
+    return {"about": profile.about, "changes": [_change(each) for each in profile.overrides]}
 
 
 def _change(each: Override) -> Json:
-    found: dict[str, Json] = {
+    return {
         **picked(each, "name", "event", "about", "since", "until"),
         "states": [*dict.fromkeys((*each.cells, *each.ends))],
-        "clause": "",
-        "link": "",
+        **(picked(each.deviation, clause="clause.name", link="link") if each.deviation else {"clause": "", "link": ""}),
     }
-    if each.deviation is not None:
-        found |= picked(each.deviation, clause="clause.name", link="link")
-    return found
 
 
 class _Variant:
@@ -119,7 +102,7 @@ class _Variant:
     def __init__(self, machine: Machine, pictures: dict[Picture, int]) -> None:
         self.table = tabulate(machine)
         rules = Rules(self.table)
-        self.cells = cells(self.table, rules)
+        self.cells = cell_data(self.table, rules)
         self._walks = walks(rules)
         drawn = picture(machine)
         self._picture = pictures.setdefault(drawn, len(pictures))

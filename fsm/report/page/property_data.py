@@ -1,12 +1,11 @@
 """The checker's conclusions for a page: each property under each profile, with the runs that show them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from fsm.diagrams.draw import sequence_svg
-from fsm.diagrams.draw.machine_sequence import machine_chart
 from fsm.diagrams.draw.sequence import breaks_at, chart
 from fsm.machine import Machine
 from fsm.machine.findings import WatchedProperty
@@ -14,18 +13,15 @@ from fsm.machine.product.system import System
 from fsm.machine.property import evidence
 from fsm.machine.property.claims import Property
 from fsm.machine.property.evidence import Checked, Examined, Run
-from fsm.report.check_report import status
+from fsm.report.check_report import reason, status
 from fsm.report.json_report import Json, picked
 from fsm.report.page.machine_data import clause_data
 from fsm.report.runs import happens, parts
-from fsm.report.words import either
-from fsm.verdict import Unknown
 
+# The style element of a chart, which is the same in all charts.
 _STYLE: Final = re.compile("<style>(.*?)</style>", re.DOTALL)
-"""The style element of a chart, which is the same in all charts."""
 
-WITNESSES: Final = 2
-"""Maximum number of witnesses kept for a property that asks for possible runs."""
+WITNESSES: Final = 2  # maximum number of witnesses kept for a property that asks for possible runs
 
 
 class _Shown(NamedTuple):
@@ -55,14 +51,13 @@ def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
 
 
 def _verdict(checked: Checked, runs: dict[_Shown, int]) -> Json:
-    known = checked.expected
+    known = picked(checked.expected, known="about", link="link") if checked.expected else {"known": "", "link": ""}
     broken = checked.of.name if isinstance(checked.verdict, evidence.Refuted) else ""
     shown = (runs.setdefault(_Shown(run, broken), len(runs)) for run in _shown(checked))
     return {
         "status": status(checked).word,
-        "why": " ".join(_why(checked)),
-        "known": known.about if known else "",
-        "link": known.link if known else "",
+        "why": reason(checked),
+        **known,
         "runs": [*shown],
     }
 
@@ -77,23 +72,8 @@ def _shown(checked: Checked) -> Iterable[Run]:
             return []
 
 
-def _why(checked: Checked) -> Iterator[str]:
-    match checked.verdict:
-        case evidence.Vacuous(unmet=unmet):
-            yield f"Nothing was put to the test: {unmet} is never the case."
-        case Unknown(why=why):
-            yield why
-        case evidence.Refuted(evidence=evidence.Unreached(text=sought)):
-            yield f"No run goes through: {sought}."
-        case evidence.Refuted(evidence=evidence.Unexplained(other=other, states=states, shows=shows)):
-            seen = f"{shows} is shown, which" if shows else "the last step of the run"
-            yield f"{seen} {other} does not allow in {either(states)}."
-        case evidence.Refuted(evidence=evidence.Misdrawn(place=place, lacks=lacks, adds=adds)):
-            yield f"{place} lacks {len(lacks)} arrows or states of the machine, and has {len(adds)} that it has not."
-
-
 def _run(run: Run, of: Machine | System, broken: Property | None) -> dict[str, Any]:
-    drawn = chart(run, of, broken) if isinstance(of, System) else machine_chart(run, of, broken)
+    drawn = chart(run, of, broken)
     return {
         "initial": run.initial,
         "steps": [

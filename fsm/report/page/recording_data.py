@@ -19,22 +19,14 @@ from fsm.report.json_report import Json, picked
 from fsm.report.lanes import stretched
 from fsm.report.page.machine_data import clause_data
 from fsm.report.text import noted
-from fsm.trace import Line, Observation, seen_at
+from fsm.trace import Line, seen_at
 
-STEPS: Final = 200
-"""Maximum number of observations of an entity that a page shows."""
-
-AROUND: Final = 12
-"""Number of observations shown on each side of a violation when there are too many to show."""
-
-FINDINGS: Final = 100
-"""Maximum number of findings of a machine that a page shows."""
-
-LONGEST: Final = 600
-"""Maximum number of characters of a text from the recording."""
-
+STEPS: Final = 200  # maximum number of observations of an entity that a page shows
+AROUND: Final = 12  # number of observations shown on each side of a violation when there are too many to show
+FINDINGS: Final = 100  # maximum number of findings of a machine that a page shows
+LONGEST: Final = 600  # maximum number of characters of a text from the recording
+# Maximum number of findings of a machine with a sequence chart, which shows the first violation of each.
 CHARTS: Final = 20
-"""Maximum number of findings of a machine with a sequence chart, which shows the first violation of each."""
 
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
@@ -133,7 +125,7 @@ def _violation(violation: Violation) -> dict[str, Json]:
 
 
 def _story(report: Report, judged: Judged, story: Story) -> Json:
-    kept = [*_kept(story.steps)]
+    kept = [*_step_numbers(story.steps)]
     return {
         "machine": story.machine.name,
         "entity": visible(story.entity),
@@ -141,8 +133,8 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
         "steps": [
             {
                 **_step(report, judged, number, story.steps[number], story.machine),
-                **_met("met", story.steps[number : number + 1], len(story.machine.states)),
-                **_met("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
+                **_cell_counts("met", story.steps[number : number + 1], len(story.machine.states)),
+                **_cell_counts("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
             }
             for before, number in pairwise((-1, *kept))
         ],
@@ -151,7 +143,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
     }
 
 
-def _kept(steps: Sequence[Step]) -> Iterator[int]:
+def _step_numbers(steps: Sequence[Step]) -> Iterator[int]:
     """Yield the numbers of the steps to show: all of them, or the first, the last, and those around violations."""
     if len(steps) <= STEPS:
         yield from range(len(steps))
@@ -167,18 +159,18 @@ def _kept(steps: Sequence[Step]) -> Iterator[int]:
     yield from sorted(wanted)
 
 
-def _met(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
+def _cell_counts(name: str, steps: Iterable[Step], states: int) -> dict[str, Json]:
     met = Counter(row * states + state for step in steps for each in step.followed for row, state in each.step.cells)
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 
 
 def _step(report: Report, judged: Judged, number: int, step: Step, machine: Machine) -> dict[str, Json]:
-    states = [*machine.states]
+    states, time = [*machine.states], seen_at(step.seen)
     found: dict[str, Json] = {
         "number": number + 1,
         "line": step.place.number,
         "at": visible(words.moment(step.seen.at)),
-        "time": _time(step.seen),
+        "time": None if time is None else time // 1_000_000,  # milliseconds since the epoch
         "what": _text(words.seen(step.seen)),
         "after": [states.index(state) for state in step.after],
     }
@@ -199,9 +191,3 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
             for each in step.violations
         ]
     return found
-
-
-def _time(seen: Observation) -> Json:
-    """Return the time in milliseconds since the epoch, or ``None`` if it is unknown."""
-    at = seen_at(seen)
-    return None if at is None else at // 1_000_000

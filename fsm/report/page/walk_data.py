@@ -14,24 +14,18 @@ from fsm.machine.calls.rules import BEGUN, FREE, CallInstant, Rules
 from fsm.machine.table import UNSPECIFIED, Table
 from fsm.report.json_report import Json
 
-AT_ONCE: Final = 2
-"""Maximum number of calls in progress at once in the walks that lead to a chosen state."""
+AT_ONCE: Final = 2  # maximum number of calls in progress at once in the walks that lead to a chosen state
 
 
-UNUSUAL: Final = 8
-"""Cost of a step that interrupts everything or that nobody sees, as a number of usual steps."""
+UNUSUAL: Final = 8  # cost of a step that interrupts everything or that nobody sees, as a number of usual steps
 
 
 class Choice(NamedTuple):
-    """One way in which an event or a call in progress may continue.  ``key`` is unique within the cell.
+    """One way in which an event or a call in progress may continue."""
 
-    ``call`` is the effect on the call: it ``begins``, goes ``on``, ``ends``, or ends in an ``unspecified`` way.
-    ``interrupts`` means that it cuts off all calls in progress.  ``call`` is empty if the event takes no time.
-    """
-
-    key: str
+    key: str  # unique within the cell
     instant: CallInstant
-    call: str
+    call: str  # begins, on, ends or unspecified; interrupts: cuts off all calls; empty: the event takes no time
 
     def data(self, outcome: Outcome | None) -> Json:
         """Return the data for the page, without empty values."""
@@ -77,7 +71,7 @@ def outcome_of(cell: Cell | None, way: int) -> Outcome | None:
     return cell.outcomes[way] if isinstance(cell, Moves) and way < len(cell.outcomes) else None
 
 
-class _At(NamedTuple):
+class _Place(NamedTuple):
     """A place in a walk: the state, and the sorted rows of the calls in progress."""
 
     state: int
@@ -92,9 +86,9 @@ def walks(rules: Rules) -> Mapping[str, Json]:
     """
     table = rules.table
     shortest: dict[int, tuple[str, ...]] = {}
-    seen: set[_At] = set()
+    seen: set[_Place] = set()
     order = count()  # breaks ties between equal costs: first come, first served
-    going: list[tuple[int, int, _At, tuple[str, ...]]] = [(0, next(order), _At(table.initial, ()), ())]
+    going: list[tuple[int, int, _Place, tuple[str, ...]]] = [(0, next(order), _Place(table.initial, ()), ())]
     while going:
         cost, _, at, steps = heappop(going)
         if at in seen:
@@ -110,7 +104,7 @@ def walks(rules: Rules) -> Mapping[str, Json]:
     return {table.states[state]: [*steps] for state, steps in shortest.items()}
 
 
-def _next(rules: Rules, at: _At) -> Iterator[tuple[int, Choice]]:
+def _next(rules: Rules, at: _Place) -> Iterator[tuple[int, Choice]]:
     table = rules.table
     own = [row.index for row in table.rows if not row.ends]
     own.sort(key=lambda row: table.rows[row].event.kind != "call")
@@ -120,7 +114,7 @@ def _next(rules: Rules, at: _At) -> Iterator[tuple[int, Choice]]:
                 yield row, each
 
 
-def _after(at: _At, row: int, taken: Choice) -> _At:
+def _after(at: _Place, row: int, taken: Choice) -> _Place:
     calls = [*at.calls]
     match taken.call:
         case "begins":
@@ -129,10 +123,10 @@ def _after(at: _At, row: int, taken: Choice) -> _At:
             calls.remove(row - 1)
         case "interrupts":
             calls = []
-    return _At(taken.instant.to, tuple(calls))
+    return _Place(taken.instant.to, tuple(calls))
 
 
-def cells(table: Table, rules: Rules) -> list[Json]:
+def cell_data(table: Table, rules: Rules) -> list[Json]:
     """Return each cell by row and state: kind, clause and ways.  Kind and clause are empty if the table has no cell."""
     found: list[Json] = []
     for row in table.rows:
