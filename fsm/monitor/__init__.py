@@ -149,11 +149,11 @@ class Monitor:
             except ImportError:
                 return None
             self._compiled = BeliefAutomaton(
-                self._entities,
-                self._beliefs,
-                self._ids,
-                self._assumptions,
-                of=self.machine.entity,
+                entities=self._entities,
+                beliefs=self._beliefs,
+                ids=self._ids,
+                assumptions=self._assumptions,
+                of={self.machine.entity, ""},
                 file=self.file,
                 slowly=lambda seen, at: self._feed([seen], [at]),
                 leads=self._steps.leads,
@@ -266,7 +266,7 @@ class Monitor:
 
     def _not_known(self, what: str, name: str, known: Iterable[str], place: Line) -> None:
         if self._own and not self._unread:
-            hint = "".join(f"; did you mean '{each}'?" for each in difflib.get_close_matches(name, known, n=1))
+            hint = "".join(f"; did you mean '{close}'?" for close in difflib.get_close_matches(name, known, n=1))
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
@@ -286,7 +286,7 @@ class Monitor:
         if known or self._unseen is not self._everything:
             self.entities += not known
             entities.forget(slot)
-            self._keep(slot, Life(belief=self._everything))
+            self._keep(entity, slot, Life(belief=self._everything))
 
     def _take_of_all(self, seen: Observation, place: Line) -> None:
         """Process *seen*, which concerns all entities.  It moves the live ones and may have moved others."""
@@ -315,7 +315,7 @@ class Monitor:
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
             slot = entities.slots[entity]
-            self._keep(slot, entities.life(slot))
+            self._keep(entity, slot, entities.life(slot))
         alive = [*entities.listed(ALIVE)]
         if len(alive) > REMEMBERED:
             self._unseen = self._belief(self._everything.configurations, rests=True)
@@ -356,7 +356,7 @@ class Monitor:
             life.last = step.kind
         if step.leads:
             life.led = step.kind
-        self._keep(slot, life)
+        self._keep(entity, slot, life)
         if self._beliefs.full():
             self._forget()
 
@@ -381,8 +381,7 @@ class Monitor:
             life.moves(self._steps.next(seen.entity, life, each), seen, place)
         life.assumed = self._assumptions.number
 
-    def _keep(self, slot: int, life: Life) -> None:
-        entity = self._entities.identity(slot)
+    def _keep(self, entity: str, slot: int, life: Life) -> None:
         if entity in self._open or not life.belief.rests:
             self._entities.live(slot, life, apart=entity in self._open)
         else:

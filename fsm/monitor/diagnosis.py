@@ -1,7 +1,4 @@
-"""Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace.
-
-This is done once for each distinct violation of a belief.
-"""
+"""Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -72,11 +69,9 @@ def explain(scene: Scene) -> Explained:
     >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
     (('shut',), ('ok',), 'MUST', 'ok')
     """
-    table = scene.dynamics.table
-    fault = _fault(scene)
-    states = _states(scene, fault)
+    table, fault = scene.dynamics.table, _fault(scene)
+    states, whatever = _states(scene, fault), _whatever(scene, fault)
     edits = _edits(scene, fault, states)
-    whatever = _whatever(scene, fault)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
         after |= whatever  # either the call reports a wrong state, or the belief is wrong
@@ -165,10 +160,15 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
     bit, row = 1 << state, scene.row
     before = scene.before
     if scene.seen.phase == "reply":
-        calls = {each: [call for call in each.pending if call.row != row or call.met & bit] for each in before}
         before = frozenset(
-            each._replace(pending=tuple(call._replace(met=bit) if call.row == row else call for call in those))
-            for each, those in calls.items()
+            each._replace(
+                pending=tuple(
+                    call._replace(met=bit) if call.row == row else call
+                    for call in each.pending
+                    if call.row != row or call.met & bit
+                )
+            )
+            for each in before
         )
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
@@ -284,12 +284,11 @@ def implied(table: Table) -> Clause:
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
     """Return every single edit that makes the observation legal, smallest first, with the configurations it leaves."""
     found = [*_other_replies(scene, states), *_missing(scene)]
-    extra = _without(scene, fault)
-    if extra:
+    if extra := _without(scene, fault):
         repeated = scene.again and fault.cause is not Cause.STATE
         found.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
     order = list(Repair)
-    return sorted(found, key=lambda each: order.index(each[0].repair))
+    return sorted(found, key=lambda pair: order.index(pair[0].repair))
 
 
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
@@ -326,12 +325,10 @@ def _without(scene: Scene, fault: Fault) -> Configurations:
     """Return the configurations without the observation, or none if it only shows a wrong state."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    kept = set()
-    for each in scene.before:
-        left = next((others for call, others in each_of(each.pending) if call.row == scene.row), None)
-        if left is not None:
-            kept.add(each._replace(pending=left))
-    return frozenset(kept)
+    left = (
+        (each, [others for call, others in each_of(each.pending) if call.row == scene.row]) for each in scene.before
+    )
+    return frozenset(each._replace(pending=pending[0]) for each, pending in left if pending)
 
 
 def _whatever(scene: Scene, fault: Fault) -> Configurations:

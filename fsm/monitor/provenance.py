@@ -1,7 +1,7 @@
 """Trace a belief to its causes: how each possible state came about, and why other states were ruled out.
 
-In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible
-and without deviations and silent cells if possible.  They are computed afterwards, so the monitor does not keep them.
+In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible, and use
+deviations and silent cells only if they must.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,7 @@
 """Judge whether a history is linearizable for each entity, and if not, find the clause that is broken.
 
-This module translates events, replies and shown states to the names of the machine, as
-``docs/how-to/linearizability.md`` describes.  The order of operations is decided by :mod:`fsm.linearizability`.
+Events, replies and shown states are translated to the names of the machine, as ``docs/how-to/linearizability.md``
+describes.
 """
 
 from collections import Counter
@@ -124,15 +124,13 @@ class _Judging:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
         table = self.names.table
-        cells = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
+        pairs = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
+        cells = {pair: self._covered[pair] for pair in pairs}
         return Judgement(
             machine=self.names.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
-            covered=Covered(
-                machine=self.names.machine.name,
-                cells={cell: self._covered[cell] for cell in cells},
-            ),
+            covered=Covered(machine=self.names.machine.name, cells=cells),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
             notes={},
@@ -166,17 +164,7 @@ class _Judging:
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
         """Judge one entity.  Return why it could not be judged, or an empty string if it could."""
-        operations = tuple(
-            Operation(
-                called=seen.start or 0,
-                returned=seen.end,
-                event=seen.event,
-                reply=seen.reply,
-                shows=seen.shows,
-                entity=seen.entity,
-            )
-            for _, seen in those
-        )
+        operations = tuple(_operation(seen) for _, seen in those)
         origin = {id(one): each for one, each in zip(operations, those, strict=True)}
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
@@ -198,7 +186,7 @@ class _Judging:
         self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
     ) -> Violation:
         each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
-        clause, resembles = self._clause(answer, seen)
+        window, (clause, resembles) = answer.window, self._clause(answer, seen)
         return Violation(
             machine=self.names.machine.name,
             cause=answer.cause,
@@ -212,10 +200,10 @@ class _Judging:
             illegal=_illegal(answer, history),
             resembles=resembles,
             stretch=Stretch(
-                operations=tuple(origin[id(one)][1] for one in answer.window.operations),
-                beside=tuple(origin[id(one)][1] for one in answer.window.beside),
-                begins=answer.window.begins,
-                least=answer.window.least,
+                operations=tuple(origin[id(one)][1] for one in window.operations),
+                beside=tuple(origin[id(one)][1] for one in window.beside),
+                begins=window.begins,
+                least=window.least,
             ),
         )
 
@@ -239,16 +227,9 @@ class _Judging:
     def _explained(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
         known = self.names.known
         names = known.dynamics.table.states
-        before = (each for each in known.everything if not each.pending and names[each.state] in states)
-        return known.explain(
-            Scene(
-                dynamics=known.dynamics,
-                before=frozenset(before),
-                seen=key(seen),
-                led=_led(answer.steps),
-                others=known.others,
-            )
-        )
+        before = frozenset(each for each in known.everything if not each.pending and names[each.state] in states)
+        led, others = _led(answer.steps), known.others
+        return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
         """Yield edits that make everything up to the return legal: another reply, or dropping the operation."""
@@ -266,6 +247,11 @@ class _Judging:
         fresh = self.history.title.fresh
         if isinstance(linearize(self.names.machine, without, unseen=self.hidden, fresh=fresh), Linearizable):
             yield Edit(repair=Repair.EXTRA)
+
+
+def _operation(seen: Observation) -> Operation:
+    names = {name: getattr(seen, name) for name in ("event", "reply", "shows", "entity")}
+    return Operation(called=seen.start or 0, returned=seen.end, **names)
 
 
 def _led(steps: Sequence[Step]) -> Key | None:

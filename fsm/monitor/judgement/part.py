@@ -7,6 +7,7 @@ the part can be violations or tolerated deviations.
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -44,7 +45,6 @@ class Part:
 
 
 WHOLE: Final = Part()
-
 
 _LISTED: Final = 4
 """Maximum number of entities listed in a message."""
@@ -125,13 +125,10 @@ class Chosen:
         """Describe the times of the first and last observations, if they are known."""
         if self.first is None or self.last is None:
             return ""
-        try:
-            first, last = (
-                f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (self.first, self.last)
-            )
-        except (OverflowError, ValueError, OSError):  # the year is out of range
-            return ""
-        return f": the first observation is of {first}, the last of {last}"
+        with suppress(OverflowError, ValueError, OSError):  # the year is out of range
+            first, last = (datetime.fromtimestamp(at // 10**9, UTC) for at in (self.first, self.last))
+            return f": the first observation is of {first:%Y-%m-%dT%H:%M:%SZ}, the last of {last:%Y-%m-%dT%H:%M:%SZ}"
+        return ""
 
     def wanted(self, seen: Observation) -> bool:
         """Check whether *seen* belongs to the part.  An observation without a time belongs to every period."""
@@ -171,9 +168,8 @@ class Teller:
     def told(self) -> Iterator[Story]:
         """Yield each story.  Unless ``telling`` chose the ids, skip an id that is the beginning of another one."""
         for entity, steps in self.stories.items():
-            if self._chosen.telling is not None or not any(
-                other != entity and other.startswith(entity) for other in self.stories
-            ):
+            longer = any(other != entity and other.startswith(entity) for other in self.stories)
+            if self._chosen.telling is not None or not longer:
                 names = self._chosen.names.get(entity, ())
                 yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
 

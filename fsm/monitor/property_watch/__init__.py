@@ -1,9 +1,8 @@
 """Watch a property on the steps of an implementation.
 
-Observations of an implementation do not determine its state, because several runs of the machine may look alike.  A
-property is *violated* only if none of these runs has it.  An implementation that conforms to the machine therefore
-never violates what the checker has proved.  An implementation that does not conform has left the machine.  It may then
-be in any state that shows what was read.
+Several runs of the machine may look alike.  A property is *violated* only if none of these runs has it, so an
+implementation that conforms to the machine never violates what the checker has proved.  An implementation that does not
+conform has left the machine.  It may then be in any state that shows what was read.
 
 No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
 (:meth:`Watch.due`).  The target must then come within the number of steps that a machine with the property may need,
@@ -21,7 +20,6 @@ from fsm.checker.safety import DONE
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
-from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.held import stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
@@ -138,8 +136,7 @@ class Watch:
         self._product = PropertyProduct(self._stepping, stated.claim, profile)
         self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
-        rules = self._product.rules
-        bare = replace(dynamics(self._table), rules=rules, covering=Covering(rules), unseen=())
+        bare = replace(self._product.dynamics(dynamics(self._table)), unseen=())
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
         begins = [
             (row, way.to) for way, (row, _) in zip(self._table.ways, self._table.origin, strict=True) if way.begins
@@ -180,8 +177,9 @@ class Watch:
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
             self._asked_for = self._turn()
         if isinstance(self.of.claim, Reachable):
-            rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
-            if len(rows) == len(self._places):
+            places = self._product.places_of(self._belief)
+            rows = [place.progress for place in places if isinstance(place.progress, tuple)]
+            if len(rows) == len(places):
                 self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
         elif self._broken():
             self._violated = self._evidence()
@@ -195,12 +193,8 @@ class Watch:
             self._violated = self._evidence(stopped=True)
         return self._violated
 
-    @property
-    def _places(self) -> set[RunPlace]:
-        return {self._product.places[each.state] for each in self._belief}
-
     def _broken(self) -> bool:
-        return all(isinstance(place.progress, Broken) for place in self._places)
+        return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
     def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
         """Return the effect of *step*.  Assume unobserved events only if nothing else explains it."""
@@ -212,7 +206,7 @@ class Watch:
         return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_anyhow(self) -> _Next | None:
-        """Return the last step's effect if unobserved events at any time explain the whole test, or ``None``."""
+        """Return the last step's effect if unobserved events at any time explain the whole test."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -265,8 +259,7 @@ class Watch:
         else:
             busy = {state for _, state in self._begun}
             likely = reached if pending else [state for state in reached if state not in busy]
-        ways = [way for state in range(len(table.states)) for way in table.step(state, row) or ()]
-        outputs = dict.fromkeys([(), *(way.emits for way in ways)]) if seen.outputs is None else [seen.outputs]
+        outputs = product.outputs(row, seen.outputs)
         reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
         starts = {(here.state, end if step.stage == "end" else row)}
         if step.stage == "do":
@@ -289,7 +282,8 @@ class Watch:
 
     def _owed(self) -> bool:
         """Check whether the target is certainly due."""
-        return isinstance(self._memory, Owing) and all(place.progress == (1,) for place in self._places)
+        owing = isinstance(self._memory, Owing)
+        return owing and {place.progress for place in self._product.places_of(self._belief)} == {(1,)}
 
     @property
     def patience(self) -> int:

@@ -18,13 +18,12 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
-from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.rules import ASKED, BEGUN
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.property.claims import LeadsTo, Property, Reachable, Refines
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
-from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlace
+from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
@@ -107,7 +106,7 @@ class ClaimWatch:
         self.breaches: list[Breach] = []
         self.entities: set[str] = set()
         self.product = product
-        self._dynamics = replace(dynamics, rules=product.rules, covering=Covering(product.rules), limit=LIMIT)
+        self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
         self._beginning = self._dynamics.beginning()
@@ -156,9 +155,6 @@ class ClaimWatch:
             self._lives.popitem(last=False)
             self._stranger = self._unknown
 
-    def _places(self, configurations: Configurations) -> Iterator[RunPlace]:
-        return (self.product.places[each.state] for each in configurations)
-
     def _step(self, before: Configurations, seen: Key) -> _Step:
         """Return the step from *before* for *seen*, cached.  It leads nowhere if no run explains *seen*."""
         found = self._steps.get((before, seen))
@@ -187,12 +183,12 @@ class ClaimWatch:
 
     def _led(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
         memory = self.product.memory
-        now = {place.progress for place in self._places(to)}
+        earlier, now = ({place.progress for place in self.product.places_of(each)} for each in (before, to))
         return _Step(
             to,
             broken=bool(now) and all(isinstance(each, Broken) for each in now),
             begins=now <= {memory.restarted, memory.start, None},
-            changes=now != {place.progress for place in self._places(before)},
+            changes=now != earlier,
             whole=self._whole(before, seen),
         )
 
@@ -265,12 +261,9 @@ class ClaimWatch:
                 yield table.end[row] if call.stage == BEGUN else row, others
 
     def _given(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
-        reply, output, emits = seen.reply, seen.output, seen.emits
+        if not seen.output:
+            return ((seen.reply, emits) for emits in self.product.outputs(row, seen.emits))
         machine = self.product.machine
         ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]
-        if output:
-            replies = [each for way in ways if output in way.emits for each in self.product.steps.replies(way)]
-            return dict.fromkeys((each, (output,)) for each in replies)
-        if emits is not None:
-            return [(reply, emits)]
-        return dict.fromkeys((reply, each) for each in ((), *(way.emits for way in ways)))
+        replies = [reply for way in ways if seen.output in way.emits for reply in self.product.steps.replies(way)]
+        return dict.fromkeys((reply, (seen.output,)) for reply in replies)
