@@ -116,7 +116,7 @@ class _Pairs:
             self.pairs.append((one, other))
 
 
-class _Beside:
+class _RowDetails:
     """Columns of some rows, including those not needed for judging. *columns* is called when they are first used."""
 
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
@@ -169,7 +169,7 @@ class ObservationColumns:
         """
         count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))
         columns = {name: column for name, column in self._columns(given).items() if column.null_count < count}
-        beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
+        beside = _RowDetails(lambda: columns | self._columns(later()), self._count, count)
         if self._epoch:
             self._check_times(given)
         self._count += count

@@ -199,7 +199,7 @@ class _Table:
             with _reading(self._named(each)):
                 # Leave the file open, because some of its columns may be read later.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
-                for piece, later in _ahead(pieces):
+                for piece, later in _read_ahead(pieces):
                     read += piece.num_rows
                     found = columns.batch(piece, later)
                     yield found if max(read, rows) > ENOUGH else found._replace(columns=None)
@@ -291,7 +291,7 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
         stream = magic.startswith(_STREAM)
         opened = ipc.open_stream(file) if stream else ipc.open_file(file)
         _checked(opened.schema)
-        whole = map(_sound, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
+        whole = map(_validated, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
         pieces = (each.slice(start, GROUP) for each in whole for start in range(0, each.num_rows, GROUP))
         return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
@@ -306,14 +306,14 @@ def _checked(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _sound(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _validated(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Validate *rows* and return the known columns. With invalid offsets, Arrow would read out of bounds."""
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)
     return found
 
 
-def _ahead(pieces: _Pieces) -> _Pieces:
+def _read_ahead(pieces: _Pieces) -> _Pieces:
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
@@ -337,7 +337,7 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
 def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | None:
     with alone:
         rows = next(batches, None)
-    return rows and _sound(rows)
+    return rows and _validated(rows)
 
 
 class _LazyColumns:

@@ -53,14 +53,14 @@ def judge_history(
     *hidden* names signals that happen without appearing in the history.  Raise :class:`InputError` for events and shown
     states that no machine has.
     """
-    understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
+    vocabularies = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}
     for each in history.operations:
-        for problem in _problems(each, [names for names in understood if names.mine(each.seen)], file):
+        for problem in _problems(each, [names for names in vocabularies if names.concerns(each.seen)], file):
             problems.setdefault(problem.what, problem)
     if problems:
         raise InputError(problems.values())
-    return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
+    return tuple(_Judging(names, history, file, hidden).judgement() for names in vocabularies)
 
 
 class _Names:
@@ -75,13 +75,13 @@ class _Names:
         ways = (reply for way in self.table.ways for reply in way.reply)
         self._replies = {"ok", *ways, *machine.indefinite}
 
-    def mine(self, seen: Observation) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         return seen.of in {self.machine.entity, ""}
 
     def has(self, seen: Observation) -> bool:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
-    def understood(self, seen: Observation) -> Observation | None:
+    def in_machine_names(self, seen: Observation) -> Observation | None:
         """Translate *seen* to the machine's names.  Return ``None`` if it says nothing about the machine."""
         event = self._events.get(seen.event, "")
         reply, shows = seen.reply, seen.shows
@@ -95,15 +95,15 @@ class _Names:
         return replace(seen, event=event, reply=reply, shows=shows) if event or shows else None
 
 
-def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterator[Problem]:
-    of = " and ".join(names.machine.name for names in understood)
-    known = [names for names in understood if names.has(each.seen)]
-    if understood and not known and not each.aside:
-        events = dict.fromkeys(event for names in understood for event in names.machine.events)
+def _problems(each: Recorded, vocabularies: Sequence[_Names], file: str) -> Iterator[Problem]:
+    of = " and ".join(names.machine.name for names in vocabularies)
+    known = [names for names in vocabularies if names.has(each.seen)]
+    if vocabularies and not known and not each.aside:
+        events = dict.fromkeys(event for names in vocabularies for event in names.machine.events)
         what = f"no event '{each.seen.event}' of {of}"
         hint = nearest(each.seen.event, events, of="events")
         yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
-    shown = [seen for names in known if (seen := names.understood(each.seen)) is not None and seen.shows]
+    shown = [seen for names in known if (seen := names.in_machine_names(each.seen)) is not None and seen.shows]
     sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
     if shown and shown[0].shows not in sights:
         what = f"'{shown[0].shows}' is shown, which {of} never shows"
@@ -150,8 +150,8 @@ class _Judging:
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
-            if self.names.mine(each.seen) and self.names.has(each.seen):
-                seen = self.names.understood(each.seen)
+            if self.names.concerns(each.seen) and self.names.has(each.seen):
+                seen = self.names.in_machine_names(each.seen)
                 if seen is not None:
                     found.setdefault(seen.entity, []).append((each, replace(seen, line=each.returned)))
         found |= {entity: [] for entity in self.history.outputs if entity not in found}
@@ -228,7 +228,7 @@ class _Judging:
         known = self.names.known
         names = known.dynamics.table.states
         before = frozenset(each for each in known.everything if not each.pending and names[each.state] in states)
-        led, others = _led(answer.steps), known.others
+        led, others = _last_move(answer.steps), known.others
         return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
@@ -254,7 +254,7 @@ def _operation(seen: Observation) -> Operation:
     return Operation(called=seen.start or 0, returned=seen.end, **names)
 
 
-def _led(steps: Sequence[Step]) -> Key | None:
+def _last_move(steps: Sequence[Step]) -> Key | None:
     for step in reversed(steps):
         if step.operation is not None and (step.before != step.after or not step.row):
             made = step.operation

@@ -132,7 +132,7 @@ class Chosen:
 
     def wanted(self, seen: Observation) -> bool:
         """Check whether *seen* belongs to the part.  An observation without a time belongs to every period."""
-        if self.part.entity and not self.names_it(seen.entity):
+        if self.part.entity and not self.fits(seen.entity):
             return False
         since = self._since()
         return since is None or (at := seen_at(seen)) is None or at >= since
@@ -143,9 +143,9 @@ class Chosen:
 
     def tells(self, entity: str) -> bool:
         """Check whether to tell the story of *entity*."""
-        return self.telling(entity) if self.telling is not None else self.names_it(entity)
+        return self.telling(entity) if self.telling is not None else self.fits(entity)
 
-    def names_it(self, entity: str) -> bool:
+    def fits(self, entity: str) -> bool:
         """Check whether *entity* may be the one asked for."""
         asked = self.part.entity
         return bool(entity) and (entity.startswith(asked) or asked in self.names.get(entity, ()))
@@ -177,13 +177,13 @@ class Teller:
         """Pass *observations* to the monitor, and keep the steps of the chosen entities."""
         start = 0
         for index, seen in enumerate(observations):
-            if told := self._whose(seen):
+            if told := self._chosen_entities(seen):
                 self._monitor.feed(observations[start:index], lines[start:index])
-                self._tell(seen, lines[index], told)
+                self._add_steps(seen, lines[index], told)
                 start = index + 1
         self._monitor.feed(observations[start:], lines[start:])
 
-    def _whose(self, seen: Observation) -> tuple[str, ...]:
+    def _chosen_entities(self, seen: Observation) -> tuple[str, ...]:
         if not seen.entity:
             event = self.machine.events.get(seen.event)
             return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()
@@ -192,7 +192,7 @@ class Teller:
         known = seen.entity in self.stories or len(self.stories) < MOST
         return (seen.entity,) if known and self._chosen.tells(seen.entity) else ()
 
-    def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
+    def _add_steps(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}
         counted = self._tolerated()
         followed = self._monitor.follow(seen, line)

@@ -176,7 +176,7 @@ class PropertyWatch:
                 for entity in tuple(self._windows):
                     self._take(structs.replace(seen, entity=entity), line)
                 for watch in self._others:
-                    watch.happened_to_all(seen)
+                    watch.apply_to_all(seen)
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:

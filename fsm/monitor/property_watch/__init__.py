@@ -75,19 +75,19 @@ def untestable(stated: Property) -> str:
     return ""
 
 
-_Taken: TypeAlias = tuple[RunPlace, InstantStep]
+_PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
 """A place, and a step that may have been taken from it."""
 
 
-class _Led(NamedTuple):
+class _AimPlace(NamedTuple):
     """A place of a product, and the index of the last way that changed the progress of the property."""
 
     number: int
     by: int = -1
 
 
-class _Leading(NamedTuple):
-    to: _Led
+class _AimMove(NamedTuple):
+    to: _AimPlace
     way: Way
 
 
@@ -143,7 +143,7 @@ class Watch:
         ]
         self._begun = frozenset((self._table.end.get(row, row), state) for row, state in begins)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
-        self._next = lru_cache(REMEMBERED)(self._led)
+        self._next = lru_cache(REMEMBERED)(self._effect)
         self._due = list(range(len(self._memory.texts)))
         self.tried = False
         self.reset()
@@ -157,7 +157,7 @@ class Watch:
         self._waited = 0
         self.left = False
         """Whether no run of the machine explains the observations."""
-        self._asked_for = self._turn()
+        self._asked_for = self._next_fair_step()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
         """Process one more *step* of a test and the response *seen*.  Return the violation once there is one."""
@@ -167,7 +167,7 @@ class Watch:
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
-            found = self._explained_anyhow() or found
+            found = self._explained_by_unseen_events() or found
         self._belief = found.after
         self.left = self.left or found.moves is None
         self.tried = self.tried or found.asked
@@ -175,7 +175,7 @@ class Watch:
             # Move the fair steps that were taken to the end of the queue.
             self._waited = self._waited + 1 if self._asked_for in found.fair else 0
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
-            self._asked_for = self._turn()
+            self._asked_for = self._next_fair_step()
         if isinstance(self.of.claim, Reachable):
             places = self._product.places_of(self._belief)
             rows = [place.progress for place in places if isinstance(place.progress, tuple)]
@@ -189,23 +189,23 @@ class Watch:
         """End the test.  Return the violation if a due target does not come, or if the initial state is wrong."""
         if self._violated is None and self._broken():
             self._violated = self._evidence()
-        if self._violated is None and self._owed() and (self.due() is None or self._waited >= self.patience):
+        if self._violated is None and self._is_target_due() and (self.due() is None or self._waited >= self.patience):
             self._violated = self._evidence(stopped=True)
         return self._violated
 
     def _broken(self) -> bool:
         return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
-    def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
+    def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
         """Return the effect of *step*.  Assume unobserved events only if nothing else explains it."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
-                taken = self._taken(before, step, seen, {each.state for each in after})
-                return self._met(_Next(after, moves), taken)
-        left = [(to, moved) for here in sorted(before) for to, moved in self._departed(here, step, seen)]
-        return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
+                taken = self._possible_steps(before, step, seen, {each.state for each in after})
+                return self._with_evidence(_Next(after, moves), taken)
+        left = [(to, moved) for here in sorted(before) for to, moved in self._unspecified_steps(here, step, seen)]
+        return self._with_evidence(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
-    def _explained_anyhow(self) -> _Next | None:
+    def _explained_by_unseen_events(self) -> _Next | None:
         """Return the last step's effect if unobserved events at any time explain the whole test."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
@@ -216,9 +216,9 @@ class Watch:
             return None
         self._test = steps
         step, seen, found = steps[-1]
-        return self._met(found, self._taken(before, step, seen, {each.state for each in after}))
+        return self._with_evidence(found, self._possible_steps(before, step, seen, {each.state for each in after}))
 
-    def _met(self, found: _Next, taken: Iterable[_Taken]) -> _Next:
+    def _with_evidence(self, found: _Next, taken: Iterable[_PossibleStep]) -> _Next:
         moves = [*taken]
         asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
         fair = frozenset(
@@ -228,9 +228,9 @@ class Watch:
         )
         return found._replace(asked=asked, fair=fair)
 
-    def _taken(
+    def _possible_steps(
         self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
-    ) -> Iterator[_Taken]:
+    ) -> Iterator[_PossibleStep]:
         """Yield the machine steps by which *step* may have led to one of the states in *after*."""
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
@@ -245,7 +245,9 @@ class Watch:
                 if fits and way.to in after:
                     yield moved
 
-    def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
+    def _unspecified_steps(
+        self, here: Configuration, step: Stimulus, seen: Response
+    ) -> Iterator[tuple[Configuration, _PossibleStep]]:
         """Yield where an unexplained *seen* may have led from *here*: each configuration, with the step taken."""
         table, product = self._table, self._product
         row = table.row[step.event]
@@ -280,7 +282,7 @@ class Watch:
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
 
-    def _owed(self) -> bool:
+    def _is_target_due(self) -> bool:
         """Check whether the target is certainly due."""
         owing = isinstance(self._memory, Owing)
         return owing and {place.progress for place in self._product.places_of(self._belief)} == {(1,)}
@@ -292,19 +294,21 @@ class Watch:
 
     def due(self) -> Stimulus | None:
         """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
-        index = self._turn()
+        index = self._next_fair_step()
         if index is None:
             return None
         fair = self._fair[index]
         stage: StimulusStage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
-    def _turn(self) -> int | None:
-        if not isinstance(self._memory, Owing) or not self._owed():
+    def _next_fair_step(self) -> int | None:
+        if not isinstance(self._memory, Owing) or not self._is_target_due():
             return None
-        return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
+        return next(
+            (each for each in self._turns if any(self._is_possible(self._fair[each], at) for at in self._belief)), None
+        )
 
-    def _can(self, fair: Fair, here: Configuration) -> bool:
+    def _is_possible(self, fair: Fair, here: Configuration) -> bool:
         """Check whether *fair* is possible.  A call in progress can end even if no cell specifies how."""
         machine, row = self._product.machine, self._table.row[fair.event]
         if fair.ends and all(call.row != row for call in here.pending):
@@ -319,7 +323,7 @@ class Watch:
             after: dict[Configuration, list[int]] = {}
             for here, run in runs.items():
                 if found.moves is None:
-                    left = frozenset(to for to, _ in self._departed(here, step, seen))
+                    left = frozenset(to for to, _ in self._unspecified_steps(here, step, seen))
                 else:
                     left = stepped(found.moves, frozenset([here]), step, seen)
                 for to in sorted(left):
@@ -346,21 +350,21 @@ class Watch:
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):
-            found.update(dict.fromkeys(self._asking(PropertyProduct(self._stepping, claim, self._profile))))
+            found.update(dict.fromkeys(self._testing_runs(PropertyProduct(self._stepping, claim, self._profile))))
         return tuple(sorted(found, key=lambda run: run.length))
 
-    def _asking(self, product: PropertyProduct) -> Iterator[Run]:
-        def following(here: _Led) -> Iterator[_Leading]:
+    def _testing_runs(self, product: PropertyProduct) -> Iterator[Run]:
+        def following(here: _AimPlace) -> Iterator[_AimMove]:
             place = product.places[here.number]
             if not isinstance(place.progress, tuple):
                 return
             for row in self._table.rows:
                 for way in product.step(here.number, row.index) or ():
                     changed = product.places[way.to].progress != place.progress
-                    yield _Leading(_Led(way.to, product.taken[way.index].way.index if changed else here.by), way)
+                    yield _AimMove(_AimPlace(way.to, product.taken[way.index].way.index if changed else here.by), way)
 
-        search: BreadthFirst[_Led, _Leading] = BreadthFirst([_Led(0)], following)
-        asked: set[tuple[_Led, int]] = set()
+        search: BreadthFirst[_AimPlace, _AimMove] = BreadthFirst([_AimPlace(0)], following)
+        asked: set[tuple[_AimPlace, int]] = set()
         for leading in search:
             if len(search.depth) > AIMS:
                 return
