@@ -124,7 +124,7 @@ class Monitor:
         """Process one observation.  Return the steps of each entity, those for assumed events first."""
         self.observations += 1
         self._steps.followed = followed = dict[str, list[BeliefMove]]()
-        self._slowly(seen, line)
+        self._process(seen, line)
         self._steps.followed = None
         self._entities.sweep()
         return followed
@@ -149,11 +149,11 @@ class Monitor:
             except ImportError:
                 return None
             self._compiled = BeliefAutomaton(
-                self._entities,
-                self._beliefs,
-                self._ids,
-                self._assumptions,
-                of=self.machine.entity,
+                entities=self._entities,
+                beliefs=self._beliefs,
+                ids=self._ids,
+                assumptions=self._assumptions,
+                of={self.machine.entity, ""},
                 file=self.file,
                 slowly=lambda seen, at: self._feed([seen], [at]),
                 leads=self._steps.leads,
@@ -191,7 +191,7 @@ class Monitor:
                     if step.leads:
                         cells[slot + LED] = step.kind
                     continue
-            self._slowly(seen, lines[index])
+            self._process(seen, lines[index])
             cells, assumable = self._entities.cells, self._assumptions.number
 
     def states(self, entity: str) -> frozenset[str]:
@@ -237,7 +237,7 @@ class Monitor:
         incomplete = incomplete or ("" if met else findings.NOTHING_MET)
         return Unknown(why=incomplete) if incomplete else Holds()
 
-    def _slowly(self, seen: Observation, line: int | Line) -> None:
+    def _process(self, seen: Observation, line: int | Line) -> None:
         place = line if isinstance(line, Line) else Line(self.file, line)
         self._beside += not seen.entity or seen.phase == "gap"
         self._fields.notice(seen)
@@ -249,7 +249,7 @@ class Monitor:
         elif self._is_unknown(seen):
             self._beside += bool(seen.entity)
             self._notes["unknown event"] += 1
-            self._not_known("event", seen.event, self.machine.events, place)
+            self._note_unknown("event", seen.event, self.machine.events, place)
         elif self._own and not seen.entity and self._dynamics.calls(self._dynamics.row(seen.event)):
             what = f"'{seen.event}' is a call, and names no {self.machine.entity}"
             self._unread = self._unread or f"line {place.number}: {what}"
@@ -260,13 +260,13 @@ class Monitor:
             states = self._now(seen.entity).states(self._dynamics.table) if seen.fields and seen.shows else ()
             self._broken = () if opened and opened.observation is seen else self._fields.hold(seen, place, states)
         else:
-            self._take_of_all(seen, place)
+            self._take_for_all(seen, place)
         for name in sorted(seen.fields.keys() - self.machine.fields) if seen.fields else ():
-            self._not_known("field", name, self.machine.fields, place)
+            self._note_unknown("field", name, self.machine.fields, place)
 
-    def _not_known(self, what: str, name: str, known: Iterable[str], place: Line) -> None:
+    def _note_unknown(self, what: str, name: str, known: Iterable[str], place: Line) -> None:
         if self._own and not self._unread:
-            hint = "".join(f"; did you mean '{each}'?" for each in difflib.get_close_matches(name, known, n=1))
+            hint = "".join(f"; did you mean '{close}'?" for close in difflib.get_close_matches(name, known, n=1))
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
@@ -286,9 +286,9 @@ class Monitor:
         if known or self._unseen is not self._everything:
             self.entities += not known
             entities.forget(slot)
-            self._keep(slot, Life(belief=self._everything))
+            self._keep(entity, slot, Life(belief=self._everything))
 
-    def _take_of_all(self, seen: Observation, place: Line) -> None:
+    def _take_for_all(self, seen: Observation, place: Line) -> None:
         """Process *seen*, which concerns all entities.  It moves the live ones and may have moved others."""
         entities, what = self._entities, key(seen)
         quick = self._steps.followed is None and not self._ids.gives(what)
@@ -315,7 +315,7 @@ class Monitor:
         for entity in tuple(islice(self._open, max(0, len(self._open) - OPEN))):
             self._close(entity)
             slot = entities.slots[entity]
-            self._keep(slot, entities.life(slot))
+            self._keep(entity, slot, entities.life(slot))
         alive = [*entities.listed(ALIVE)]
         if len(alive) > REMEMBERED:
             self._unseen = self._belief(self._everything.configurations, rests=True)
@@ -344,7 +344,7 @@ class Monitor:
         if step.note == NOTHING and self._own and not self._unread:
             self._unread = f"line {place.number} has no event and no output, and shows no state"
         for names in step.tolerated:
-            self._certainly(names, life, seen, place)
+            self._record_needed(names, life, seen, place)
         if explained := step.explained or self._ids.given_again(seen, step.to.configurations):
             self.violated(entity, place)
             self._close(entity)
@@ -356,11 +356,11 @@ class Monitor:
             life.last = step.kind
         if step.leads:
             life.led = step.kind
-        self._keep(slot, life)
+        self._keep(entity, slot, life)
         if self._beliefs.full():
             self._forget()
 
-    def _certainly(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
+    def _record_needed(self, names: tuple[str, ...], life: Life, seen: Observation, place: Line) -> None:
         """Record that *seen* is legal only because of one of the deviations in *names*, or because of an assumption."""
         if any(map(is_one, names)):
             self._assumptions.need([*self._assumptions.between(life.rested, life.assumed), *life.own])
@@ -381,8 +381,7 @@ class Monitor:
             life.moves(self._steps.next(seen.entity, life, each), seen, place)
         life.assumed = self._assumptions.number
 
-    def _keep(self, slot: int, life: Life) -> None:
-        entity = self._entities.identity(slot)
+    def _keep(self, entity: str, slot: int, life: Life) -> None:
         if entity in self._open or not life.belief.rests:
             self._entities.live(slot, life, apart=entity in self._open)
         else:

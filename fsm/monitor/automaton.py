@@ -6,6 +6,7 @@ missing, the monitor takes it.  The step is then added to the table if all it do
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -23,39 +24,42 @@ CELLS: Final = 1 << 22
 """Maximum number of table entries.  If a table would be larger, all unused beliefs are forgotten."""
 
 
+@dataclass(slots=True, kw_only=True)
 class BeliefAutomaton:
-    """Runs the observations of one monitor's *entities* through compiled code.
+    """Runs the observations of one monitor's ``entities`` through compiled code.
 
-    Entities of kinds other than *of* are skipped.  Lines without a file belong to *file*.  ``slowly(seen, line)`` lets
-    the monitor process an observation.  Compiled code stops at the first of *assumptions*.  ``leads(kind)`` returns
-    whether such an observation may move an entity or show its state.  The monitor must process each observation of an
-    entity in *kept*.  *forget* lets it forget unused beliefs and kinds.  *ids* holds the ids given so far.  Compiled
-    code processes an observation that gives an id only if the id is certainly fresh.
+    Entities of other kinds than those in ``of`` are skipped.  Lines without a file belong to ``file``.
+    ``slowly(seen, line)`` lets the monitor process an observation.  Compiled code stops at the first of
+    ``assumptions``.  ``leads(kind)`` returns whether such an observation may move an entity or show its state.  The
+    monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and kinds.
+    Compiled code processes an observation that gives one of ``ids`` only if the id is certainly fresh.
     """
 
-    def __init__(
-        self,
-        entities: Entities,
-        beliefs: Beliefs,
-        ids: FreshIds,
-        assumptions: Assumptions,
-        *,
-        of: str,
-        file: str,
-        slowly: Callable[[Observation, int | Line], None],
-        leads: Callable[[Key], bool],
-        kept: Collection[str],
-        forget: Callable[[], None],
-    ) -> None:
-        self._entities, self._beliefs, self._ids, self._assumptions = entities, beliefs, ids, assumptions
-        self._of, self._file, self._slowly, self._kept = {of, ""}, file, slowly, kept
-        self._leads, self._forget, self._waited = leads, forget, CELLS
+    entities: Entities
+    beliefs: Beliefs
+    ids: FreshIds
+    assumptions: Assumptions
+    of: Collection[str]
+    file: str
+    slowly: Callable[[Observation, int | Line], None]
+    leads: Callable[[Key], bool]
+    kept: Collection[str]
+    forget: Callable[[], None]
+    _waited: int = CELLS
+    _generation: int = field(init=False)
+    _known: Sequence[Observation] | None = field(init=False)
+    _numbers: list[int] = field(init=False)
+    _giving: list[bool] = field(init=False)
+    _filled: tuple[int, int] = field(init=False)
+    _table: StepTable = field(init=False)
+
+    def __post_init__(self) -> None:
         self._begin()
 
     def _begin(self) -> None:
-        self._generation = self._beliefs.generation
+        self._generation = self.beliefs.generation
         self._known: Sequence[Observation] | None = None
-        self._numbers, self._giving = list[int](), list[bool]()
+        self._numbers, self._giving = [], []
         self._filled = (0, 0)
         self._table = _table(1, 1)
 
@@ -66,11 +70,11 @@ class BeliefAutomaton:
         """
         if _crowded(*self._sizes()) and self._waited >= CELLS:
             self._waited = 0
-            self._forget()
+            self.forget()
         return not _crowded(*self._sizes())
 
     def _sizes(self) -> tuple[int, int]:
-        return len(self._beliefs.listed), len(self._beliefs.kinds)
+        return len(self.beliefs.listed), len(self.beliefs.kinds)
 
     def feed(self, batch: Batch, columns: Columns, first: int, *, unseen: Belief) -> int:
         """Process *batch* from row *first* on, and return the number of the first row that was not processed.
@@ -78,11 +82,11 @@ class BeliefAutomaton:
         This is the end of the batch unless the monitor has forgotten beliefs.  *unseen* is the belief about an entity
         that has not been seen before.
         """
-        if self._generation != self._beliefs.generation:
+        if self._generation != self.beliefs.generation:
             self.count()
             self._begin()
         self._translate(columns.kinds)
-        entities, kind = self._entities, np.array(columns.kind, np.int32)
+        entities, kind = self.entities, np.array(columns.kind, np.int32)
         numbers = np.array([*self._numbers, SLOWLY], np.int32)
         rows = KindRows(
             _given(kind, np.int32),
@@ -99,22 +103,22 @@ class BeliefAutomaton:
             start, cells = at, np.frombuffer(entities.cells, np.int64)
             at = int(run(rows, at, unseen.number, entities.most, self._table, cells))
             began = (np.flatnonzero(rows.began[start:at] >= 0) + start).tolist()
-            entities.lines.update((int(rows.began[row]), Line.of(batch.lines[row], self._file)) for row in began)
+            entities.lines.update((int(rows.began[row]), Line.of(batch.lines[row], self.file)) for row in began)
             if at == len(kind):
                 break
             seen, line, number = batch.observations[at], batch.lines[at], int(columns.kind[at])
             at += 1
-            if seen.of not in self._of:
+            if seen.of not in self.of:
                 continue
             self._give(fresh, at - 1)
-            if fresh and self._ids.gives(seen) and (later := fresh.pop(seen.entity, None)) is not None:
+            if fresh and self.ids.gives(seen) and (later := fresh.pop(seen.entity, None)) is not None:
                 kind[later] = NONE
             slot = entities.slots.get(seen.entity, NOBODY)
             before = entities.belief(slot) if entities.cells[slot + PLACE] >= AT_REST else unseen
-            self._slowly(seen, line)
-            if self._assumptions.number or self._generation != self._beliefs.generation or _crowded(*self._sizes()):
+            self.slowly(seen, line)
+            if self.assumptions.number or self._generation != self.beliefs.generation or _crowded(*self._sizes()):
                 break
-            if seen.entity in self._kept:
+            if seen.entity in self.kept:
                 entities.set_apart(seen.entity)
             step = before.next.get(key(seen))
             if step is not None and number >= 0 and seen.phase != "assumed" and _leads_only(before, step):
@@ -129,28 +133,29 @@ class BeliefAutomaton:
         if self._known is not kinds:
             self._known, self._numbers, self._giving = kinds, [], []
         for kind in kinds[len(self._numbers) :]:
-            self._numbers.append(SLOWLY if kind.of in self._of else SKIPPED)
-            self._giving.append(kind.of in self._of and self._ids.gives(kind))
+            self._numbers.append(SLOWLY if kind.of in self.of else SKIPPED)
+            self._giving.append(kind.of in self.of and self.ids.gives(kind))
 
     def _slots(self, columns: Columns, numbers: Codes) -> Codes:
-        """Return the slot of each id of *columns* that an observation not skipped names."""
-        mine = columns.kind >= 0
-        mine &= numbers[columns.kind] != SKIPPED
-        named = np.zeros(len(columns.ids), np.bool_)
-        named[columns.entity[mine]] = True
-        rows, slots = np.flatnonzero(named), np.full(len(named), ALL, np.int32)
-        ids = columns.ids if named.all() else list(map(columns.ids.__getitem__, rows.tolist()))
-        slots[rows] = self._entities.slots_of(ids)
-        for each in self._kept and ids:
-            if each in self._kept:
-                self._entities.set_apart(each)
+        """Return the slot of each id of *columns*, or ``ALL`` if only skipped observations name it."""
+        rows, ids = np.arange(len(columns.ids)), columns.ids
+        if SKIPPED in self._numbers:
+            mine = columns.kind >= 0
+            mine &= numbers[columns.kind] != SKIPPED
+            rows = np.flatnonzero(np.bincount(columns.entity[mine], minlength=len(ids)))
+            ids = list(map(ids.__getitem__, rows.tolist()))
+        slots = np.full(len(columns.ids), ALL, np.int32)
+        slots[rows] = self.entities.slots_of(ids)
+        for identity in self.kept and ids:
+            if identity in self.kept:
+                self.entities.set_apart(identity)
         return slots
 
     def count(self) -> None:
         """Count the steps that compiled code has taken since the last call."""
         taken = self._table.taken
         for belief, kind in np.argwhere(taken).tolist():
-            self._beliefs.listed[belief].next[self._beliefs.kinds[kind]].taken += int(taken[belief, kind])
+            self.beliefs.listed[belief].next[self.beliefs.kinds[kind]].taken += int(taken[belief, kind])
         taken[:] = 0
 
     def _fresh(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
@@ -162,13 +167,13 @@ class BeliefAutomaton:
         found: OrderedDict[str, int] = OrderedDict()
         for row in np.flatnonzero(giving[kinds]).tolist() if giving.any() else ():
             identity = columns.ids[columns.entity[row]]
-            if row >= first and (self._ids.known(identity) or found.setdefault(identity, row) != row):
+            if row >= first and (self.ids.known(identity) or found.setdefault(identity, row) != row):
                 kinds[row] = NONE
         return found
 
     def _give(self, fresh: OrderedDict[str, int], end: int) -> None:
         while fresh and next(iter(fresh.values())) < end:
-            self._ids.give(fresh.popitem(last=False)[0])
+            self.ids.give(fresh.popitem(last=False)[0])
 
     def _fill(self) -> None:
         """Make room in the table for all beliefs and kinds, and describe the new ones."""
@@ -176,13 +181,13 @@ class BeliefAutomaton:
         known, seen = self._filled
         if beliefs > len(self._table.rests) or kinds > len(self._table.asks):
             self._table = _widened(self._table, _room(beliefs), _room(kinds))
-        for belief in self._beliefs.listed[known:]:
+        for belief in self.beliefs.listed[known:]:
             limit = NONE if belief.limit is None else min(belief.limit * 1_000_000_000, LATEST)
             self._table.rests[belief.number], self._table.timed[belief.number] = belief.rests, belief.timed
             self._table.limits[belief.number] = limit
         for kind in range(seen, kinds):
-            what = self._beliefs.kinds[kind]
-            self._table.asks[kind], self._table.leads[kind] = what.phase == "request", self._leads(what)
+            what = self.beliefs.kinds[kind]
+            self._table.asks[kind], self._table.leads[kind] = what.phase == "request", self.leads(what)
         self._filled = beliefs, kinds
 
 

@@ -1,7 +1,6 @@
-"""Cache results that all monitors of a machine share: effects of observations and explanations of violations.
+"""Cache the effects of observations and the explanations of violations, for all monitors of a machine.
 
-Recordings of one machine lead to the same beliefs again and again.  The effect of an observation, and the explanation
-of a violation, depend only on the belief and a few observations.  They are cached, up to a maximum size.
+They depend only on the belief and a few observations, and recordings lead to the same beliefs again and again.
 """
 
 from collections import OrderedDict
@@ -55,12 +54,11 @@ class Shared:
 
     def observed(self, before: Configurations, seen: Key, since: int) -> Remainder:
         """Call :meth:`Dynamics.observed`, or return its cached result."""
-        at = (before, seen, since)
-        found = self._kept.get(at)
+        found = self._kept.get((before, seen, since))
         if found is None:
             found = self.dynamics.observed(before, seen, since)
             self._make_room(before, found.configurations)
-            self._kept[at] = found
+            self._kept[before, seen, since] = found
         return found
 
     def explain(self, scene: Scene) -> Explained:

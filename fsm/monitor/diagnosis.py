@@ -1,7 +1,4 @@
-"""Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace.
-
-This is done once for each distinct violation of a belief.
-"""
+"""Explain a violation: the possible states, the legal alternatives, and the edits that would fix the trace."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -72,11 +69,9 @@ def explain(scene: Scene) -> Explained:
     >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
     (('shut',), ('ok',), 'MUST', 'ok')
     """
-    table = scene.dynamics.table
-    fault = _fault(scene)
-    states = _states(scene, fault)
+    table, fault = scene.dynamics.table, _fault(scene)
+    states, whatever = _states(scene, fault), _whatever(scene, fault)
     edits = _edits(scene, fault, states)
-    whatever = _whatever(scene, fault)
     after = frozenset().union(*(left for _, left in edits))
     if fault.cause is Cause.STATE and fault.met:
         after |= whatever  # either the call reports a wrong state, or the belief is wrong
@@ -145,7 +140,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
     table = scene.dynamics.table
     match fault.cause:
         case Cause.STATE:
-            found: Iterable[str] = [table.shows[state]] if fault.met else _sights(scene, state)
+            found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
             # Some observers receive only events with an RPC name, so list only those if there are any.
@@ -165,10 +160,15 @@ def _legal_replies(scene: Scene, state: int) -> list[str]:
     bit, row = 1 << state, scene.row
     before = scene.before
     if scene.seen.phase == "reply":
-        calls = {each: [call for call in each.pending if call.row != row or call.met & bit] for each in before}
         before = frozenset(
-            each._replace(pending=tuple(call._replace(met=bit) if call.row == row else call for call in those))
-            for each, those in calls.items()
+            each._replace(
+                pending=tuple(
+                    call._replace(met=bit) if call.row == row else call
+                    for call in each.pending
+                    if call.row != row or call.met & bit
+                )
+            )
+            for each in before
         )
     elif not scene.seen.phase:
         before = frozenset(each for each in before if each.state == state)
@@ -196,7 +196,7 @@ def _may_reply(scene: Scene, way: Way) -> bool:
     return not way.reply or scene.dynamics.rules.indefinite(scene.seen.reply) or way.replies(scene.seen.reply)
 
 
-def _sights(scene: Scene, state: int) -> Iterator[str]:
+def _visible_states(scene: Scene, state: int) -> Iterator[str]:
     """Return what may be shown if the entity was in *state*: after the event, or at any time if there is none."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
@@ -213,7 +213,7 @@ def _clauses(scene: Scene, fault: Fault, states: tuple[int, ...]) -> Iterable[Cl
             # Only an output was seen, not its event.  If no cell of the state emits the output, then it breaks the
             # strongest clause of the events that can emit it in other states.
             makers = [
-                row.index for row in table.rows if not row.ends and _leads(table, row.index, output=fault.illegal)
+                row.index for row in table.rows if not row.ends and _may_cause(table, row.index, output=fault.illegal)
             ]
             by_state = [[cell.clause for row in makers if (cell := table.cell(state, row))] for state in states]
             return [max(clauses, key=_strength) for clauses in by_state if clauses]
@@ -243,7 +243,7 @@ def _broken_by_sight(scene: Scene, fault: Fault, states: tuple[int, ...]) -> lis
     if led >= 0 and (origins := _origins(table, states, led)):
         return [(state, led) for state in origins if state not in states] or [(state, led) for state in origins]
     shown = [state for state in states if scene.led and table.shows[state] in {scene.led.shows, scene.led.met}]
-    makers = [row.index for row in table.rows if not row.ends and _leads(table, row.index, shows=fault.illegal)]
+    makers = [row.index for row in table.rows if not row.ends and _may_cause(table, row.index, shows=fault.illegal)]
     unseen = [row for row in makers if row in scene.dynamics.unseen] or scene.dynamics.unseen
     going = [(each.state, call) for each in scene.before for call in each.pending if call.stage in {ASKED, BEGUN, LOST}]
     calls = [(state, table.end.get(call.row, -1) if call.stage == BEGUN else call.row) for state, call in going]
@@ -260,7 +260,7 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
     return [state for state in everywhere if any(way.to in states for way in finals(table, state, row) or ())]
 
 
-def _leads(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
+def _may_cause(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
     """Check whether an event of *row* may emit *output* or, without one, may lead to a state showing *shows*."""
     ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
     if output:
@@ -284,12 +284,11 @@ def implied(table: Table) -> Clause:
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
     """Return every single edit that makes the observation legal, smallest first, with the configurations it leaves."""
     found = [*_other_replies(scene, states), *_missing(scene)]
-    extra = _without(scene, fault)
-    if extra:
+    if extra := _without_observation(scene, fault):
         repeated = scene.again and fault.cause is not Cause.STATE
         found.append((Edit(repair=Repair.REPEATED if repeated else Repair.EXTRA), extra))
     order = list(Repair)
-    return sorted(found, key=lambda each: order.index(each[0].repair))
+    return sorted(found, key=lambda pair: order.index(pair[0].repair))
 
 
 def _other_replies(scene: Scene, states: tuple[int, ...]) -> Iterator[tuple[Edit, Configurations]]:
@@ -322,16 +321,14 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
             yield Edit(repair=Repair.MISSING, instead=signal or row.event.name), closed
 
 
-def _without(scene: Scene, fault: Fault) -> Configurations:
+def _without_observation(scene: Scene, fault: Fault) -> Configurations:
     """Return the configurations without the observation, or none if it only shows a wrong state."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
-    kept = set()
-    for each in scene.before:
-        left = next((others for call, others in each_of(each.pending) if call.row == scene.row), None)
-        if left is not None:
-            kept.add(each._replace(pending=left))
-    return frozenset(kept)
+    left = (
+        (each, [others for call, others in each_of(each.pending) if call.row == scene.row]) for each in scene.before
+    )
+    return frozenset(each._replace(pending=pending[0]) for each, pending in left if pending)
 
 
 def _whatever(scene: Scene, fault: Fault) -> Configurations:
@@ -356,12 +353,12 @@ def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[De
         for row, those in where.items():
             for state in those:
                 for way in finals(other, state, other.row[table.rows[row].event.name]) or ():
-                    if way.deviation is not None and _allows(scene, fault, way):
+                    if way.deviation is not None and _explains(scene, fault, way):
                         found.setdefault((way.deviation.profile, way.deviation.name), way.deviation)
     return tuple(found.values())
 
 
-def _allows(scene: Scene, fault: Fault, way: Way) -> bool:
+def _explains(scene: Scene, fault: Fault, way: Way) -> bool:
     match fault.cause:
         case Cause.REPLY:
             return way.replies(fault.illegal)

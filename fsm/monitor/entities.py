@@ -10,6 +10,8 @@ from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, MutableSequence, Sequence
 from dataclasses import dataclass
+from itertools import compress
+from operator import ne
 from typing import Final
 
 from fsm.machine.calls.belief import Dynamics
@@ -118,7 +120,7 @@ class Entities:
         """The line on which the time limit of the entity in a slot began."""
         self.most = most
         self._beliefs = beliefs
-        self._ids = [""] * 3
+        self._ids: dict[int, str] = {}
         self._free: list[int] = []
         self._enough = MANY
         self._beside: dict[int, tuple[tuple[Assumed, ...], tuple[Start, ...], tuple[Late, ...]]] = {}
@@ -129,49 +131,42 @@ class Entities:
     def slot(self, identity: str) -> int:
         """Return the slot of *identity*.  An id without one gets one, until a :meth:`sweep` finds it new."""
         slot = self.slots.get(identity)
-        return self.slots_of([identity])[0] if slot is None else slot
+        if slot is None:
+            [slot] = self.slots_of([identity])
+            self._ids[slot] = identity
+        return slot
 
     def slots_of(self, identities: Sequence[str]) -> list[int]:
         """Return the slots of *identities* as :meth:`slot` does."""
-        count, ids = len(identities), self._ids
+        count = len(identities)
         if count > len(self._free):
             self._grow(count)
-        start = len(self._free) - count
-        offered = self._free[start:]
+        offered = self._free[-count:] if count else []
         found = list(map(self.slots.setdefault, identities, offered))
-        left = []
-        for slot, offer, identity in zip(found, offered, identities, strict=True):
-            if slot == offer:
-                ids[slot // SIZE] = identity
-            else:
-                left.append(offer)
-        self._free[start:] = left
+        self._free[len(self._free) - count :] = compress(offered, map(ne, found, offered))
         return found
 
     def _grow(self, count: int) -> None:
         before, more = len(self.cells), max(len(self.cells), (count + 60) * SIZE)
         # Compiled code may be looking at the cells, so they cannot grow where they are.
         self.cells = self.cells + array("q", [NEW]) * more
-        self._ids += [""] * (more // SIZE)
         self._free += range(before + more - SIZE, before - SIZE, -SIZE)
 
     def sweep(self) -> None:
         """Take their slots from the entities that are new, or forgotten, if there may be many."""
         if len(self.slots) < self._enough:
             return
-        cells = self.cells
-        gone = [slot for slot in self.slots.values() if cells[slot + PLACE] == NEW]
-        for identity in map(self.identity, gone):
-            del self.slots[identity]
-        self._free += gone
+        cells, before = self.cells, self.slots
+        # Most entities of a large table are new again, so a new dictionary costs less than removing them.
+        self._ids.clear()
+        self.slots = {identity: slot for identity, slot in before.items() if cells[slot + PLACE] != NEW}
+        self._free += [slot for slot in before.values() if cells[slot + PLACE] == NEW]
         self._enough = 2 * len(self.slots) + MANY
 
     def identity(self, slot: int) -> str:
-        return self._ids[slot // SIZE]
-
-    def names(self, head: int) -> list[str]:
-        """Return the ids of the entities in the list of *head*."""
-        return [self.identity(slot) for slot in self.listed(head)]
+        if slot not in self._ids:  # it was given by `slots_of`, whose ids are seldom asked for
+            self._ids = {known: name for name, known in self.slots.items()}
+        return self._ids[slot]
 
     def listed(self, head: int) -> Iterator[int]:
         """Yield the slots in the list of *head*, in order."""

@@ -74,11 +74,11 @@ class FieldClauses:
 
     @property
     def kept(self) -> Collection[str]:
-        """The entities of which fields are remembered, now and later."""
+        """Live view of the entities whose fields are remembered."""
         return self._kept.keys()
 
     def forget(self, entity: str = "") -> None:
-        """Forget the fields of *entity* (default: all entities), since they may change now."""
+        """Forget the fields of *entity* (default: all entities), because they may change now."""
         if entity:
             self._kept.pop(entity, None)
         else:

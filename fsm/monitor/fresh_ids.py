@@ -1,7 +1,6 @@
 """Detect creations that succeed with an id that was given before, or was named before the creation began.
 
-A machine may return to its initial state, so a run may create an entity with the same name again.  In a recording of a
-runtime, names are ids, and the runtime never gives the same id twice.  Only the last :data:`REMEMBERED` ids are known.
+A run of a machine may create an entity again, but a runtime never gives the same id twice.
 """
 
 from collections import OrderedDict
@@ -44,11 +43,8 @@ class FreshIds:
         _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
-        """Record the id of *seen*, whose entity was neither alive nor at rest.
-
-        This matters only for calls with intervals.  No recording that has both ids and such calls has columns, so
-        compiled code need not report the ids that it meets.
-        """
+        """Record the id of *seen*, whose entity was neither alive nor at rest."""
+        # Only calls with intervals need this.  Their recordings have no columns, so compiled code need not report ids.
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
@@ -70,8 +66,6 @@ class FreshIds:
             before=(self._initial,),
             permitted=(Permitted(state=self._initial, what=(ANY_ERROR,)),),
             clause=self._clauses[seen.event],
-            edits=(),
-            resembles=(),
             after=after,
         )
 

@@ -1,7 +1,7 @@
 """Trace a belief to its causes: how each possible state came about, and why other states were ruled out.
 
-In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible
-and without deviations and silent cells if possible.  They are computed afterwards, so the monitor does not keep them.
+In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible, and use
+deviations and silent cells only if they must.
 """
 
 from collections.abc import Iterable, Iterator
@@ -108,10 +108,10 @@ def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
 
 
 def _states(configurations: Iterable[Configuration]) -> list[int]:
-    return sorted({each.state for each in _quiet(configurations)})
+    return sorted({each.state for each in _without_outputs(configurations)})
 
 
-def _quiet(configurations: Iterable[Configuration]) -> list[Configuration]:
+def _without_outputs(configurations: Iterable[Configuration]) -> list[Configuration]:
     """Return the configurations whose outputs were all observed, or all of them if there are none, in order."""
     found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
     return [each for each in found if not each.queue] or found
@@ -143,7 +143,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
             queue += [(edge, path) for edge in _after(scene, stage, here) if wanted]
 
 
-def _asks(scene: Scene) -> bool:
+def _includes_request(scene: Scene) -> bool:
     """Check whether the observation includes the request of its call."""
     return scene.dynamics.calls(scene.row) and scene.seen.phase in {"", "answered", "maybe", "noticed", "request"}
 
@@ -154,21 +154,21 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
     already = [_confirmed(scene, scene.row, state, way) for state, way in answers]
-    for here in _quiet(scene.before):
+    for here in _without_outputs(scene.before):
         yield from ((each, 1, here) for each in already)
-        for asked in dynamics.requested([here], scene.row) if _asks(scene) else [here]:
+        for asked in dynamics.requested([here], scene.row) if _includes_request(scene) else [here]:
             yield None, int(over), asked
 
 
 def _after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
     # The belief before any other observation already includes what may have happened unobserved.
-    if stage or _asks(scene) or seen.output:
+    if stage or _includes_request(scene) or seen.output:
         for instant, after in dynamics.unseen_instants(here):
             event = dynamics.table.rows[instant.row].event
             known: Sight = "in progress" if event.kind == "call" and not dynamics.outputs else "unobserved"
             own = not stage and (after.queue != here.queue if seen.output else dynamics.row(event.name) == scene.row)
-            yield _used(scene, here.state, instant, "observed" if own else known), stage, after
+            yield _used_cell(scene, here.state, instant, "observed" if own else known), stage, after
     if stage == 1 and dynamics.table.shows[here.state] == seen.shows:
         yield None, 2, here
     if not stage:
@@ -182,7 +182,7 @@ def _effects(scene: Scene, here: Configuration) -> Iterator[tuple[UsedCell | Non
             yield None, here._replace(queue=here.queue[1:])
     elif not dynamics.calls(row):
         for occurred, after in dynamics.occurrences(here, row, seen.emits, seen.phase):
-            yield _used(scene, here.state, occurred, "observed") if occurred else None, after
+            yield _used_cell(scene, here.state, occurred, "observed") if occurred else None, after
     elif seen.phase in {"lost", "maybe", "noticed"}:
         yield from ((None, after) for after in dynamics.given_up(here, row))
     else:
@@ -193,9 +193,9 @@ def _effects(scene: Scene, here: Configuration) -> Iterator[tuple[UsedCell | Non
 
 def _confirmed(scene: Scene, row: int, state: int, way: Way | None) -> UsedCell:
     row, state = scene.dynamics.table.origin[way.index] if way else (row, state)
-    return _used(scene, state, CallInstant(row, way, way.to if way else state, 0), "confirmed")
+    return _used_cell(scene, state, CallInstant(row, way, way.to if way else state, 0), "confirmed")
 
 
-def _used(scene: Scene, state: int, by: CallInstant, known: Sight) -> UsedCell:
+def _used_cell(scene: Scene, state: int, by: CallInstant, known: Sight) -> UsedCell:
     table = scene.dynamics.table
     return used_cell(table.machine, run_step(table, state, by.row, by.way, by.to), known)

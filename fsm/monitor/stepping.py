@@ -74,7 +74,7 @@ class Stepping:
             return step
         broken = max(life.late, key=lambda each: each.start.at or 0)
         life.late = ()
-        return self._broken(life.belief, what, overdue(self._dynamics.table, broken, place))
+        return self._violation(life.belief, what, overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
         """Return the step from *before* for *seen*, and count it."""
@@ -87,11 +87,11 @@ class Stepping:
         what = key(seen)
         try:
             self._beliefs.charge(before)
-            step = self._found(before, what)
+            step = self._legal_step(before, what)
         except TooManyError:
             step = BeliefStep(to=self._everything, note=TOO_MANY)
         if step is None:
-            return self._broken(before, what, self._shared.explain(self._scene(before, what, life)))
+            return self._violation(before, what, self._shared.explain(self._scene(before, what, life)))
         self._beliefs.remember(before, what, step)
         return step
 
@@ -99,7 +99,7 @@ class Stepping:
         kinds = self._beliefs.kinds
         return Scene(
             dynamics=self._dynamics,
-            before=self._begun(before, what)[0],
+            before=self._with_request(before, what)[0],
             since=before.since,
             seen=what,
             led=None if life.led == NONE else kinds[life.led],
@@ -107,7 +107,7 @@ class Stepping:
             others=self._shared.others,
         )
 
-    def _begun(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
+    def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
         """Return the configurations before *seen*, and a note if the request of its call is missing.
 
         Such a call may have begun in any state.
@@ -116,8 +116,8 @@ class Stepping:
             return before.configurations, ""
         return self._shared.asked(self._dynamics.row(seen.event)), "reply without request"
 
-    def _found(self, before: Belief, seen: Key) -> BeliefStep | None:
-        start, note = self._begun(before, seen)
+    def _legal_step(self, before: Belief, seen: Key) -> BeliefStep | None:
+        start, note = self._with_request(before, seen)
         kept = self._shared.observed(start, seen, before.since)
         if not kept.configurations:
             return None
@@ -157,7 +157,7 @@ class Stepping:
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 
-    def _broken(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
+    def _violation(self, before: Belief, seen: Key, explained: Explained) -> BeliefStep:
         left, starts = numbered(explained.after)
         to = self._beliefs.belief(left, before.since | bits(left))
         kind = self._beliefs.kind(seen)

@@ -1,13 +1,12 @@
 """Open files as recordings: recognise the form of a recording and read its observations.
 
-The forms are in :mod:`fsm.recordings.form`. A recording has the form of the first line that a form recognises; other
-lines are counted. A history of concurrent operations is recognised by its beginning and read as a whole. A form may
-also claim a path, such as a directory. Any recording except a history may be stored as a table of observations
-(:mod:`fsm.recordings.tables`).
+A recording has the form (:mod:`fsm.recordings.form`) of the first line that a form recognises; other lines are counted.
+A history is recognised by its beginning and read as a whole. A form may also claim a path, such as a directory.
 """
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
 from os.path import isdir
@@ -87,8 +86,7 @@ def open_recording(
         forms = (*own_forms(), *foreign_forms()) if isdir(name) else own_forms()  # noqa: PTH112  (long names)
         forms = (*forms, known) if known else forms
         if claiming := next((each for each in forms if each.claims and each.claims(name)), None):
-            nothing = Piece(first=1, lines=[])
-            return claiming.open(Opening(name=name, form=claiming, head=nothing, pieces=iter(()), notes=notes))
+            return claiming.open(Opening(name=name, form=claiming, pieces=iter(()), notes=notes))
         reader = LineReader(name=name, notes=notes, advanced=advanced)
         data = reader.data()
         start = next(data, b"")
@@ -96,7 +94,7 @@ def open_recording(
         if known is HISTORY or (known is None and histories.recognised(start)):
             return _history(name, chain([start], data), notes)
         pieces = reader.pieces(chain([start], data))
-        begun = [next(pieces, Piece(first=1, lines=[]))]
+        begun = [next(pieces, Piece())]
     else:
         pieces = source.pieces(notes, advanced)
         begun = _begun(name, pieces)
@@ -104,7 +102,7 @@ def open_recording(
         if begun and histories.recognised(b"\n".join(begun[0].lines)):
             hint = "a history is judged as a whole, once it is complete: give its one file"
             raise refused(name, "FSM201", "cannot be followed or put together", hint)
-    head = next((each for each in begun if each.lines), Piece(first=1, lines=[]))
+    head = next((piece for piece in begun if piece.lines), Piece())
     known = known or recognised(name, (line for piece in begun for line in piece.lines))
     _check_known(name, known, head)
     opening = Opening(
@@ -129,13 +127,18 @@ def open_together(name: str, other: str, advanced: Callable[[int], None] = lambd
 
     Raise :class:`InputError` if a file cannot be opened, or if the form of *name* cannot be judged with the other.
     """
-    form = None if name == STDIN else open_recording(name, as_called=True).form
-    if form is None or not form.together:
-        found = "cannot be read twice" if form is None else f"holds {form.title}"
-        hint = f"give a file of {either(each.title for each in own_forms() if each.together)}"
-        raise refused(name, "FSM206", found, hint)
+    hint = f"give a file of {either(each.title for each in own_forms() if each.together)}"
+    form = form_among(name, lambda form: bool(form.together), hint)
     together: Callable[..., Recording] = loaded(form.together)
     return together(name, other, advanced)
+
+
+def form_among(name: str, fits: Callable[[RecordingForm], bool], hint: str) -> RecordingForm:
+    """Return the form of the file *name*. Raise :class:`InputError` with *hint* unless it *fits* and can be reread."""
+    form = None if name == STDIN else open_recording(name, as_called=True).form
+    if form is None or not fits(form):
+        raise refused(name, "FSM206", "cannot be read twice" if form is None else f"holds {form.title}", hint)
+    return form
 
 
 def either(words: Iterable[str]) -> str:
@@ -185,15 +188,14 @@ def _history(name: str, data: Iterable[bytes], notes: Notes) -> Recording:
 def is_table(name: str) -> bool:
     """Check whether *name* is a URL, a folder of tables, or a file with the suffix or magic bytes of a table."""
     path = Path(name)
-    try:
+    with suppress(OSError):  # opening it will report the error
         if path.is_dir():
-            return any(each.suffix in SUFFIXES for each in path.iterdir())
+            return any(file.suffix in SUFFIXES for file in path.iterdir())
         if not path.is_file():
             return "://" in name
         with path.open("rb") as file:
             return path.suffix in SUFFIXES or file.read(6).startswith((PARQUET, ARROW))
-    except OSError:  # opening it will report the error
-        return False
+    return False
 
 
 def _check_lines(name: str, start: bytes) -> None:
@@ -219,4 +221,4 @@ def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
         size += sum(map(len, piece.lines))
         if size > PIECE or recognised(name, piece.lines):
             break
-    return [each for each in begun if each.lines or each.gap]
+    return [piece for piece in begun if piece.lines or piece.gap]

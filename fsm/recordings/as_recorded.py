@@ -1,7 +1,6 @@
-"""A recording without inferences: only requests, replies, and what was received and logged.
+"""A recording without inferences, such as the effects of a call on entities that it does not name.
 
-For judging, a form may infer observations, such as the effects of a call on entities that it does not name. Here, every
-observation is one that a file contains.
+Every observation is one that a file contains.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -38,7 +37,7 @@ class AsRecorded:
 
 
 def as_recorded(name: str, other: str = "") -> AsRecorded:
-    """Open the recording in the file *name*, together with the *other* one of the same run if it is given.
+    """Open the recording in the file *name*, together with the *other* one of the same run if there is one.
 
     Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
     """

@@ -50,23 +50,10 @@ _TOKEN: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 _CLOSES: Final = {"[": "]", "(": ")", "{": "}", "#{": "}"}
-_CHARACTERS: Final = {
-    "\\newline": "\n",
-    "\\return": "\r",
-    "\\space": " ",
-    "\\tab": "\t",
-    "\\formfeed": "\f",
-    "\\backspace": "\b",
-}
-_WORDS: Final[dict[str, Data]] = {
-    "nil": None,
-    "true": True,
-    "false": False,
-    "##Inf": float("inf"),
-    "##-Inf": float("-inf"),
-    "##NaN": float("nan"),
-    **_CHARACTERS,
-}
+_CHARACTERS: Final = zip(("newline", "return", "space", "tab", "formfeed", "backspace"), "\n\r \t\f\b", strict=True)
+_WORDS: Final[dict[str, Data]] = {"nil": None, "true": True, "false": False}
+_WORDS.update({f"##{name}": float(name) for name in ("Inf", "-Inf", "NaN")})
+_WORDS.update({f"\\{name}": character for name, character in _CHARACTERS})
 _NUMBER: Final = re.compile(r"([+-]?[0-9]+)N?|([+-]?[0-9]+(?:\.[0-9]*)?(?:[eE][+-]?[0-9]+)?)M?")
 
 

@@ -1,10 +1,8 @@
 """Follow the lines of a growing file through rotation, truncation and absence, or those of a pipe.
 
-The file is polled. Change notification (inotify) was rejected because it does not work on every file system, needs a
-library, and does not make rotation simpler. Polling five times a second costs next to nothing.
-
-A renamed file is read until it no longer grows; only then is the new file read. If the file was copied and truncated,
-the rest is read from the copy. If no copy matches, lines are missing, and the next piece has ``gap`` set.
+The file is polled, because inotify does not work on every file system and does not make rotation simpler. A renamed
+file is read until it no longer grows; only then is the new file read. If the file was copied and truncated, the rest is
+read from the copy. If no copy matches, lines are missing, and the next piece has ``gap`` set.
 """
 
 import os
@@ -17,8 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from fsm.errors import InputError, Problem, refused, stdin
-from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece
+from fsm.errors import refused, stdin
+from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece, unreadable
 
 LOOK: Final = 0.2
 """Seconds between two polls of a file that has not grown."""
@@ -63,8 +61,8 @@ class Followed:
         for data in self._grown(notes) if regular else self._piped():
             if data:
                 if not begun and data.startswith(b"\x1f\x8b"):
-                    what, hint = "cannot be followed: it is compressed", "judge it without --follow"
-                    raise refused(self.name, "FSM201", what, hint)
+                    what = "cannot be followed: it is compressed"
+                    raise refused(self.name, "FSM201", what, "judge it without --follow")
                 begun, self._since = True, time.monotonic()
             yield data
 
@@ -103,8 +101,8 @@ class Followed:
 
     def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
         path = Path(self.name)
-        beside = (each for each in path.parent.glob(f"{path.name}[.-]*") if each.is_file())
-        for copy in sorted(beside, key=lambda each: -each.stat().st_mtime_ns):
+        copies = (file for file in path.parent.glob(f"{path.name}[.-]*") if file.is_file())
+        for copy in sorted(copies, key=lambda file: -file.stat().st_mtime_ns):
             with copy.open("rb") as file:
                 file.seek(max(0, at - len(tail)))
                 if file.read(len(tail)) == tail:
@@ -127,30 +125,24 @@ class Followed:
             try:
                 self._file = stdin().fileno()
             except OSError as error:
-                raise InputError([self._problem(error)]) from error
+                raise unreadable(self.name, error, "opened") from error
             return
         while not self.over():
             try:
                 self._file = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
             except FileNotFoundError:
                 self.missing()
-                yield Piece(first=1, lines=[])
+                yield Piece()
                 time.sleep(self.look)
             except (OSError, ValueError) as error:
-                raise InputError([self._problem(error)]) from error
+                raise unreadable(self.name, error, "opened") from error
             else:
                 if stat.S_ISDIR(os.fstat(self._file).st_mode):
-                    raise refused(
-                        self.name, "FSM201", "cannot be followed: it is a directory", "give the path of a log"
-                    )
+                    what = "cannot be followed: it is a directory"
+                    raise refused(self.name, "FSM201", what, "give the path of a log")
                 return
 
     def _close(self) -> None:
         if self._file >= 0 and self.name != STDIN:
             os.close(self._file)
         self._file = -1
-
-    def _problem(self, error: OSError | ValueError) -> Problem:
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        hint = "give the path of a log or a recording, or - for standard input"
-        return Problem(path=self.name or "''", line=0, code="FSM201", what=f"cannot be opened: {reason}", hint=hint)

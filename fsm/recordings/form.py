@@ -1,7 +1,6 @@
 """Forms of recording: what a recording of a form shows, how the form is recognised, and who reads it.
 
-The two forms that belong to no domain are declared here: traces and histories. The others are declared by packages, in
-the group :data:`fsm.entry_points.FORMS`.
+Traces and histories are declared here. Packages declare the other forms in the group :data:`fsm.entry_points.FORMS`.
 """
 
 from __future__ import annotations
@@ -9,7 +8,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final, Protocol
+from itertools import chain
+from typing import TYPE_CHECKING, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -25,8 +25,15 @@ if TYPE_CHECKING:
     from fsm.recordings.histories import RecordedHistory
     from fsm.recordings.notes import Notes
 
+Numbered: TypeAlias = "Iterable[tuple[int | Line, Observation]]"
+"""Observations, each with its line."""
+
 HEAD: Final = 1 << 16
 """Maximum number of bytes by which a form is recognised."""
+
+
+_LINES: Final = 64
+"""Maximum number of lines by which a form is recognised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -36,18 +43,18 @@ class RecordingForm:
     Names:
         name: The name for ``--form``, such as ``trace``. Empty if no form recognised the recording.
         title: What reports call it, such as ``trace``.
-        about: A line on it in the help of ``fsm judge``. Empty if it is not listed there.
+        about: A line in the help of ``fsm judge``. Empty if it is not listed there.
 
     Reading:
-        sniff: Whether a recording of this form begins with this text, of at most :data:`HEAD` bytes, which begins a
-            line. It is called for each line until a form recognises one.
+        sniff: Checks whether a recording of this form begins with this text, of at most :data:`HEAD` bytes. It is
+            called with the text from each line on until a form recognises one.
         open: Reads a recording that was recognised.
-        claims: Whether the path is a recording of this form whatever its content, such as a directory.
-        time: The time of a line in nanoseconds since the epoch, or ``None``. Files without it cannot be put in order.
-        together: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.open_together`, for a recording that can
-            be judged together with another one of the same run.
+        claims: Checks whether the path, such as a directory, is a recording of this form whatever its content.
+        time: Returns the time of a line in nanoseconds since the epoch, or ``None``. Needed to put files in order.
+        together: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.open_together`, if a recording can be
+            judged together with another one of the same run.
         steps: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.as_recorded.as_recorded`, if a recording
-            of this form has to be read in another way when nothing may be inferred.
+            of this form is read differently when nothing may be inferred.
 
     Judging:
         machines: The models to judge it against by default.
@@ -55,8 +62,7 @@ class RecordingForm:
         outputs: Whether it shows all outputs.
         ids: Whether entities are named by ids that are never given again.
         contains: Maps a kind of entity to the kind of entity that contains it.
-        judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`, for rules that no machine
-            has.
+        judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`: rules that no machine has.
         power: ``MODULE:ATTRIBUTE`` of a :class:`fsm.mutation.power.Reading`, which edits such a recording.
 
     Coverage and pictures:
@@ -64,10 +70,10 @@ class RecordingForm:
         calls_only: Whether it shows calls and no other signals than ``recorded``. Restarts are assumed while reading.
         intervals: Whether calls have a beginning and an end.
         receiver: Who receives the outputs that it shows, if known.
-        sighted: Whether states without a call in progress are hearsay of the log, rather than replies.
-        creates: Maps each call that creates an entity to the kind of entity that it names instead, or to an empty
-            string. The id of the new entity is in the reply. If the call names an entity, that is its ``detail``.
-        reaches: The calls that also act on the entities that theirs contains.
+        sighted: Whether states without a call in progress come from lines of the log rather than from replies.
+        creates: Maps each call that creates an entity to the kind of entity that it names instead (its ``detail``), or
+            to an empty string. The id of the new entity is in the reply.
+        reaches: The calls that also act on the entities contained in their entity.
         status: The call whose result is on a line of its own.
     """
 
@@ -135,9 +141,9 @@ class Opening:
 
     name: str
     form: RecordingForm
-    head: Piece
     pieces: Iterator[Piece]
     notes: Notes
+    head: Piece = field(default_factory=Piece)
     size: int = 0
     whole: bool = True
     restarts: Restarts = field(default_factory=Restarts)
@@ -147,17 +153,17 @@ class Opening:
 
     def batches(
         self,
-        read: Callable[[bytes, int | Line], Iterable[tuple[int | Line, Observation]]],
+        read: Callable[[bytes, int | Line], Numbered],
         reader: Reader | None = None,
         *,
         pieces: Iterable[Piece] | None = None,
-        rest: Callable[[], Iterable[tuple[int | Line, Observation]]] = tuple,
+        rest: Callable[[], Numbered] = tuple,
         whole: Callable[[Piece], Batch | None] = lambda _: None,
     ) -> Iterator[Batch]:
         """Yield what *read* returns for each line, in one batch for each piece, and finally the *rest*.
 
-        A *reader* that holds observations back is told of pauses and gaps. If *whole* returns a batch for a piece, its
-        lines are not read one by one. *pieces* are other pieces than those of the recording.
+        A *reader* that holds observations back is informed of pauses and gaps. If *whole* returns a batch for a piece,
+        its lines are not read one by one. *pieces* replace those of the recording.
         """
         file = ""
         for piece in self.pieces if pieces is None else pieces:
@@ -170,7 +176,7 @@ class Opening:
             places = range(piece.first, piece.first + len(piece.lines))
             # Put the file in the line numbers, because observations may be held back until another file is read.
             numbers: Iterable[int | Line] = (Line(file, number) for number in places) if file else places
-            found = (each for number, line in zip(numbers, piece.lines, strict=False) for each in read(line, number))
+            found = chain.from_iterable(map(read, piece.lines, numbers))
             yield _of(file, batch(found))
             if reader:
                 yield _of(file, batch(reader.paused(piece.quiet)))
@@ -195,9 +201,9 @@ class Opening:
 class Reader(Protocol):
     """Turns consecutive lines into observations. It may hold some of them back until a pause or a gap."""
 
-    def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]: ...
+    def paused(self, quiet: int) -> Numbered: ...
 
-    def gap(self) -> Iterable[tuple[int | Line, Observation]]: ...
+    def gap(self) -> Numbered: ...
 
 
 def _of(file: str, found: Batch) -> Batch:
@@ -207,7 +213,7 @@ def _of(file: str, found: Batch) -> Batch:
 
 
 class LineKeys(msgspec.Struct):
-    """The keys by which the forms of JSON lines are told apart. Other types than these are not recognised."""
+    """The keys that tell forms of JSON lines apart, with the only types that are recognised."""
 
     trace: int | None = None
     op: str | None = None
@@ -218,27 +224,21 @@ class LineKeys(msgspec.Struct):
 
     @property
     def of_trace(self) -> bool:
-        """Whether a line with these keys is one of a trace."""
-        if self.trace is not None or self.entity is not None or self.phase is not None:
-            return True
-        return self.event is not None and self.ts is None and self.op is None
+        """Whether a line with these keys belongs to a trace."""
+        own = {self.trace, self.entity, self.phase} != {None}
+        return own or (self.event is not None and self.ts is None and self.op is None)
 
 
 _KEYS: Final = msgspec.json.Decoder(LineKeys)
 
 
 def first_line(head: bytes) -> bytes:
-    """Return the first line of *head*.
-
-    >>> first_line(b"one\\ntwo")
-    b'one'
-    """
-    end = head.find(b"\n")
-    return head if end < 0 else head[:end]
+    """Return the first line of *head*."""
+    return head.partition(b"\n")[0]
 
 
 def line_keys(head: bytes) -> LineKeys | None:
-    """Return the keys in the first line of *head*, or ``None`` if it is not a JSON object with keys of these types."""
+    """Return the keys in the first line of *head*, or ``None`` if it is not a JSON object with such keys."""
     return decoded(first_line(head), _KEYS)
 
 
@@ -248,8 +248,7 @@ def _is_trace(head: bytes) -> bool:
 
 
 def _open_trace(opening: Opening) -> Recording:
-    lines = opening.head.lines
-    title = (json_lines.header(lines[0]) if lines else None) or TraceHeader(trace=1)
+    title = next(filter(None, map(json_lines.header, opening.head.lines[:1])), TraceHeader(trace=1))
     trace = json_lines.Trace(
         name=opening.name,
         title=title,
@@ -259,16 +258,7 @@ def _open_trace(opening: Opening) -> Recording:
         settle=opening.settle,
         size=opening.size,
     )
-    return recorded(title, opening.name, _trace(trace, opening.pieces), opening.notes)
-
-
-def _trace(trace: json_lines.Trace, pieces: Iterable[Piece]) -> Iterator[Batch]:
-    for piece in pieces:
-        if piece.gap:
-            yield trace.gap()
-        yield trace.observations(piece.lines, piece.first, partial=piece.partial)
-        yield trace.paused(piece.quiet)
-    yield trace.rest()
+    return recorded(title, opening.name, trace.batches(opening.pieces), opening.notes)
 
 
 def _open_history(opening: Opening) -> Recording:
@@ -284,7 +274,7 @@ HISTORY: Final = RecordingForm(
 """The forms that belong to no domain."""
 
 UNKNOWN: Final = "nothing known"
-"""The title of a recording that no form recognises. It is read as the first form, so that its lines are counted."""
+"""The title of a recording that no form recognises. It is read like the first form, so that its lines are counted."""
 
 
 def own_forms() -> tuple[RecordingForm, ...]:
@@ -315,22 +305,20 @@ def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
     held, own = list(lines), own_forms()
     for at in range(len(held)):
         head = _head(held, at)
-        if found := next((each for each in own if each.sniff(head)), None):
+        if found := next((form for form in own if form.sniff(head)), None):
             return found
     foreign = list(foreign_forms())
     for at in range(len(held) if foreign else 0):
-        head = _head(held, at)
-        claims = _claiming(foreign, head)
-        if len(claims) > 1:
-            names = " and ".join(each.name for each in claims)
-            raise refused(name, "FSM220", f"is a recording of several forms: {names}", f"say --form {claims[0].name}")
-        if claims:
-            return claims[0]
+        if claims := _claiming(foreign, _head(held, at)):
+            if len(claims) == 1:
+                return claims[0]
+            what = f"is a recording of several forms: {' and '.join(form.name for form in claims)}"
+            raise refused(name, "FSM220", what, f"say --form {claims[0].name}")
     return None
 
 
 def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
-    """Return the *forms* that recognise *head*. Warn of a form that raises an error, and drop it."""
+    """Return the *forms* that recognise *head*. Warn about a form that raises an error, and drop it."""
     found = []
     for form in tuple(forms):
         try:
@@ -351,10 +339,6 @@ def _head(lines: list[bytes], at: int) -> bytes:
     return b"\n".join(lines[at:end])[:HEAD]
 
 
-_LINES: Final = 64
-"""Maximum number of lines by which a form is recognised."""
-
-
 def titled(title: str, name: str) -> RecordingForm | TraceHeader:
     """Return the form or trace header that *title* stands for in the table *name*. An empty *title* means a trace.
 
@@ -362,11 +346,11 @@ def titled(title: str, name: str) -> RecordingForm | TraceHeader:
     """
     if title in {"", TRACE.title}:
         return TraceHeader(trace=1)
-    own = {each.title: each for each in own_forms()}
-    found = own.get(title) or json_lines.header(title.encode())
-    found = found or next((each for each in foreign_forms() if each.title == title), None)
-    if found is not None:
+    own = {form.title: form for form in own_forms()}
+    if found := own.get(title) or json_lines.header(title.encode()):
         return found
+    if foreign := [form for form in foreign_forms() if form.title == title]:
+        return foreign[0]
     what = f"has rows of '{title}', which is neither a form of recording nor the header of a trace"
     raise refused(name, "FSM212", what, f"forms: {', '.join(own)}")
 

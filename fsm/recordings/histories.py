@@ -1,8 +1,6 @@
-"""Read histories of concurrent operations, each from its call to its return.
+"""Read histories of concurrent operations, in JSON or EDN, with one form per line or all forms in one list.
 
-A history is JSON or EDN, with one form per line or all forms in one list. :mod:`fsm.recordings.operations` interprets
-the forms, and :mod:`fsm.linearizability` decides whether the history is legal. Unlike other recordings, a history is
-read as a whole and must be complete, because a missing operation makes others look illegal.
+A history is read as a whole and must be complete, because a missing operation makes others look illegal.
 """
 
 import json
@@ -13,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final, Literal, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from fsm.errors import InputError, Problem, documented
+from fsm.errors import InputError, Problem, documented, refused
 from fsm.recordings import operations
 from fsm.recordings.edn import Data, EdnForm, NotationError, forms
 from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
@@ -58,7 +57,7 @@ class Recorded(NamedTuple):
     aside: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecordedHistory:
     """The operations of a file in the order of their calls, and the outputs of each entity in order.
 
@@ -71,17 +70,14 @@ class RecordedHistory:
     left_out: int
 
     def observations(self) -> Iterator[tuple[int, Observation]]:
-        """Yield the ends of each operation with their lines, sorted by time. At equal times, calls precede returns."""
-        replace = msgspec.structs.replace
+        """Return the ends of operations with their lines, sorted by time. At equal times, calls precede returns."""
         ends: list[tuple[int, int, int, Observation]] = []
-        for each in self.operations:
-            seen = replace(each.seen, start=None, end=None)
-            ask = replace(seen, phase="request", reply="", shows="", detail="")
-            ends.append((each.seen.start or 0, 0, each.called, ask))
-            if each.seen.end is not None:
-                ends.append((each.seen.end, 1, each.returned, replace(seen, phase="reply")))
-        for _, _, line, seen in sorted(ends, key=lambda end: end[:3]):
-            yield line, seen
+        for operation in self.operations:
+            start, end = operation.seen.start or 0, operation.seen.end
+            reply = replace(operation.seen, phase="reply", start=None, end=None)
+            ends.append((start, 0, operation.called, replace(reply, phase="request", reply="", shows="", detail="")))
+            ends += [(end, 1, operation.returned, reply)] if end is not None else []
+        return ((line, seen) for _, _, line, seen in sorted(ends, key=lambda end: end[:3]))
 
 
 def recognised(head: bytes) -> bool:
@@ -104,15 +100,15 @@ def recognised(head: bytes) -> bool:
             return isinstance(value["type"], str) and value["type"] in operations.TYPES and "f" in value
         case operations.ours:
             return "process" in value
-        case found:
-            return found is not None or "history" in value
+        case interpreted:
+            return interpreted is not None or "history" in value
 
 
 def read(name: str, data: bytes) -> RecordedHistory:
     """Return the history in *data*, from file *name*. Raise :class:`InputError` with the problems in it, if any."""
     if len(data) > LARGEST:
-        hint = "cut it: each entity can be judged by itself"
-        raise InputError([_problem(name, 0, "FSM209", f"is a history of more than {LARGEST >> 20} MiB", hint)])
+        what = f"is a history of more than {LARGEST >> 20} MiB"
+        raise refused(name, "FSM209", what, "cut it: each entity can be judged by itself")
     pairing = _Pairing(name)
     try:
         text = data.decode("utf-8-sig")
@@ -123,17 +119,13 @@ def read(name: str, data: bytes) -> RecordedHistory:
                 break
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        pairing.problems.append(_problem(name, line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8"))
+        pairing.refuse(line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8")
     except RecursionError:
-        pairing.problems.append(_problem(name, 0, "FSM207", "nests too deep", "an operation is a flat map"))
+        pairing.refuse(0, "FSM207", "nests too deep", "an operation is a flat map")
     except NotationError as error:
         hint = f"a history is JSON or EDN, an operation a form; {_FORMS} shows the forms"
-        pairing.problems.append(_problem(name, error.line, "FSM207", error.what, hint))
+        pairing.refuse(error.line, "FSM207", error.what, hint)
     return pairing.history()
-
-
-def _problem(name: str, line: int, code: str, what: str, hint: str) -> Problem:
-    return Problem(path=name, line=line, code=code, what=what, hint=hint)
 
 
 def _read(text: str) -> Iterator[EdnForm]:
@@ -209,7 +201,10 @@ class _Pairing:
         try:
             self._take(number, form.line, form.value)
         except MeaningError as error:
-            self.problems.append(_problem(self.name, form.line, "FSM208", error.what, error.hint))
+            self.refuse(form.line, "FSM208", error.what, error.hint)
+
+    def refuse(self, line: int, code: str, what: str, hint: str) -> None:
+        self.problems.append(Problem(path=self.name, line=line, code=code, what=what, hint=hint))
 
     def _take(self, number: int, line: int, value: Data) -> None:
         if not number and isinstance(value, dict) and "history" in value:
@@ -243,24 +238,22 @@ class _Pairing:
 
     def _whole(self, number: int, line: int, seen: Observation) -> None:
         if seen.start is None:
-            seen = msgspec.structs.replace(seen, start=number, end=number)
+            seen = replace(seen, start=number, end=number)
         elif seen.end is not None and seen.end < seen.start:
             what = f"returns at {seen.end}, before it is called at {seen.start}"
             raise MeaningError(what, "one clock has both instants")
         if not seen.event and not seen.shows:
-            raise MeaningError(
-                "has no event, and shows nothing", "an operation is an event, or a look at what is shown"
-            )
+            what = "has no event, and shows nothing"
+            raise MeaningError(what, "an operation is an event, or a look at what is shown")
         self._found.append(Recorded(seen, line, line))
 
     def _call(self, number: int, line: int, part: UnderstoodForm) -> None:
         before = self._begun.pop(part.pairs, None)
         self._begun[part.pairs] = _Begun(number, line, part)
         if before is not None:
-            raise MeaningError(
-                f"calls {part.seen.event}, while its {before.part.seen.event} of line {before.line} is in progress",
-                "a process has one operation in progress; what never returns ends with :info, or phase lost",
-            )
+            what = f"calls {part.seen.event}, while its {before.part.seen.event} of line {before.line} is in progress"
+            hint = "a process has one operation in progress; what never returns ends with :info, or phase lost"
+            raise MeaningError(what, hint)
         if not part.seen.event and not part.seen.shows:
             raise MeaningError("is a call of nothing", "a call has an event")
 
@@ -271,30 +264,22 @@ class _Pairing:
             what = f"{seen.event} ends" if seen.event else "an operation ends"
             raise MeaningError(f"{what} that was not called", "each end follows its call, of the same process or id")
         asked = begun.part.seen
-        for was, now, what in ((asked.event, seen.event, "event"), (asked.entity, seen.entity, "entity")):
+        for was, now, kind in ((asked.event, seen.event, "event"), (asked.entity, seen.entity, "entity")):
             if now and was != now:
-                raise MeaningError(
-                    f"ends with {what} {now!r}, and was called on line {begun.line} with {was!r}",
-                    "what ends is what its process, or its id, called last",
-                )
+                what = f"ends with {kind} {now!r}, and was called on line {begun.line} with {was!r}"
+                raise MeaningError(what, "what ends is what its process, or its id, called last")
         if part.end == "undone":
             self._left_out += 1
         elif part.end == "lost":
             self._lost(begun)
         else:
             echo = part.value is not None and part.value == begun.part.value
-            whole = msgspec.structs.replace(
-                asked,
-                start=begun.number,
-                end=number,
-                reply="ok" if echo else seen.reply,
-                shows=seen.shows,
-                detail=seen.detail,
-            )
+            reply = "ok" if echo else seen.reply
+            whole = replace(asked, start=begun.number, end=number, reply=reply, shows=seen.shows, detail=seen.detail)
             self._found.append(Recorded(whole, begun.line, line, part.aside))
 
     def _lost(self, begun: _Begun) -> None:
-        seen = msgspec.structs.replace(begun.part.seen, start=begun.number, end=None)
+        seen = replace(begun.part.seen, start=begun.number, end=None)
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def history(self) -> RecordedHistory:
@@ -304,9 +289,6 @@ class _Pairing:
         for begun in self._begun.values():
             self._lost(begun)
         self._begun.clear()
-        return RecordedHistory(
-            title=self._title,
-            operations=tuple(sorted(self._found, key=lambda each: (each.seen.start or 0, each.called))),
-            outputs={entity: tuple(each) for entity, each in self._outputs.items()},
-            left_out=self._left_out,
-        )
+        operations = sorted(self._found, key=lambda each: (each.seen.start or 0, each.called))
+        outputs = {entity: tuple(emitted) for entity, emitted in self._outputs.items()}
+        return RecordedHistory(self._title, tuple(operations), outputs, self._left_out)

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
+from msgspec.structs import replace
 
 from fsm.errors import InputError, Problem, nearest
-from fsm.recordings.line_reader import LineSequence
+from fsm.recordings.line_reader import LineSequence, Piece
 from fsm.recordings.notes import INCOMPLETE, Notes
 from fsm.recordings.time_order import Ordering
-from fsm.recordings.trace_lines import is_plain, own, reading
+from fsm.recordings.trace_lines import DECODER, LineMistake, is_plain, own, reading
 from fsm.trace import Batch, Columns, Line, Observation, batch, nanoseconds
 
 if TYPE_CHECKING:
@@ -42,7 +43,6 @@ class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
         return self.clock == "relative"
 
 
-_DECODER: Final = msgspec.json.Decoder(Observation)
 _WORDS: Final = TraceHeader.__struct_fields__
 
 MANY: Final = 1_000
@@ -77,9 +77,7 @@ def mistake(line: bytes) -> str:
 
 
 LARGE: Final = 80 << 20
-"""Size in bytes from which traces are judged by compiled code. Loading it pays off above about 50 MiB if there are time
-limits, and above 190 MiB otherwise.
-"""
+"""Size in bytes from which compiled code judges traces. Loading it pays off above 50 to 190 MiB."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -114,15 +112,15 @@ class Trace:
         numbers: Sequence[int | Line] = range(first, first + len(lines))
         if data.count(b"}\n{") == len(lines) - 1:  # otherwise one line may have two objects and another none
             with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
-                found = _DECODER.decode_lines(data)
+                found = DECODER.decode_lines(data)
         relative = self.title.relative
         plain = len(found) == len(lines) and all(is_plain(each, relative=relative) for each in found)
         if not plain:
             found, numbers = self._one_by_one(lines, first, partial=partial)
-        if any(each.file for each in found):
+        if any(seen.file for seen in found):
             places = zip(found, numbers, strict=True)
-            numbers = [Line(each.file, each.line) if each.file else number for each, number in places]
-        if self._timed or any(each.end is not None for each in found):
+            numbers = [Line(seen.file, seen.line) if seen.file else number for seen, number in places]
+        if self._timed or any(seen.end is not None for seen in found):
             return self._in_order(found, numbers)
         self._read += len(data)
         return Batch(found, numbers, self._as_columns(found, plain=plain))
@@ -143,27 +141,23 @@ class Trace:
         found: list[Observation] = []
         numbers: list[int] = []
         for number, line in enumerate(lines, first):
-            seen = self._seen(line)
-            if seen is None:
-                self._drop(line, number, partial=partial and number == first + len(lines) - 1)
-            else:
+            seen, mistakes = reading(line, relative=self.title.relative)
+            if seen is not None:
                 found.append(seen)
                 numbers.append(number)
+            elif line.strip() and header(line) != self.title:
+                self._drop(line, number, mistakes, partial=partial and number == first + len(lines) - 1)
         return found, numbers
 
-    def _seen(self, line: bytes) -> Observation | None:
-        return reading(line, relative=self.title.relative)[0]
-
-    def _drop(self, line: bytes, number: int, *, partial: bool = False) -> None:
-        if not line.strip() or header(line) == self.title:
-            return
+    def _drop(self, line: bytes, number: int, mistakes: Iterable[LineMistake], *, partial: bool) -> None:
         if partial and own(line) is None:
             self.notes[INCOMPLETE] += 1
         elif self.lenient:
             self.notes.add_foreign(number)
         else:
-            for what, hint in reading(line, relative=self.title.relative)[1]:
-                self._problems.append(Problem(path=self.name, line=number, code="FSM219", what=what, hint=hint))
+            self._problems += [
+                Problem(path=self.name, line=number, code="FSM219", what=what, hint=hint) for what, hint in mistakes
+            ]
             if len(self._problems) >= MANY:
                 raise InputError(self._problems)
 
@@ -172,13 +166,11 @@ class Trace:
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
-                replace = msgspec.structs.replace
-                ask = replace(seen, phase="request", reply="", shows="", met="", emits=None, start=None, end=None)
-                told = replace(seen, phase="reply", start=None, end=None)
-                if self.clocked:
-                    ask, told = replace(ask, at=seen.start), replace(told, at=max(seen.start, seen.end))
-                self._late.add(seen.start, (number, ask))
-                self._late.add(max(seen.start, seen.end), (number, told))
+                start, end = seen.start, max(seen.start, seen.end)
+                reply = replace(seen, phase="reply", start=None, end=None, at=end if self.clocked else seen.at)
+                ask = replace(reply, phase="request", reply="", shows="", met="", emits=None)
+                self._late.add(start, (number, replace(ask, at=start) if self.clocked else ask))
+                self._late.add(end, (number, reply))
                 self._latest = max(self._latest, seen.end)
             else:
                 at = nanoseconds(seen.at)
@@ -188,21 +180,22 @@ class Trace:
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
         """Yield *batches* of a table, sorted by time from the first call with an interval on."""
-        for each in batches:
-            rare = each.columns is None or (each.columns.kind < 0).any()
-            if self._timed or (rare and any(seen.end is not None for seen in each.observations)):
-                yield self._in_order(each.observations, each.lines)
+        for table in batches:
+            rare = table.columns is None or (table.columns.kind < 0).any()
+            if self._timed or (rare and any(seen.end is not None for seen in table.observations)):
+                yield self._in_order(table.observations, table.lines)
             else:
-                yield each
+                yield table
         yield self.rest()
 
-    def paused(self, quiet: int) -> Batch:
-        """Return the observations that are final after *quiet* nanoseconds without a line, if lines are awaited."""
-        return batch(self._late.due(self.settle, quiet) if self.settle is not None else ())
-
-    def gap(self) -> Batch:
-        """Return the remaining observations, then a gap, because lines are missing."""
-        return batch([*self._late.rest(), (0, Observation(phase="gap"))])
+    def batches(self, pieces: Iterable[Piece]) -> Iterator[Batch]:
+        """Yield the observations of *pieces*. At the end, raise :class:`InputError` if lines could not be read."""
+        for piece in pieces:
+            if piece.gap:
+                yield batch([*self._late.rest(), (0, Observation(phase="gap"))])
+            yield self.observations(piece.lines, piece.first, partial=piece.partial)
+            yield batch(self._late.due(self.settle, piece.quiet) if self.settle is not None else ())
+        yield self.rest()
 
     def rest(self) -> Batch:
         """Return the remaining observations. Raise :class:`InputError` if any lines could not be read."""

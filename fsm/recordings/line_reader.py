@@ -10,14 +10,14 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from stat import S_ISREG
 from typing import IO, Final, TypeVar, overload
 
 import msgspec
 
-from fsm.errors import InputError, Problem, of_extra, reason, stdin
+from fsm.errors import InputError, of_extra, reason, refused, stdin
 
 T = TypeVar("T")
 
@@ -49,30 +49,26 @@ class LineSequence(Sequence[bytes]):
     (2, b'two')
     """
 
-    __slots__ = ("_apart", "_length", "data")
-
     def __init__(self, data: bytes) -> None:
         self.data = data
         self._length = data.count(b"\n") + 1
-        self._apart: list[bytes] | None = None
 
+    @cached_property
     def _lines(self) -> list[bytes]:
-        if self._apart is None:
-            self._apart = self.data.split(b"\n")
-        return self._apart
+        return self.data.split(b"\n")
 
     def __len__(self) -> int:
         return self._length
 
     def __iter__(self) -> Iterator[bytes]:
-        return iter(self._lines())
+        return iter(self._lines)
 
     @overload
     def __getitem__(self, index: int) -> bytes: ...
     @overload
     def __getitem__(self, index: slice) -> Sequence[bytes]: ...
     def __getitem__(self, index: int | slice) -> bytes | Sequence[bytes]:
-        return self._lines()[index]
+        return self._lines[index]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -85,8 +81,8 @@ class Piece:
     ``quiet`` nanoseconds.
     """
 
-    first: int
-    lines: Sequence[bytes]
+    first: int = 1
+    lines: Sequence[bytes] = ()
     file: str = ""
     gap: bool = False
     quiet: int = 0
@@ -123,7 +119,7 @@ class LineReader:
         first, rest, cut = 1, b"", False
         for each in data:
             if not each:
-                yield Piece(first=first, lines=[])
+                yield Piece(first=first)
                 continue
             taken = rest + each
             if taken.isspace() and b"\n" in taken:  # only count blank lines, as there may be a billion
@@ -134,18 +130,14 @@ class LineReader:
             end = taken.rfind(b"\n")
             rest = taken[end + 1 :]
             if end >= 0:
-                if cut:  # skip the rest of a line that was cut
-                    start = taken.index(b"\n")
-                    cut = False
-                else:
-                    start = 0
+                start = taken.index(b"\n") if cut else 0  # skip the rest of a line that was cut
+                cut = False
                 lines: Sequence[bytes] = LineSequence(taken[start:end])
-                count = len(lines)
-                self.notes["lines"] += count
+                self.notes["lines"] += len(lines)
                 if b"\r" in taken:
                     lines = [line.removesuffix(b"\r") for line in lines]
                 yield Piece(first=first, lines=lines)
-                first += count
+                first += len(lines)
             if len(rest) > LONGEST:
                 if not cut:
                     self.notes["lines cut at 1 MiB"] += 1
@@ -159,7 +151,7 @@ class LineReader:
         try:
             return stdin() if self.name == STDIN else Path(self.name).open("rb")
         except OSError as error:
-            raise InputError([self._problem(error, "opened")]) from error
+            raise unreadable(self.name, error, "opened") from error
 
     def _inflated(self, file: IO[bytes], data: bytes) -> Iterator[bytes]:
         inflate = zlib.decompressobj(wbits=_GZIP)
@@ -195,14 +187,15 @@ class LineReader:
         try:
             data = file.read(PIECE)
         except OSError as error:
-            raise InputError([self._problem(error, "read")]) from error
+            raise unreadable(self.name, error, "read") from error
         self.advanced(len(data))
         return data
 
-    def _problem(self, error: OSError, what: str) -> Problem:
-        hint = "give the path of a log or a recording, or - for standard input"
-        what = f"cannot be {what}: {reason(error)}"
-        return Problem(path=self.name or "''", line=0, code="FSM201", what=what, hint=hint)
+
+def unreadable(name: str, error: OSError | ValueError, what: str) -> InputError:
+    """Return the error for the file *name*, which cannot be *what*: opened or read."""
+    hint = "give the path of a log or a recording, or - for standard input"
+    return refused(name or "''", "FSM201", f"cannot be {what}: {reason(error)}", hint)
 
 
 class _Resumed(io.RawIOBase):

@@ -18,13 +18,7 @@ LISTED: Final = 5
 
 
 class Notes(Counter[str]):
-    """A counter for each note. ``foreign`` lists the first lines that were added as foreign.
-
-    >>> notes = Notes()
-    >>> notes.add_foreign(7)
-    >>> notes, notes.foreign
-    (Notes({'foreign or damaged lines': 1}), [7])
-    """
+    """A counter for each note. ``foreign`` lists the first lines that were added as foreign."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -32,20 +32,9 @@ TIMES: Final = ("at", "start", "end")
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 """Columns with few distinct values."""
 
-SCHEMA: Final = pa.schema(
-    [
-        (ROW, pa.int64()),
-        (ABOUT, pa.string()),
-        ("entity", pa.string()),
-        *((name, pa.string()) for name in WORDS),
-        ("emits", pa.list_(pa.string())),
-        *((name, pa.int64()) for name in TIMES),
-        ("detail", pa.string()),
-        ("fields", pa.string()),
-        ("file", pa.string()),
-        ("line", pa.int64()),
-    ]
-)
+_TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
+_NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
+SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
 """Columns of a table of observations. ``fields`` is a JSON object. ``file`` and ``line`` are the original location."""
 
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
@@ -127,7 +116,7 @@ class _Pairs:
             self.pairs.append((one, other))
 
 
-class _Beside:
+class _RowDetails:
     """Columns of some rows, including those not needed for judging. *columns* is called when they are first used."""
 
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
@@ -178,12 +167,11 @@ class ObservationColumns:
         judging. It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type,
         or if fields are not JSON.
         """
-        count = rows.num_rows
-        every = self._columns(dict(zip(rows.schema.names, rows.columns, strict=True)))
-        columns = {name: each for name, each in every.items() if each.null_count < count}
-        beside = _Beside(lambda: columns | self._columns(later()), self._count, count)
+        count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))
+        columns = {name: column for name, column in self._columns(given).items() if column.null_count < count}
+        beside = _RowDetails(lambda: columns | self._columns(later()), self._count, count)
         if self._epoch:
-            self._check_times(dict(zip(rows.schema.names, rows.columns, strict=True)))
+            self._check_times(given)
         self._count += count
         self._check(columns, count)
         kind, kinds = self._kind(columns, count), self._kinds
@@ -237,9 +225,8 @@ class ObservationColumns:
 
     def _check_times(self, columns: Mapping[str, pa.Array]) -> None:
         for name in TIMES:
-            if name in columns and (
-                pa.types.is_integer(columns[name].type) or pa.types.is_floating(columns[name].type)
-            ):
+            kind = columns[name].type if name in columns else pa.null()
+            if pa.types.is_integer(kind) or pa.types.is_floating(kind):
                 least = pc.min(columns[name]).as_py()
                 if least is not None and least < EARLIEST:
                     what, hint = too_small(name, least)

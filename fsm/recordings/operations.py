@@ -1,13 +1,13 @@
-"""Interpret one form of a history as an operation, one end of an operation, or an output.
+"""Interpret one form of a history (fsm's own, Jepsen's or porcupine's) as an operation, one end of it, or an output.
 
-``docs/how-to/linearizability.md`` describes the forms: fsm's own, Jepsen's and porcupine's.
-:mod:`fsm.recordings.histories` pairs the ends. Whether the machine has the names is not checked here.
+``docs/how-to/linearizability.md`` describes the forms. Whether the machine has the names is not checked here.
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from fsm.errors import documented
 from fsm.recordings.edn import Data
@@ -79,15 +79,14 @@ def ours(value: Mapping[str, Data]) -> UnderstoodForm:
     try:
         seen = msgspec.convert(value, Observation)
     except msgspec.ValidationError as error:
-        raise MeaningError(
-            str(error)[:1].lower() + str(error)[1:], f"{documented('how-to/linearizability')} has the keys"
-        ) from error
+        what, hint = str(error), f"{documented('how-to/linearizability')} has the keys"
+        raise MeaningError(what[:1].lower() + what[1:], hint) from error
     if seen.output:
         return UnderstoodForm("output", "", seen)
     if seen.phase not in _PHASES:
         hint = "phase is request, reply or lost, or left out for a whole operation"
         raise MeaningError(f"phase {seen.phase!r} is of no operation", hint)
-    return UnderstoodForm(_PHASES[seen.phase], repr(seen.process), msgspec.structs.replace(seen, phase=""))
+    return UnderstoodForm(_PHASES[seen.phase], repr(seen.process), replace(seen, phase=""))
 
 
 _PHASES: Final[Mapping[str, FormRole]] = {"": "whole", "request": "call", "reply": "return", "lost": "lost"}
@@ -127,19 +126,20 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
     elif kind == "fail":
         reply, detail = _error(value.get("error"))
         end, rest = "return" if reply else "undone", None
-    seen = msgspec.structs.replace(seen, entity=seen.entity or entity, reply=reply, shows=shows, detail=detail)
+    seen = replace(seen, entity=seen.entity or entity, reply=reply, shows=shows, detail=detail)
     return UnderstoodForm(end, repr(process), seen, rest)
 
 
 def _keyed(value: Data) -> tuple[str, Data]:
     """Split *value*, such as a ``[key value]`` pair of Jepsen's independent tests, into the entity and the rest."""
-    if isinstance(value, list):
-        if len(value) != len(("key", "value")):
+    match value:
+        case [key, rest]:
+            return _scalar(key, "key"), rest
+        case list():
             hint = "a value is nil, a reply, what was shown, a map of these, or a key and one of them: [k v]"
             raise MeaningError(f"a value with {len(value)} items", hint)
-        return _scalar(value[0], "key"), value[1]
-    if isinstance(value, dict) and (found := _one(value, "entity", "key", "id")) is not None:
-        return _scalar(found, "key"), value
+        case dict() if (found := _one(value, "entity", "key", "id")) is not None:
+            return _scalar(found, "key"), value
     return "", value
 
 
@@ -167,7 +167,7 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
     if not isinstance(call, int) or isinstance(call, bool) or not (back is None or isinstance(back, int)):
         raise MeaningError(f"is called at {call!r} and returns at {back!r}", "call and return are whole numbers")
     back = None if back is None or back >= NEVER else _instant(back)
-    seen = msgspec.structs.replace(seen, reply=reply, shows=shows, start=_instant(call), end=back)
+    seen = replace(seen, reply=reply, shows=shows, start=_instant(call), end=back)
     return UnderstoodForm("whole", "", seen)
 
 

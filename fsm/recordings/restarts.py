@@ -11,7 +11,7 @@ from typing import Final, Generic, Literal, TypeAlias, TypeVar
 from fsm.recordings.time_order import HELD
 from fsm.trace import Observation
 
-T = TypeVar("T")
+P = TypeVar("P")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
 """Where to assume restarts that no line shows.
@@ -33,7 +33,7 @@ class Restarts:
 
 
 @dataclass(slots=True, kw_only=True)
-class Stretches(Generic[T]):
+class Stretches(Generic[P]):
     """Points in order of time, each with the restart that may have happened just before it.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
@@ -48,9 +48,9 @@ class Stretches(Generic[T]):
     _answered: int = 0
     _since: int | None = None
     _down: bool = False
-    _held: list[tuple[int, T]] = field(default_factory=list)
+    _held: list[tuple[int, P]] = field(default_factory=list)
 
-    def take(self, at: int, point: T, *, change: int = 0, down: bool = False) -> Iterator[tuple[T, Observation | None]]:
+    def take(self, at: int, point: P, *, change: int = 0, down: bool = False) -> Iterator[tuple[P, Observation | None]]:
         """Yield the points that are settled once *point* is reached.
 
         *change* is the change in the number of calls in progress that will be answered. *down* tells whether a call
@@ -67,7 +67,7 @@ class Stretches(Generic[T]):
         if change or len(self._held) > HELD:
             yield from self.rest()
 
-    def rest(self) -> Iterator[tuple[T, Observation | None]]:
+    def rest(self) -> Iterator[tuple[P, Observation | None]]:
         """Yield the points that are held back, because no more points come for now."""
         if not self._held or self._since is None:
             return

@@ -25,9 +25,7 @@ class _File(NamedTuple):
     first: int
     name: str
     form: RecordingForm
-
-    def time(self, line: bytes) -> int | None:
-        return self.form.time(line) if self.form.time else None
+    time: Callable[[bytes], int | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,22 +37,22 @@ class Rotated:
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
         """Yield the lines of each file and any gap before it. Raise :class:`InputError` for files of several runs."""
         latest, before = 0, ""
-        files = sorted(filter(None, map(_file, self.names)), key=lambda each: (each.first, each.name))
-        for each in files:
-            if each.form is not files[0].form:
-                what = f"is {each.form.title}, and {files[0].name} is {files[0].form.title}"
-                raise refused(each.name, "FSM217", what, "judge them without --rotated")
-            if latest > each.first + _OVERLAP:
-                what = f"begins long before {before} ends, so they are not one recording that was rotated"
-                raise refused(each.name, "FSM217", what, "judge them without --rotated")
-            gap = _missing(before, each.name)
-            if gap:
+        files = sorted(filter(None, map(_file, self.names)), key=lambda file: file[:2])
+        for first, name, form, time in files:
+            wrong = ""
+            if form is not files[0].form:
+                wrong = f"is {form.title}, and {files[0].name} is {files[0].form.title}"
+            elif latest > first + _OVERLAP:
+                wrong = f"begins long before {before} ends, so they are not one recording that was rotated"
+            if wrong:
+                raise refused(name, "FSM217", wrong, "judge them without --rotated")
+            if gap := _missing(before, name):
                 notes["rotated files that are missing"] += 1
-            for piece in LineReader(name=each.name, notes=notes, advanced=advanced):
-                latest = max(latest, next(filter(None, map(each.time, reversed(piece.lines))), 0))
-                piece.file, piece.gap, gap = each.name, gap, False
+            for piece in LineReader(name=name, notes=notes, advanced=advanced):
+                latest = max(latest, next(filter(None, map(time, reversed(piece.lines))), 0))
+                piece.file, piece.gap, gap = name, gap, False
                 yield piece
-            before = each.name
+            before = name
 
 
 def _file(name: str) -> _File | None:
@@ -67,7 +65,7 @@ def _file(name: str) -> _File | None:
         for line in piece.lines:
             lines = lines or bool(line.strip())
             if form and form.time and (at := form.time(line)):
-                return _File(at, name, form)
+                return _File(at, name, form, form.time)
     if not lines:
         return None
     title = form.title if form else UNKNOWN

@@ -5,7 +5,7 @@ A table may consist of several files, from a folder or matching a pattern, in th
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
@@ -46,20 +46,14 @@ HOW: Final = {
 }
 """Options for writing a table. With dictionary encoding, a row group contains each 64-digit id only once."""
 
-LATER: Final = {
-    "detail": pa.types.is_string,
-    "file": pa.types.is_string,
-    "line": pa.types.is_int64,
-}
+LATER: Final = {"detail": pa.types.is_string, "file": pa.types.is_string, "line": pa.types.is_int64}
 """The columns that judging does not need, each with a type check. If it passes, the column may be read later."""
 
 _STREAM: Final = b"\xff\xff\xff\xff"
 """Magic bytes of the Arrow streaming format, which files with an Arrow suffix may contain."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
-_HINT: Final = (
-    "give the path of a Parquet or Arrow file, of a folder of them, or a pattern such as s3://bucket/*.parquet"
-)
+_HINT: Final = "give the path of a Parquet or Arrow file, of a folder of them, or a pattern like s3://bucket/*.parquet"
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,13 +98,12 @@ def recording(
         return recorded(known, name, Trace(notes=notes, clocked=as_called).ordered(batches), notes)
     origin = table.origin
     if as_called:
-        raise refused(
-            name, "FSM201", "is a table, which has no calls as they were made", "give what it was converted from"
-        )
+        what = "is a table, which has no calls as they were made"
+        raise refused(name, "FSM201", what, "give what it was converted from")
     known = titled(origin.about, name)
     if isinstance(known, RecordingForm) and known.calls_only and origin.restarts != restarts:
-        what = f"was converted with --restarts {origin.restarts.assume}"
-        what += f" --shortest-restart {origin.restarts.shortest // 1_000_000}"
+        made = origin.restarts
+        what = f"was converted with --restarts {made.assume} --shortest-restart {made.shortest // 1_000_000}"
         raise refused(name, "FSM201", what, "judge it with the same, or convert the recording again")
     return replace(
         recorded(known, name, batches, notes),
@@ -125,15 +118,14 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
     """Write *found* to *sink* as Parquet. Return the number of observations. *found* was read with *restarts*."""
     known = found.form.title
     if found.form is TRACE:
-        machine, *_ = (*found.machines, "")
         clock: Literal["epoch", "relative"] = "relative" if found.relative else "epoch"
-        title = TraceHeader(trace=1, machine=machine, unseen=found.hidden, clock=clock)
+        title = TraceHeader(trace=1, machine="".join(found.machines[:1]), unseen=found.hidden, clock=clock)
         known = msgspec.json.encode(title).decode()
     rows, waiting, size = 0, list[pa.RecordBatch](), 0
     first: str | None = None
     with parquet.ParquetWriter(sink, SCHEMA, **HOW) as writer:
-        for each in found.batches:
-            waiting.append(_rows(each, rows + size, found.name, known))
+        for batch in found.batches:
+            waiting.append(_rows(batch, rows + size, found.name, known))
             size += waiting[-1].num_rows
             if first is None and (found.version() or rows + size > HELD):
                 first = found.version()
@@ -207,7 +199,7 @@ class _Table:
             with _reading(self._named(each)):
                 # Leave the file open, because some of its columns may be read later.
                 _, _, rows, pieces = _reader(self._store.open_input_file(each.path), self._named(each))
-                for piece, later in _ahead(pieces):
+                for piece, later in _read_ahead(pieces):
                     read += piece.num_rows
                     found = columns.batch(piece, later)
                     yield found if max(read, rows) > ENOUGH else found._replace(columns=None)
@@ -230,19 +222,19 @@ def _reading(name: str) -> Iterator[None]:
 
 def _rows(batch: Batch, first: int, name: str, known: str) -> pa.RecordBatch:
     """Convert *batch* to rows numbered from *first*. *known* is their recording kind, and *name* their default file."""
-    seen, lines = list(batch.observations), list(batch.lines)
-    found = {
-        each: [getattr(one, each) or None for one in seen]
-        for each in SCHEMA.names
-        if each in Observation.__struct_fields__
+    seen = list(batch.observations)
+    lines = [Line.of(line, "" if name == STDIN else name) for line in batch.lines]
+    own = [name for name in SCHEMA.names if name in Observation.__struct_fields__]
+    found: dict[str, Sequence[object]] = {name: [getattr(one, name) or None for one in seen] for name in own}
+    found |= {
+        ROW: range(first, first + len(seen)),
+        ABOUT: [known] * len(seen),
+        "emits": [one.emits for one in seen],
+        "at": [nanoseconds(one.at) for one in seen],
+        "fields": [msgspec.json.encode(one.fields).decode() if one.fields else None for one in seen],
+        "file": [line.file or None for line in lines],
+        "line": [line.number for line in lines],
     }
-    found["emits"] = [one.emits for one in seen]
-    found |= {ROW: [*range(first, first + len(seen))], ABOUT: [known] * len(seen)}
-    found["at"] = [nanoseconds(one.at) for one in seen]
-    found["fields"] = [msgspec.json.encode(one.fields).decode() if one.fields else None for one in seen]
-    own = None if name == STDIN else name
-    found["file"] = [each.file if isinstance(each, Line) else own for each in lines]
-    found["line"] = [each.number if isinstance(each, Line) else each for each in lines]
     return pa.RecordBatch.from_pydict(found, SCHEMA)
 
 
@@ -266,12 +258,10 @@ def _files(store: fs.FileSystem, path: str) -> list[fs.FileInfo]:
         raise FileNotFoundError("no such file")
     if info.type is not fs.FileType.Directory:
         return [info]
-    found = store.get_file_info(fs.FileSelector(path))
-    files = (
-        each for each in found if each.is_file and each.base_name.endswith(SUFFIXES) and each.base_name[0] not in "._"
-    )
+    found = [file for file in store.get_file_info(fs.FileSelector(path)) if file.is_file]
+    files = (file for file in found if file.base_name.endswith(SUFFIXES) and file.base_name[0] not in "._")
     return sorted(
-        files, key=lambda each: [int(part) if part.isdecimal() else part for part in _DIGITS.split(each.path)]
+        files, key=lambda file: [int(part) if part.isdecimal() else part for part in _DIGITS.split(file.path)]
     )
 
 
@@ -301,7 +291,7 @@ def _reader(file: pa.NativeFile, name: str) -> _Opened:
         stream = magic.startswith(_STREAM)
         opened = ipc.open_stream(file) if stream else ipc.open_file(file)
         _checked(opened.schema)
-        whole = map(_sound, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
+        whole = map(_validated, opened if stream else map(opened.get_batch, range(opened.num_record_batches)))
         pieces = (each.slice(start, GROUP) for each in whole for start in range(0, each.num_rows, GROUP))
         return _Opened(opened.schema.metadata or {}, opened.schema.names, 0, ((each, dict) for each in pieces))
     raise pa.ArrowInvalid("it is neither Parquet nor an Arrow file")
@@ -316,14 +306,14 @@ def _checked(schema: pa.Schema) -> pa.Schema:
     return schema
 
 
-def _sound(rows: pa.RecordBatch) -> pa.RecordBatch:
+def _validated(rows: pa.RecordBatch) -> pa.RecordBatch:
     """Validate *rows* and return the known columns. With invalid offsets, Arrow would read out of bounds."""
     found = rows.select([each for each in rows.schema.names if each in SCHEMA.names])
     found.validate(full=True)
     return found
 
 
-def _ahead(pieces: _Pieces) -> _Pieces:
+def _read_ahead(pieces: _Pieces) -> _Pieces:
     with ThreadPoolExecutor(1) as thread:
         coming = thread.submit(next, pieces, None)
         while (piece := coming.result()) is not None:
@@ -337,7 +327,7 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
     first = [each.name for each in own if each.name not in later] or later
     alone = Lock()
     for group in range(file.num_row_groups):
-        rest, start = _Later(file, group, later, name, alone), 0
+        rest, start = _LazyColumns(file, group, later, name, alone), 0
         batches = file.iter_batches(batch_size=GROUP, row_groups=[group], columns=first, use_threads=False)
         while (rows := _next(batches, alone)) is not None:
             yield rows, partial(rest.columns, start, rows.num_rows)
@@ -347,11 +337,11 @@ def _pieces(file: parquet.ParquetFile, name: str) -> _Pieces:
 def _next(batches: Iterator[pa.RecordBatch], alone: Lock) -> pa.RecordBatch | None:
     with alone:
         rows = next(batches, None)
-    return rows and _sound(rows)
+    return rows and _validated(rows)
 
 
-class _Later:
-    """Reads columns of one row group of *file* on demand. *alone* is a lock that serialises reads of the file."""
+class _LazyColumns:
+    """Reads columns of one row group of *file* on demand. The lock *alone* serialises reads of the file."""
 
     def __init__(self, file: parquet.ParquetFile, group: int, names: list[str], name: str, alone: Lock) -> None:
         self._file, self._group, self._names, self._name, self._alone = file, group, names, name, alone

@@ -22,7 +22,7 @@ HELD: Final = 65_536
 
 @dataclass(slots=True, kw_only=True)
 class Ordering(Generic[T]):
-    """Holds back points until no earlier point can follow.
+    """Holds back points until no earlier point can come.
 
     >>> points = Ordering()
     >>> points.add(5, "reply"), points.add(2, "request"), tuple(points.rest())
@@ -48,8 +48,7 @@ class Ordering(Generic[T]):
         self._points.sort(key=itemgetter(0))
         old = sum(1 for at, _ in self._points if at < self._latest - WINDOW)
         count = max(old, len(self._points) - HELD)
-        yield from (point for _, point in self._points[:count])
-        del self._points[:count]
+        yield from self._first(count)
 
     def due(self, settle: int, quiet: int) -> Iterator[T]:
         """Yield the points more than *settle* nanoseconds old. The current time is the latest time plus *quiet*.
@@ -62,12 +61,14 @@ class Ordering(Generic[T]):
         if self._points and (self._earliest < final or len(self._points) >= 2 * HELD):
             self._points.sort(key=itemgetter(0))
             count = max(bisect_left(self._points, final, key=itemgetter(0)), len(self._points) - HELD)
-            given, self._points = self._points[:count], self._points[count:]
+            self.final = max(self.final, self._points[count - 1][0])
+            yield from self._first(count)
             self._earliest = self._points[0][0] if self._points else 0
-            self.final = max(self.final, given[-1][0])
-            yield from (point for _, point in given)
 
     def rest(self) -> Iterator[T]:
         self._points.sort(key=itemgetter(0))
-        points, self._points = self._points, []
+        yield from self._first(len(self._points))
+
+    def _first(self, count: int) -> Iterator[T]:
+        points, self._points = self._points[:count], self._points[count:]
         yield from (point for _, point in points)

@@ -26,7 +26,7 @@ _PAGE: Final = documented("reference/trace-format")
 _FORM: Final = "write nanoseconds since the epoch, or RFC 3339"
 _UNITS: Final = {"seconds": 10**9, "milliseconds": 10**6, "microseconds": 10**3}
 _KEYS: Final = Observation.__struct_fields__
-_DECODER: Final = msgspec.json.Decoder(Observation)
+DECODER: Final = msgspec.json.Decoder(Observation)
 _ANYTHING: Final = msgspec.json.Decoder(object)
 _PLACE: Final = re.compile(r"(.+) - at `\$\.(\w+).*`")
 
@@ -67,7 +67,7 @@ def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[Li
     >>> [what for what, _ in reading(b'{"entity": "c1", "evnt": "stop"}', relative=False)[1]]
     ["unknown key 'evnt'"]
     """
-    found = decoded(line, _DECODER)
+    found = decoded(line, DECODER)
     if found is not None and is_plain(found, relative=relative):
         return found, []
     given = own(line)

@@ -54,6 +54,12 @@ def seen(text: str) -> list[Observation]:
     return [_observation(word) for word in text.split()]
 
 
+def remembered(monitor: Monitor, head: int) -> list[str]:
+    """The ids of the entities in the list of *head*."""
+    entities = monitor._entities  # noqa: SLF001  (memory is what is tested)
+    return [entities.identity(slot) for slot in entities.listed(head)]
+
+
 def _observation(word: str) -> Observation:
     entity, _, rest = word.rpartition("/")
     rest, _, emits = rest.partition(">")
@@ -315,7 +321,7 @@ def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
     monitor = Monitor(counter(), fresh=True)
     trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
     monitor.feed([*trace, NOBODY], range(51))
-    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
+    assert [] == remembered(monitor, ALIVE)
     monitor.feed(trace, range(50))
 
     assert 50 == monitor.judgement().entities
@@ -740,10 +746,10 @@ def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
     """Either the lock jammed or the wind shut the door again: in both cases it is shut."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
-    assert ["e"] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
+    assert ["e"] == remembered(monitor, ALIVE)
     monitor.feed(seen("slam%  @CLOSED"), range(2))
 
-    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001
+    assert [] == remembered(monitor, ALIVE)
     assert () == monitor.judgement().tolerated
 
 
@@ -921,8 +927,8 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     judgement = monitor.judgement()
 
     assert (Holds(), 200_000) == (judgement.verdict, judgement.entities)
-    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
-    assert 1_000 == len(monitor._entities.names(RESTING))  # noqa: SLF001
+    assert [] == remembered(monitor, ALIVE)
+    assert 1_000 == len(remembered(monitor, RESTING))
     assert len(monitor._entities.slots) < 4_000  # noqa: SLF001
 
 
@@ -933,7 +939,7 @@ def test_forgets_the_dead_whose_calls_were_given_up() -> None:
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
     monitor.feed(trace, range(len(trace)))
 
-    assert [] == monitor._entities.names(ALIVE)  # noqa: SLF001  (memory is what is tested)
+    assert [] == remembered(monitor, ALIVE)
 
 
 @pytest.mark.parametrize("fresh", [False, True])

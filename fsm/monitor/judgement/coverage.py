@@ -1,4 +1,4 @@
-"""Merge the cell coverage of several recordings.  Which other cells could be covered is not decided here."""
+"""Merge the cell coverage of several recordings."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import TypeAlias
 
 from fsm.machine import Machine
 from fsm.monitor.judgement import Judged
-from fsm.recordings.form import RecordingForm
 
 CellName: TypeAlias = tuple[str, str]
 """An event and a state.  The event name starts with ``…`` for the end of a call."""
@@ -48,21 +47,16 @@ def merged(recordings: Iterable[Judged]) -> tuple[MachineCoverage, ...]:
     """
     found: dict[tuple[str, tuple[CellName, ...]], MachineCoverage] = {}
     for judged in recordings:
+        seen = judged.form.recorded
         for judgement in judged.judgements:
-            cells = judgement.covered.cells
-            machine, unseen = judgement.machine, _unseen(judgement.machine, judged.form)
-            seen = judged.form.recorded
-            of = (machine.name, tuple(cells))
+            machine, cells = judgement.machine, judgement.covered.cells
+            signals = (event.name for event in machine.events.values() if event.kind != "call")
+            unseen = frozenset(signals if judged.form.calls_only else ()) - (seen or frozenset())
             empty = MachineCoverage(machine=machine, cells={cell: {} for cell in cells}, unseen=unseen, seen=seen)
-            whole = found.setdefault(of, empty)
-            found[of] = replace(whole, unseen=whole.unseen & unseen, seen=seen and whole.seen)
+            at = (machine.name, tuple(cells))
+            whole = found.setdefault(at, empty)
+            found[at] = replace(whole, unseen=whole.unseen & unseen, seen=seen and whole.seen)
             for cell, count in cells.items():
                 if count:
                     whole.cells[cell][judged.name] = count
     return tuple(found.values())
-
-
-def _unseen(machine: Machine, form: RecordingForm) -> frozenset[str]:
-    if not form.calls_only:
-        return frozenset()
-    return frozenset(event.name for event in machine.events.values() if event.kind != "call") - (form.recorded or set())

@@ -1,7 +1,7 @@
 """Judge whether a history is linearizable for each entity, and if not, find the clause that is broken.
 
-This module translates events, replies and shown states to the names of the machine, as
-``docs/how-to/linearizability.md`` describes.  The order of operations is decided by :mod:`fsm.linearizability`.
+Events, replies and shown states are translated to the names of the machine, as ``docs/how-to/linearizability.md``
+describes.
 """
 
 from collections import Counter
@@ -53,14 +53,14 @@ def judge_history(
     *hidden* names signals that happen without appearing in the history.  Raise :class:`InputError` for events and shown
     states that no machine has.
     """
-    understood = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
+    vocabularies = [_Names(machine, within(profile, machine.profiles)) for machine in machines]
     problems: dict[str, Problem] = {}
     for each in history.operations:
-        for problem in _problems(each, [names for names in understood if names.mine(each.seen)], file):
+        for problem in _problems(each, [names for names in vocabularies if names.concerns(each.seen)], file):
             problems.setdefault(problem.what, problem)
     if problems:
         raise InputError(problems.values())
-    return tuple(_Judging(names, history, file, hidden).judgement() for names in understood)
+    return tuple(_Judging(names, history, file, hidden).judgement() for names in vocabularies)
 
 
 class _Names:
@@ -75,13 +75,13 @@ class _Names:
         ways = (reply for way in self.table.ways for reply in way.reply)
         self._replies = {"ok", *ways, *machine.indefinite}
 
-    def mine(self, seen: Observation) -> bool:
+    def concerns(self, seen: Observation) -> bool:
         return seen.of in {self.machine.entity, ""}
 
     def has(self, seen: Observation) -> bool:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
-    def understood(self, seen: Observation) -> Observation | None:
+    def in_machine_names(self, seen: Observation) -> Observation | None:
         """Translate *seen* to the machine's names.  Return ``None`` if it says nothing about the machine."""
         event = self._events.get(seen.event, "")
         reply, shows = seen.reply, seen.shows
@@ -95,15 +95,15 @@ class _Names:
         return replace(seen, event=event, reply=reply, shows=shows) if event or shows else None
 
 
-def _problems(each: Recorded, understood: Sequence[_Names], file: str) -> Iterator[Problem]:
-    of = " and ".join(names.machine.name for names in understood)
-    known = [names for names in understood if names.has(each.seen)]
-    if understood and not known and not each.aside:
-        events = dict.fromkeys(event for names in understood for event in names.machine.events)
+def _problems(each: Recorded, vocabularies: Sequence[_Names], file: str) -> Iterator[Problem]:
+    of = " and ".join(names.machine.name for names in vocabularies)
+    known = [names for names in vocabularies if names.has(each.seen)]
+    if vocabularies and not known and not each.aside:
+        events = dict.fromkeys(event for names in vocabularies for event in names.machine.events)
         what = f"no event '{each.seen.event}' of {of}"
         hint = nearest(each.seen.event, events, of="events")
         yield Problem(path=file, line=each.called, code="FSM210", what=what, hint=hint)
-    shown = [seen for names in known if (seen := names.understood(each.seen)) is not None and seen.shows]
+    shown = [seen for names in known if (seen := names.in_machine_names(each.seen)) is not None and seen.shows]
     sights = dict.fromkeys(shows for names in known for shows in names.table.shows)
     if shown and shown[0].shows not in sights:
         what = f"'{shown[0].shows}' is shown, which {of} never shows"
@@ -124,15 +124,13 @@ class _Judging:
         entities = self._entities()
         undecided = [reason for entity, those in entities.items() if (reason := self._entity(entity, those))]
         table = self.names.table
-        cells = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
+        pairs = [(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)]
+        cells = {pair: self._covered[pair] for pair in pairs}
         return Judgement(
             machine=self.names.machine,
             verdict=self._verdict(undecided, len(entities)),
             tolerated=self._folder.tolerated(),
-            covered=Covered(
-                machine=self.names.machine.name,
-                cells={cell: self._covered[cell] for cell in cells},
-            ),
+            covered=Covered(machine=self.names.machine.name, cells=cells),
             entities=len(entities),
             observations=sum(map(len, entities.values())),
             notes={},
@@ -152,8 +150,8 @@ class _Judging:
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
-            if self.names.mine(each.seen) and self.names.has(each.seen):
-                seen = self.names.understood(each.seen)
+            if self.names.concerns(each.seen) and self.names.has(each.seen):
+                seen = self.names.in_machine_names(each.seen)
                 if seen is not None:
                     found.setdefault(seen.entity, []).append((each, replace(seen, line=each.returned)))
         found |= {entity: [] for entity in self.history.outputs if entity not in found}
@@ -166,17 +164,7 @@ class _Judging:
 
     def _entity(self, entity: str, those: Sequence[tuple[Recorded, Observation]]) -> str:
         """Judge one entity.  Return why it could not be judged, or an empty string if it could."""
-        operations = tuple(
-            Operation(
-                called=seen.start or 0,
-                returned=seen.end,
-                event=seen.event,
-                reply=seen.reply,
-                shows=seen.shows,
-                entity=seen.entity,
-            )
-            for _, seen in those
-        )
+        operations = tuple(_operation(seen) for _, seen in those)
         origin = {id(one): each for one, each in zip(operations, those, strict=True)}
         outputs = self.history.outputs.get(entity, () if self.history.title.outputs else None)
         history = History(operations=operations, outputs={} if outputs is None else {entity: outputs})
@@ -198,7 +186,7 @@ class _Judging:
         self, answer: NotLinearizable, history: History, origin: Mapping[int, tuple[Recorded, Observation]]
     ) -> Violation:
         each, seen = origin[id(answer.operation)] if answer.operation else (None, Observation(entity=answer.entity))
-        clause, resembles = self._clause(answer, seen)
+        window, (clause, resembles) = answer.window, self._clause(answer, seen)
         return Violation(
             machine=self.names.machine.name,
             cause=answer.cause,
@@ -212,10 +200,10 @@ class _Judging:
             illegal=_illegal(answer, history),
             resembles=resembles,
             stretch=Stretch(
-                operations=tuple(origin[id(one)][1] for one in answer.window.operations),
-                beside=tuple(origin[id(one)][1] for one in answer.window.beside),
-                begins=answer.window.begins,
-                least=answer.window.least,
+                operations=tuple(origin[id(one)][1] for one in window.operations),
+                beside=tuple(origin[id(one)][1] for one in window.beside),
+                begins=window.begins,
+                least=window.least,
             ),
         )
 
@@ -239,16 +227,9 @@ class _Judging:
     def _explained(self, answer: NotLinearizable, seen: Observation, states: Sequence[str]) -> Explained:
         known = self.names.known
         names = known.dynamics.table.states
-        before = (each for each in known.everything if not each.pending and names[each.state] in states)
-        return known.explain(
-            Scene(
-                dynamics=known.dynamics,
-                before=frozenset(before),
-                seen=key(seen),
-                led=_led(answer.steps),
-                others=known.others,
-            )
-        )
+        before = frozenset(each for each in known.everything if not each.pending and names[each.state] in states)
+        led, others = _last_move(answer.steps), known.others
+        return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
         """Yield edits that make everything up to the return legal: another reply, or dropping the operation."""
@@ -268,7 +249,12 @@ class _Judging:
             yield Edit(repair=Repair.EXTRA)
 
 
-def _led(steps: Sequence[Step]) -> Key | None:
+def _operation(seen: Observation) -> Operation:
+    names = {name: getattr(seen, name) for name in ("event", "reply", "shows", "entity")}
+    return Operation(called=seen.start or 0, returned=seen.end, **names)
+
+
+def _last_move(steps: Sequence[Step]) -> Key | None:
     for step in reversed(steps):
         if step.operation is not None and (step.before != step.after or not step.row):
             made = step.operation

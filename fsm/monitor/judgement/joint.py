@@ -1,8 +1,7 @@
 """Check a recording of entities that contain others against the conditions of a system on its parts.
 
-Each entity is judged by its own machine.  This module checks a signal of one entity against the other entities.  The
-condition of its joint event must be possible in the states that the monitors believe the entities to be in.  Each
-entity's states are considered separately, and the recording may not show all inner entities.  Every finding is
+The condition of a signal's joint event must be possible in the states that the monitors believe the entities to be in.
+Each entity's states are considered separately, and the recording may not show all inner entities.  Every finding is
 therefore certain, but some violations are missed.
 """
 
@@ -26,7 +25,7 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The copy's digit and the entity of a joint event, its outer entity, and what that is known to contain."""
+    """The copy's digit and the entity of a joint event, its outer entity, and the known entities in that."""
 
     digit: int
     entity: str
@@ -130,13 +129,13 @@ class JointWatch:
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
         """Yield the deviations of profiles that allow *joint* even though its condition fails."""
         for profile in self._system.profiles.values():
-            otherwise = profile.events.get(joint.name)
-            if otherwise and self._may(otherwise.when, of).hold:
+            changed = profile.events.get(joint.name)
+            if changed and self._may(changed.when, of).hold:
                 yield Deviation(
                     name=joint.family,
                     event=joint.family,
                     clause=joint.clause,
-                    about=otherwise.about,
+                    about=changed.about,
                     profile=profile.name,
                     since=profile.since,
                     until=profile.until,
@@ -146,24 +145,23 @@ class JointWatch:
     def _may(self, condition: Condition | None, of: _Those) -> _May:
         match condition:
             case Not(of=inner):
-                may = self._may(inner, of)
-                return _May(may.fail, may.hold)
+                return _May(*reversed(self._may(inner, of)))
             case All(of=parts):
-                each = [self._may(part, of) for part in parts]
-                return _May(all(may.hold for may in each), any(may.fail for may in each))
+                every_may = [self._may(part, of) for part in parts]
+                return _May(all(may.hold for may in every_may), any(may.fail for may in every_may))
             case Some(of=parts):
-                each = [self._may(part, of) for part in parts]
-                return _May(any(may.hold for may in each), all(may.fail for may in each))
+                every_may = [self._may(part, of) for part in parts]
+                return _May(any(may.hold for may in every_may), all(may.fail for may in every_may))
             case At(part=part, copies=copies, states=states, every=every):
                 kind = self._system.parts[part].machine.entity
                 alone = kind == self._outer or copies == (of.digit,)
                 entities = of.inner if not alone else (of.outer,) if kind == self._outer else (of.entity,)
-                possible = [self._monitors[kind].states(each) for each in entities]
-                hold = [not states.isdisjoint(each) for each in possible]
-                fail = [not states.issuperset(each) for each in possible]
+                possible = [self._monitors[kind].states(entity) for entity in entities]
+                holds = [not states.isdisjoint(known) for known in possible]
+                fails = [not states.issuperset(known) for known in possible]
                 if every:
-                    return _May(all(hold), not alone or any(fail))
-                return _May(not alone or any(hold), all(fail))
+                    return _May(all(holds), not alone or any(fails))
+                return _May(not alone or any(holds), all(fails))
             case None:
                 return _May(hold=True, fail=False)
             case _:

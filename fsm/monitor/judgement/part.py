@@ -7,6 +7,7 @@ the part can be violations or tolerated deviations.
 import difflib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import islice
@@ -44,7 +45,6 @@ class Part:
 
 
 WHOLE: Final = Part()
-
 
 _LISTED: Final = 4
 """Maximum number of entities listed in a message."""
@@ -125,17 +125,14 @@ class Chosen:
         """Describe the times of the first and last observations, if they are known."""
         if self.first is None or self.last is None:
             return ""
-        try:
-            first, last = (
-                f"{datetime.fromtimestamp(at // 10**9, UTC):%Y-%m-%dT%H:%M:%SZ}" for at in (self.first, self.last)
-            )
-        except (OverflowError, ValueError, OSError):  # the year is out of range
-            return ""
-        return f": the first observation is of {first}, the last of {last}"
+        with suppress(OverflowError, ValueError, OSError):  # the year is out of range
+            first, last = (datetime.fromtimestamp(at // 10**9, UTC) for at in (self.first, self.last))
+            return f": the first observation is of {first:%Y-%m-%dT%H:%M:%SZ}, the last of {last:%Y-%m-%dT%H:%M:%SZ}"
+        return ""
 
     def wanted(self, seen: Observation) -> bool:
         """Check whether *seen* belongs to the part.  An observation without a time belongs to every period."""
-        if self.part.entity and not self.names_it(seen.entity):
+        if self.part.entity and not self.fits(seen.entity):
             return False
         since = self._since()
         return since is None or (at := seen_at(seen)) is None or at >= since
@@ -146,9 +143,9 @@ class Chosen:
 
     def tells(self, entity: str) -> bool:
         """Check whether to tell the story of *entity*."""
-        return self.telling(entity) if self.telling is not None else self.names_it(entity)
+        return self.telling(entity) if self.telling is not None else self.fits(entity)
 
-    def names_it(self, entity: str) -> bool:
+    def fits(self, entity: str) -> bool:
         """Check whether *entity* may be the one asked for."""
         asked = self.part.entity
         return bool(entity) and (entity.startswith(asked) or asked in self.names.get(entity, ()))
@@ -171,9 +168,8 @@ class Teller:
     def told(self) -> Iterator[Story]:
         """Yield each story.  Unless ``telling`` chose the ids, skip an id that is the beginning of another one."""
         for entity, steps in self.stories.items():
-            if self._chosen.telling is not None or not any(
-                other != entity and other.startswith(entity) for other in self.stories
-            ):
+            longer = any(other != entity and other.startswith(entity) for other in self.stories)
+            if self._chosen.telling is not None or not longer:
                 names = self._chosen.names.get(entity, ())
                 yield Story(machine=self.machine, entity=entity, names=names, steps=steps)
 
@@ -181,13 +177,13 @@ class Teller:
         """Pass *observations* to the monitor, and keep the steps of the chosen entities."""
         start = 0
         for index, seen in enumerate(observations):
-            if told := self._whose(seen):
+            if told := self._chosen_entities(seen):
                 self._monitor.feed(observations[start:index], lines[start:index])
-                self._tell(seen, lines[index], told)
+                self._add_steps(seen, lines[index], told)
                 start = index + 1
         self._monitor.feed(observations[start:], lines[start:])
 
-    def _whose(self, seen: Observation) -> tuple[str, ...]:
+    def _chosen_entities(self, seen: Observation) -> tuple[str, ...]:
         if not seen.entity:
             event = self.machine.events.get(seen.event)
             return tuple(self.stories) if seen.phase == "gap" or (event and event.kind != "call") else ()
@@ -196,7 +192,7 @@ class Teller:
         known = seen.entity in self.stories or len(self.stories) < MOST
         return (seen.entity,) if known and self._chosen.tells(seen.entity) else ()
 
-    def _tell(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
+    def _add_steps(self, seen: Observation, line: int | Line, told: tuple[str, ...]) -> None:
         before = {entity: self._states(entity) for entity in told}
         counted = self._tolerated()
         followed = self._monitor.follow(seen, line)

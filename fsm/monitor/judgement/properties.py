@@ -3,6 +3,7 @@
 from collections import Counter, OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 from msgspec import structs
@@ -50,14 +51,12 @@ def stated(
     """
     own = [specification(machine.path or machine.name) for machine in machines]
     found = [as_known(each, within(profile, each.machine.profiles)).properties for each in own]
-    known = dict.fromkeys(each.name for properties in found for each in properties)
+    known = dict.fromkeys(stated.name for properties in found for stated in properties)
     of = " and ".join(machine.name for machine in machines)
-    unknown = [
-        (f"no property '{name}' of {of}", nearest(name, known, of="properties")) for name in only if name not in known
-    ]
-    if unknown:
-        raise InputError(Problem(path=file, line=0, code="FSM211", what=what, hint=hint) for what, hint in unknown)
-    return [tuple(each for each in properties if not only or each.name in only) for properties in found]
+    if unknown := [(f"no property '{name}' of {of}", name) for name in only if name not in known]:
+        hints = ((what, nearest(name, known, of="properties")) for what, name in unknown)
+        raise InputError(Problem(path=file, line=0, code="FSM211", what=what, hint=hint) for what, hint in hints)
+    return [tuple(stated for stated in properties if not only or stated.name in only) for properties in found]
 
 
 @dataclass(slots=True)
@@ -65,9 +64,8 @@ class _Window:
     """The latest observations of an entity, without calls that changed nothing.
 
     ``begins`` is true if the window starts with the entity's first observation.  ``open`` is false while calls are in
-    progress that the window does not have.  ``late`` is true if it has calls that may act at any later time.
-    ``advanced`` holds the claims that later observations may put to the test.  ``assumptions`` is the number of assumed
-    events taken into account.
+    progress whose requests are not in the window.  ``late`` is true if it has calls that may act at any later time.
+    ``advanced`` holds the claims that later observations may put to the test.
     """
 
     begins: bool
@@ -80,9 +78,9 @@ class _Window:
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
         """Add an observation.  *moves* says whether its event can change the state."""
         if not moves and seen.phase in {"", "reply", "answered"}:
-            asked = [each for each in self.seen if each[0].phase == "request" and each[0].event == seen.event]
-            if seen.phase == "reply" and asked:
-                self.seen.remove(asked[0])
+            asked = (pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event)
+            if seen.phase == "reply" and (request := next(asked, None)):
+                self.seen.remove(request)
             return
         if seen.phase == "answered":
             self.cut(over=self.settled())  # the call acted at some earlier instant
@@ -140,17 +138,17 @@ class PropertyWatch:
         self._folder = Folder()
         self._fields = held_to(shown, self.machine, self._folder)
         stepping = StepCache(dynamics.table)
-        for each in properties:
+        for stated in properties:
             products: list[PropertyProduct] = []
-            why = unwatchable(each)
-            if not why and not isinstance(each.claim, Requires):
+            why = unwatchable(stated)
+            if not why and not isinstance(stated.claim, Requires):
+                products = [PropertyProduct(stepping, part, profile) for part in parts(stated.claim)]
                 try:
-                    products = [PropertyProduct(stepping, part, profile) for part in parts(each.claim)]
                     for product in products:
                         product.explore()
                 except TooManyError:
-                    why = "too many states to be followed"
-            self._watches.append((each, [ClaimWatch(product, dynamics, fresh=fresh) for product in products], why))
+                    products, why = [], "too many states to be followed"
+            self._watches.append((stated, [ClaimWatch(product, dynamics, fresh=fresh) for product in products], why))
         watches = [watch for _, those, _ in self._watches for watch in those]
         self._proved = [watch for watch in watches if watch.product.proved]
         self._others = [watch for watch in watches if not watch.product.proved]
@@ -178,7 +176,7 @@ class PropertyWatch:
                 for entity in tuple(self._windows):
                     self._take(structs.replace(seen, entity=entity), line)
                 for watch in self._others:
-                    watch.happened_to_all(seen)
+                    watch.apply_to_all(seen)
                 self._fresh = self._fresh and seen.phase != "gap"
 
     def violated(self, entity: str, line: Line) -> None:
@@ -231,35 +229,34 @@ class PropertyWatch:
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[Finding] = []
         of_fields = self._folder.findings()
-        for of, watches, unwatched in self._watches:
-            clause = of.clause
-            found = [each for each in of_fields if each.first[0].clause.name == of.name]
-            if broken := [self._violation(clause, each) for watch in watches for each in watch.breaches]:
+        for stated, watches, unwatched in self._watches:
+            found = [finding for finding in of_fields if finding.first[0].clause.name == stated.name]
+            if broken := [self._violation(stated.clause, breach) for watch in watches for breach in watch.breaches]:
                 count = sum(watch.count for watch in watches)
                 entities = len(set[str]().union(*(watch.entities for watch in watches)))
                 found = [Finding(first=tuple(broken[:WHOLE]), count=count, entities=entities)]
-            properties.append(self._watched(of, clause, watches, unwatched, broken=bool(found)))
-            known = of.expected(self._profile)
+            properties.append(self._watched(stated, watches, unwatched, broken=bool(found)))
+            known = stated.expected(self._profile)
             if found and known is not None:
                 first = self._tolerated(found[0].first[0], known)
-                tolerated.append(Deviated(first=first, count=sum(each.count for each in found)))
+                tolerated.append(Deviated(first=first, count=sum(finding.count for finding in found)))
             else:
                 findings += found
         answer = _with(judgement, properties, tuple(findings))
         return replace(judgement, verdict=answer, tolerated=tuple(tolerated), properties=tuple(properties))
 
     def _watched(
-        self, of: Property, clause: Clause, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
+        self, stated: Property, watches: Sequence[ClaimWatch], unwatched: str, *, broken: bool
     ) -> WatchedProperty:
+        result, known = partial(WatchedProperty, clause=stated.clause), stated.expected(self._profile)
         if unwatched:
-            return WatchedProperty(clause=clause, status="not watched", why=unwatched)
+            return result(status="not watched", why=unwatched)
         if broken:
-            return WatchedProperty(clause=clause, status="known" if of.expected(self._profile) else "violated")
-        if any(watch.incomplete for watch in watches) and of.expected(self._profile) is None:
-            return WatchedProperty(clause=clause, status="unknown", why=TOO_MANY)
-        if not self._fields.tested.get(of.name, any(watch not in self._unexercised for watch in watches)):
-            return WatchedProperty(clause=clause, status="not exercised", why=UNEXERCISED)
-        return WatchedProperty(clause=clause, status="holds")
+            return result(status="known" if known else "violated")
+        if any(watch.incomplete for watch in watches) and known is None:
+            return result(status="unknown", why=TOO_MANY)
+        tested = self._fields.tested.get(stated.name, any(watch not in self._unexercised for watch in watches))
+        return result(status="holds") if tested else result(status="not exercised", why=UNEXERCISED)
 
     def _violation(self, clause: Clause, breach: Breach) -> Violation:
         return Violation(
@@ -274,20 +271,12 @@ class PropertyWatch:
         )
 
     def _tolerated(self, broken: Violation, known: KnownFailure) -> Tolerated:
-        return Tolerated(
-            machine=self.machine.name,
-            deviation=Deviation(
-                name=broken.clause.name,
-                event="",
-                clause=broken.clause,
-                about=known.about,
-                profile=self._profile or self.machine.name,
-                link=known.link,
-            ),
-            observation=broken.observation,
-            file=broken.file,
-            line=broken.line,
+        clause, profile = broken.clause, self._profile or self.machine.name
+        deviation = Deviation(
+            name=clause.name, event="", clause=clause, about=known.about, profile=profile, link=known.link
         )
+        seen, file, line = broken.observation, broken.file, broken.line
+        return Tolerated(machine=self.machine.name, deviation=deviation, observation=seen, file=file, line=line)
 
 
 def _with(judgement: Judgement, properties: Sequence[WatchedProperty], findings: tuple[Finding, ...]) -> Legality:

@@ -42,7 +42,7 @@ def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
 
     Without a file, *place* is a line of any file.  Raise :class:`InputError` if it is in none or in several.
     """
-    cut = [replace(each, stories=tuple(_cut(each.stories, place))) for each in found]
+    cut = [replace(each, stories=tuple(_shortened(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)
     places = [step.place for each in found for story in each.stories for step in story.steps]
     here = {each.number for each in places if _is_in(each, place)}
@@ -57,7 +57,7 @@ def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     return cut
 
 
-def _cut(stories: Sequence[Story], place: Line) -> Iterator[Story]:
+def _shortened(stories: Sequence[Story], place: Line) -> Iterator[Story]:
     for story in stories:
         # An assumed event of all entities is part of the next step.
         steps = [step for step in story.steps if step.followed or step.seen.phase != "assumed"]

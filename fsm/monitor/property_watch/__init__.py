@@ -1,9 +1,8 @@
 """Watch a property on the steps of an implementation.
 
-Observations of an implementation do not determine its state, because several runs of the machine may look alike.  A
-property is *violated* only if none of these runs has it.  An implementation that conforms to the machine therefore
-never violates what the checker has proved.  An implementation that does not conform has left the machine.  It may then
-be in any state that shows what was read.
+Several runs of the machine may look alike.  A property is *violated* only if none of these runs has it, so an
+implementation that conforms to the machine never violates what the checker has proved.  An implementation that does not
+conform has left the machine.  It may then be in any state that shows what was read.
 
 No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
 (:meth:`Watch.due`).  The target must then come within the number of steps that a machine with the property may need,
@@ -21,7 +20,6 @@ from fsm.checker.safety import DONE
 from fsm.machine import Machine
 from fsm.machine.calls.belief import Dynamics, dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
-from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.held import stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
@@ -77,19 +75,19 @@ def untestable(stated: Property) -> str:
     return ""
 
 
-_Taken: TypeAlias = tuple[RunPlace, InstantStep]
+_PossibleStep: TypeAlias = tuple[RunPlace, InstantStep]
 """A place, and a step that may have been taken from it."""
 
 
-class _Led(NamedTuple):
+class _AimPlace(NamedTuple):
     """A place of a product, and the index of the last way that changed the progress of the property."""
 
     number: int
     by: int = -1
 
 
-class _Leading(NamedTuple):
-    to: _Led
+class _AimMove(NamedTuple):
+    to: _AimPlace
     way: Way
 
 
@@ -138,15 +136,14 @@ class Watch:
         self._product = PropertyProduct(self._stepping, stated.claim, profile)
         self._memory = self._product.memory
         rows = tuple(row.index for row in self._table.rows if not row.ends and row.event.name in unseen)
-        rules = self._product.rules
-        bare = replace(dynamics(self._table), rules=rules, covering=Covering(rules), unseen=())
+        bare = replace(self._product.dynamics(dynamics(self._table)), unseen=())
         self._moves = (bare, replace(bare, unseen=rows)) if rows else (bare,)
         begins = [
             (row, way.to) for way, (row, _) in zip(self._table.ways, self._table.origin, strict=True) if way.begins
         ]
         self._begun = frozenset((self._table.end.get(row, row), state) for row, state in begins)
         self._fair: tuple[Fair, ...] = stated.claim.fair if isinstance(stated.claim, LeadsTo) else ()
-        self._next = lru_cache(REMEMBERED)(self._led)
+        self._next = lru_cache(REMEMBERED)(self._effect)
         self._due = list(range(len(self._memory.texts)))
         self.tried = False
         self.reset()
@@ -160,7 +157,7 @@ class Watch:
         self._waited = 0
         self.left = False
         """Whether no run of the machine explains the observations."""
-        self._asked_for = self._turn()
+        self._asked_for = self._next_fair_step()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
         """Process one more *step* of a test and the response *seen*.  Return the violation once there is one."""
@@ -170,7 +167,7 @@ class Watch:
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
-            found = self._explained_anyhow() or found
+            found = self._explained_by_unseen_events() or found
         self._belief = found.after
         self.left = self.left or found.moves is None
         self.tried = self.tried or found.asked
@@ -178,10 +175,11 @@ class Watch:
             # Move the fair steps that were taken to the end of the queue.
             self._waited = self._waited + 1 if self._asked_for in found.fair else 0
             self._turns = [each for each in self._turns if each not in found.fair] + sorted(found.fair)
-            self._asked_for = self._turn()
+            self._asked_for = self._next_fair_step()
         if isinstance(self.of.claim, Reachable):
-            rows = [place.progress for place in self._places if isinstance(place.progress, tuple)]
-            if len(rows) == len(self._places):
+            places = self._product.places_of(self._belief)
+            rows = [place.progress for place in places if isinstance(place.progress, tuple)]
+            if len(rows) == len(places):
                 self._due = [index for index in self._due if any(row[index] != DONE for row in rows)]
         elif self._broken():
             self._violated = self._evidence()
@@ -191,28 +189,24 @@ class Watch:
         """End the test.  Return the violation if a due target does not come, or if the initial state is wrong."""
         if self._violated is None and self._broken():
             self._violated = self._evidence()
-        if self._violated is None and self._owed() and (self.due() is None or self._waited >= self.patience):
+        if self._violated is None and self._is_target_due() and (self.due() is None or self._waited >= self.patience):
             self._violated = self._evidence(stopped=True)
         return self._violated
 
-    @property
-    def _places(self) -> set[RunPlace]:
-        return {self._product.places[each.state] for each in self._belief}
-
     def _broken(self) -> bool:
-        return all(isinstance(place.progress, Broken) for place in self._places)
+        return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
-    def _led(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
+    def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
         """Return the effect of *step*.  Assume unobserved events only if nothing else explains it."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
-                taken = self._taken(before, step, seen, {each.state for each in after})
-                return self._met(_Next(after, moves), taken)
-        left = [(to, moved) for here in sorted(before) for to, moved in self._departed(here, step, seen)]
-        return self._met(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
+                taken = self._possible_steps(before, step, seen, {each.state for each in after})
+                return self._with_evidence(_Next(after, moves), taken)
+        left = [(to, moved) for here in sorted(before) for to, moved in self._unspecified_steps(here, step, seen)]
+        return self._with_evidence(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
-    def _explained_anyhow(self) -> _Next | None:
-        """Return the last step's effect if unobserved events at any time explain the whole test, or ``None``."""
+    def _explained_by_unseen_events(self) -> _Next | None:
+        """Return the last step's effect if unobserved events at any time explain the whole test."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -222,9 +216,9 @@ class Watch:
             return None
         self._test = steps
         step, seen, found = steps[-1]
-        return self._met(found, self._taken(before, step, seen, {each.state for each in after}))
+        return self._with_evidence(found, self._possible_steps(before, step, seen, {each.state for each in after}))
 
-    def _met(self, found: _Next, taken: Iterable[_Taken]) -> _Next:
+    def _with_evidence(self, found: _Next, taken: Iterable[_PossibleStep]) -> _Next:
         moves = [*taken]
         asked = any(isinstance(at.progress, tuple) and self._memory.asks(at.progress, moved) for at, moved in moves)
         fair = frozenset(
@@ -234,9 +228,9 @@ class Watch:
         )
         return found._replace(asked=asked, fair=fair)
 
-    def _taken(
+    def _possible_steps(
         self, before: Configurations, step: Stimulus, seen: Response, after: Collection[int]
-    ) -> Iterator[_Taken]:
+    ) -> Iterator[_PossibleStep]:
         """Yield the machine steps by which *step* may have led to one of the states in *after*."""
         row = self._table.row[step.event]
         end = self._table.end.get(row, row)
@@ -251,7 +245,9 @@ class Watch:
                 if fits and way.to in after:
                     yield moved
 
-    def _departed(self, here: Configuration, step: Stimulus, seen: Response) -> Iterator[tuple[Configuration, _Taken]]:
+    def _unspecified_steps(
+        self, here: Configuration, step: Stimulus, seen: Response
+    ) -> Iterator[tuple[Configuration, _PossibleStep]]:
         """Yield where an unexplained *seen* may have led from *here*: each configuration, with the step taken."""
         table, product = self._table, self._product
         row = table.row[step.event]
@@ -265,8 +261,7 @@ class Watch:
         else:
             busy = {state for _, state in self._begun}
             likely = reached if pending else [state for state in reached if state not in busy]
-        ways = [way for state in range(len(table.states)) for way in table.step(state, row) or ()]
-        outputs = dict.fromkeys([(), *(way.emits for way in ways)]) if seen.outputs is None else [seen.outputs]
+        outputs = product.outputs(row, seen.outputs)
         reply = (seen.reply or "") if table.rows[row].event.kind == "call" else ""
         starts = {(here.state, end if step.stage == "end" else row)}
         if step.stage == "do":
@@ -287,9 +282,10 @@ class Watch:
             return ()
         return tuple(self._memory.texts[index] for index in self._due)
 
-    def _owed(self) -> bool:
+    def _is_target_due(self) -> bool:
         """Check whether the target is certainly due."""
-        return isinstance(self._memory, Owing) and all(place.progress == (1,) for place in self._places)
+        owing = isinstance(self._memory, Owing)
+        return owing and {place.progress for place in self._product.places_of(self._belief)} == {(1,)}
 
     @property
     def patience(self) -> int:
@@ -298,19 +294,21 @@ class Watch:
 
     def due(self) -> Stimulus | None:
         """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
-        index = self._turn()
+        index = self._next_fair_step()
         if index is None:
             return None
         fair = self._fair[index]
         stage: StimulusStage = "end" if fair.ends else "begin" if self._table.machine.events[fair.event].ends else "do"
         return Stimulus(fair.event, stage, (fair.outcome,) if fair.outcome else ())
 
-    def _turn(self) -> int | None:
-        if not isinstance(self._memory, Owing) or not self._owed():
+    def _next_fair_step(self) -> int | None:
+        if not isinstance(self._memory, Owing) or not self._is_target_due():
             return None
-        return next((each for each in self._turns if any(self._can(self._fair[each], at) for at in self._belief)), None)
+        return next(
+            (each for each in self._turns if any(self._is_possible(self._fair[each], at) for at in self._belief)), None
+        )
 
-    def _can(self, fair: Fair, here: Configuration) -> bool:
+    def _is_possible(self, fair: Fair, here: Configuration) -> bool:
         """Check whether *fair* is possible.  A call in progress can end even if no cell specifies how."""
         machine, row = self._product.machine, self._table.row[fair.event]
         if fair.ends and all(call.row != row for call in here.pending):
@@ -325,7 +323,7 @@ class Watch:
             after: dict[Configuration, list[int]] = {}
             for here, run in runs.items():
                 if found.moves is None:
-                    left = frozenset(to for to, _ in self._departed(here, step, seen))
+                    left = frozenset(to for to, _ in self._unspecified_steps(here, step, seen))
                 else:
                     left = stepped(found.moves, frozenset([here]), step, seen)
                 for to in sorted(left):
@@ -352,21 +350,21 @@ class Watch:
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):
-            found.update(dict.fromkeys(self._asking(PropertyProduct(self._stepping, claim, self._profile))))
+            found.update(dict.fromkeys(self._testing_runs(PropertyProduct(self._stepping, claim, self._profile))))
         return tuple(sorted(found, key=lambda run: run.length))
 
-    def _asking(self, product: PropertyProduct) -> Iterator[Run]:
-        def following(here: _Led) -> Iterator[_Leading]:
+    def _testing_runs(self, product: PropertyProduct) -> Iterator[Run]:
+        def following(here: _AimPlace) -> Iterator[_AimMove]:
             place = product.places[here.number]
             if not isinstance(place.progress, tuple):
                 return
             for row in self._table.rows:
                 for way in product.step(here.number, row.index) or ():
                     changed = product.places[way.to].progress != place.progress
-                    yield _Leading(_Led(way.to, product.taken[way.index].way.index if changed else here.by), way)
+                    yield _AimMove(_AimPlace(way.to, product.taken[way.index].way.index if changed else here.by), way)
 
-        search: BreadthFirst[_Led, _Leading] = BreadthFirst([_Led(0)], following)
-        asked: set[tuple[_Led, int]] = set()
+        search: BreadthFirst[_AimPlace, _AimMove] = BreadthFirst([_AimPlace(0)], following)
+        asked: set[tuple[_AimPlace, int]] = set()
         for leading in search:
             if len(search.depth) > AIMS:
                 return

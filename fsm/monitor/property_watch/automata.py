@@ -1,7 +1,6 @@
 """Automata that follow the progress of a run towards breaking a property, one for each kind of property.
 
-The checker searches the product of a machine with such an automaton.  A watch moves the same automaton along the one
-run that happened.  The progress of a run is a tuple of numbers, or :class:`Broken` once the property is broken.
+The progress of a run is a tuple of numbers, or :class:`Broken` once the property is broken.
 """
 
 from collections.abc import Callable, Sequence
@@ -54,19 +53,8 @@ class Passing:
         until = claim.until if isinstance(claim, claims.Never) else None
         self._breaks = not isinstance(claim, claims.Reachable)
         self._automata = tuple(SequenceAutomaton(each, until, stepping) for each in sequences)
-        self._asked = tuple(self._trigger(claim, each[-1], stepping) for each in sequences)
+        self._asked = tuple(_trigger(claim, each[-1], stepping) for each in sequences)
         self.texts = tuple(" then ".join(condition.text for condition in each) for each in sequences)
-
-    def _trigger(
-        self, claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
-    ) -> Callable[[Instant], bool] | None:
-        """Return a function that checks whether an instant tests the claim, or ``None`` if every instant does."""
-        trigger: Condition | None = None
-        if isinstance(claim, claims.Always):
-            trigger = claim.when.means if claim.when else None
-        elif isinstance(last.means, All):
-            trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
-        return holds(trigger, stepping.table) if trigger else None
 
     @property
     def start(self) -> Progress | Broken:
@@ -94,6 +82,18 @@ class Passing:
             elif held == len(automaton.conditions) - 1 and (asked is None or any(map(asked, step.instants))):
                 return True
         return False
+
+
+def _trigger(
+    claim: claims.Always | claims.Never | claims.Reachable, last: WrittenCondition, stepping: StepCache
+) -> Callable[[Instant], bool] | None:
+    """Return a function that checks whether an instant tests the claim, or ``None`` if every instant does."""
+    trigger: Condition | None = None
+    if isinstance(claim, claims.Always):
+        trigger = claim.when.means if claim.when else None
+    elif isinstance(last.means, All):
+        trigger = Some(of=tuple(part for part in last.means.of if not isinstance(part, Not)) or (last.means,))
+    return holds(trigger, stepping.table) if trigger else None
 
 
 _UNKNOWN: Final = -1
@@ -213,21 +213,21 @@ class Resembling:
     def after(self, progress: Progress, step: InstantStep) -> Progress | Broken:
         belief, *calls = progress
         event = self._table.rows[step.row].event
-        if progress == GIVEN_UP or (calls and self._overlap == 0 and self._call(step) not in calls):
+        call, name = self._table.row[event.name], self._beliefs.called(event)
+        if progress == GIVEN_UP or (calls and self._overlap == 0 and call not in calls):
             return GIVEN_UP
-        seen = [Key(event=self._beliefs.called(event))] if event.kind == "signal" else []
+        seen = [Key(event=name)] if event.kind == "signal" else []
         if event.kind == "call":
             if not self._table.rows[step.row].ends:
-                seen.append(Key(event=self._beliefs.called(event), phase="request"))
+                seen.append(Key(event=name, phase="request"))
                 calls.append(step.row)
-            if self._call(step) not in calls or len(calls) > max(1, self._overlap):
+            if call not in calls or len(calls) > max(1, self._overlap):
                 return GIVEN_UP
             if not step.way.begins:
-                calls.remove(self._call(step))
-                seen.append(Key(event=self._beliefs.called(event), phase="reply", reply=step.taken.reply))
+                calls.remove(call)
+                seen.append(Key(event=name, phase="reply", reply=step.taken.reply))
         if event.interrupts:
-            events = [self._table.rows[call].event for call in calls]
-            seen += [Key(event=self._beliefs.called(each), phase="lost") for each in events]
+            seen += [Key(event=self._beliefs.called(self._table.rows[row].event), phase="lost") for row in calls]
             calls.clear()
         seen.append(Key(shows=self._table.shows[step.way.to]))
         try:
@@ -239,9 +239,6 @@ class Resembling:
             return GIVEN_UP
         return (belief, *sorted(calls))
 
-    def _call(self, step: InstantStep) -> int:
-        return self._table.row[self._table.rows[step.row].event.name]
-
     def asks(self, progress: Progress, step: InstantStep) -> bool:
         event = self._table.rows[step.row].event
         known = self._beliefs.dynamics.names
@@ -249,12 +246,11 @@ class Resembling:
 
 
 PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
-"""What a property remembers of a run.
+"""The automaton of a property.
 
 ``texts`` are the sequences that ``Broken.which`` refers to.  ``start`` is the progress after the first instant.
-``restarted`` is the progress if the past is unknown.  Whatever breaks the property from there would break it after any
-past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a step puts the property to the
-test.
+``restarted`` is the progress if the past is unknown: a run that breaks the property from there breaks it after any
+past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a step tests the property.
 """
 
 

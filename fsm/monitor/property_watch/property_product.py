@@ -7,6 +7,8 @@ else is needed to follow a recording or a test in which calls overlap, replies a
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cache
 from typing import Final, NamedTuple
@@ -15,6 +17,9 @@ from msgspec.structs import replace
 
 from fsm.checker.instants import InstantStep, StepCache, machine_table
 from fsm.machine import ANY_ERROR
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configurations
+from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.rules import CallInstant, Rules
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.property.claims import Claim, conditions_of
@@ -35,11 +40,9 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, both under *profile*.
 
-    Places are added as they are reached.  The numbers of places and ways never change.
-
-    After :meth:`explore`, ``asking`` holds the pairs of an event and its reply (or of an empty event and an output)
-    that may put the claim to the test from the start.  ``asking_later`` holds those that may do so after a
-    pair in ``advancing``.
+    Places are added as they are reached, and keep their numbers, as ways do.  After :meth:`explore`, ``asking`` holds
+    the pairs of an event and its reply (or of an empty event and an output) that may put the claim to the test from the
+    start.  ``asking_later`` holds those that may do so after a pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -86,6 +89,18 @@ class PropertyProduct:
         )
         self.unknown = [self.number(self._unknown(state)) for state in range(len(machine.states))]
         self.rules: Rules = _ProductRules(self)
+
+    def dynamics(self, machine: Dynamics) -> Dynamics:
+        """Return the dynamics of the product, given those of the *machine*."""
+        return dataclasses.replace(machine, rules=self.rules, covering=Covering(self.rules))
+
+    def places_of(self, configurations: Configurations) -> set[RunPlace]:
+        return {self.places[each.state] for each in configurations}
+
+    def outputs(self, row: int, seen: tuple[str, ...] | None) -> Collection[tuple[str, ...]]:
+        """Return the outputs that an event of *row* may have had anywhere, or only those *seen*, if they are known."""
+        ways = [way for state in range(len(self.machine.states)) for way in self.machine.step(state, row) or ()]
+        return dict.fromkeys([(), *(way.emits for way in ways)]) if seen is None else [seen]
 
     @property
     def proved(self) -> bool:

@@ -18,13 +18,12 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls.belief import Dynamics
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, each_of, interrupted, passing
-from fsm.machine.calls.covering import Covering
 from fsm.machine.calls.rules import ASKED, BEGUN
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.property.claims import LeadsTo, Property, Reachable, Refines
 from fsm.monitor.property_watch import untestable
 from fsm.monitor.property_watch.automata import Broken
-from fsm.monitor.property_watch.property_product import PropertyProduct, RunPlace
+from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
@@ -107,33 +106,33 @@ class ClaimWatch:
         self.breaches: list[Breach] = []
         self.entities: set[str] = set()
         self.product = product
-        self._dynamics = replace(dynamics, rules=product.rules, covering=Covering(product.rules), limit=LIMIT)
+        self._dynamics = replace(product.dynamics(dynamics), limit=LIMIT)
         self._bare = replace(self._dynamics, unseen=())
         self._unknown = self._dynamics.closed(map(Configuration, product.unknown))
         self._beginning = self._dynamics.beginning()
-        self._stranger = self._beginning if fresh else self._unknown
+        self._not_yet_seen = self._beginning if fresh else self._unknown
         self._lives: OrderedDict[str, _Life] = OrderedDict()
         self._steps: dict[tuple[Configurations, Key], _Step] = {}
         self._size = 0
 
-    def happened_to_all(self, seen: Observation) -> None:
+    def apply_to_all(self, seen: Observation) -> None:
         """Apply an observation of all entities to those that have not been seen yet."""
-        self._stranger |= self._step(self._stranger, key(seen)).to
+        self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
         """Process *observations* of one entity.  If *begins*, it was in its initial state before the first one."""
         self._lives.clear()
-        self._stranger = self._beginning if begins else self._unknown
+        self._not_yet_seen = self._beginning if begins else self._unknown
         for seen, line in observations:
             self.take(seen, line)
 
     def take(self, observation: Observation, line: Line) -> None:
         entity, seen = observation.entity, key(observation)
-        life = self._lives.pop(entity, None) or _Life(self._stranger)
+        life = self._lives.pop(entity, None) or _Life(self._not_yet_seen)
         step = self._step(life.configurations, seen)
         explained = bool(step.to)
         if not explained:
-            step = self._led(life.configurations, self._unexplained(life, seen), seen)
+            step = self._step_to(life.configurations, self._unexplained(life, seen), seen)
         if not explained or step.to is self._unknown:
             life.window.clear()
         elif step.whole:
@@ -154,10 +153,7 @@ class ClaimWatch:
         self._lives[entity] = life
         if len(self._lives) > ENTITIES:
             self._lives.popitem(last=False)
-            self._stranger = self._unknown
-
-    def _places(self, configurations: Configurations) -> Iterator[RunPlace]:
-        return (self.product.places[each.state] for each in configurations)
+            self._not_yet_seen = self._unknown
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
         """Return the step from *before* for *seen*, cached.  It leads nowhere if no run explains *seen*."""
@@ -171,44 +167,44 @@ class ClaimWatch:
             if self._size > KEPT:
                 self._steps.clear()
                 self._size = 0
-            found = self._steps[before, seen] = self._led(before, to, seen)
+            found = self._steps[before, seen] = self._step_to(before, to, seen)
         return found
 
     def _observed(self, before: Configurations, seen: Key) -> Configurations:
         row = self._dynamics.row(seen.event)
         if seen.phase == "gap":
             return self._unknown
-        if not self._whole(before, seen):
-            return self._unknown if self._dynamics.rules.moves(row) else self._shown(before, seen.shows)
+        if not self._is_complete(before, seen):
+            return self._unknown if self._dynamics.rules.moves(row) else self._showing(before, seen.shows)
         return self._dynamics.observed(before, seen).configurations
 
-    def _whole(self, before: Configurations, seen: Key) -> bool:
+    def _is_complete(self, before: Configurations, seen: Key) -> bool:
         return seen.phase != "answered" and not self._dynamics.unasked(before, seen)
 
-    def _led(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
+    def _step_to(self, before: Configurations, to: Configurations, seen: Key) -> _Step:
         memory = self.product.memory
-        now = {place.progress for place in self._places(to)}
+        earlier, now = ({place.progress for place in self.product.places_of(each)} for each in (before, to))
         return _Step(
             to,
             broken=bool(now) and all(isinstance(each, Broken) for each in now),
             begins=now <= {memory.restarted, memory.start, None},
-            changes=now != {place.progress for place in self._places(before)},
-            whole=self._whole(before, seen),
+            changes=now != earlier,
+            whole=self._is_complete(before, seen),
         )
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
         """Return the configurations after *seen*, which no run explains.  They show the state that was read."""
         try:
-            return self._departed(life, seen) or self._shown(self._unknown, seen.shows) or self._unknown
+            return self._after_unspecified(life, seen) or self._showing(self._unknown, seen.shows) or self._unknown
         except TooManyError:
             self.incomplete = True
             return self._unknown
 
-    def _shown(self, configurations: Configurations, shows: str) -> Configurations:
+    def _showing(self, configurations: Configurations, shows: str) -> Configurations:
         look = Key(shows=shows)
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
-    def _departed(self, life: _Life, seen: Key) -> Configurations:
+    def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
         """Return the configurations after the event and reply of *seen*, or none if there is no event."""
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
@@ -216,16 +212,16 @@ class ClaimWatch:
         if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
             return frozenset()  # the call may have acted before the window
         if not window:
-            return self._shown(self._happened(life.configurations, seen), seen.shows)
+            return self._showing(self._after_any_outcome(life.configurations, seen), seen.shows)
         found: set[Configuration] = set()
         for last in range(len(window), 0, -1):
             here = self._right_after(window[:last])
             if seen.phase == "reply" and not self._dynamics.waits(here, row):
                 break
-            after = self._happened(here, seen)
+            after = self._after_any_outcome(here, seen)
             for _, later in window[last:]:
                 after = self._dynamics.observed(after, later).configurations
-            found |= self._shown(after, seen.shows)
+            found |= self._showing(after, seen.shows)
             if seen.phase != "reply":
                 break
         return frozenset(found)
@@ -238,22 +234,22 @@ class ClaimWatch:
             before = self._bare.observed(before, seen).configurations
         return before
 
-    def _happened(self, before: Configurations, seen: Key) -> Configurations:
+    def _after_any_outcome(self, before: Configurations, seen: Key) -> Configurations:
         """Return the configurations right after *seen* has happened, whatever the machine specifies."""
         row, product = self._dynamics.row(seen.event), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
-        given = cache(lambda at: tuple(self._given(at, seen)))
+        given = cache(lambda at: tuple(self._replies_and_outputs(at, seen)))
         moved = (
             Configuration(to, passing(pending, to), (), each.deviations)
             for each in before
-            for at, pending in self._happening(each, row)
+            for at, pending in self._possible_rows(each, row)
             for reply, emits in given(at)
             for to in product.anywhere(each.state, at, reply, emits)
         )
         return self._dynamics.closed(dict.fromkeys(moved))
 
-    def _happening(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
+    def _possible_rows(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
         """Yield the rows by which an event of *row* (or any event if -1) may happen, and the calls then in progress."""
         table = self._dynamics.table
         if row < 0:
@@ -264,13 +260,10 @@ class ClaimWatch:
             if call.row == row and call.stage in {ASKED, BEGUN}:
                 yield table.end[row] if call.stage == BEGUN else row, others
 
-    def _given(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
-        reply, output, emits = seen.reply, seen.output, seen.emits
+    def _replies_and_outputs(self, row: int, seen: Key) -> Iterable[tuple[str, tuple[str, ...]]]:
+        if not seen.output:
+            return ((seen.reply, emits) for emits in self.product.outputs(row, seen.emits))
         machine = self.product.machine
         ways = [way for state in range(len(machine.states)) for way in machine.step(state, row) or ()]
-        if output:
-            replies = [each for way in ways if output in way.emits for each in self.product.steps.replies(way)]
-            return dict.fromkeys((each, (output,)) for each in replies)
-        if emits is not None:
-            return [(reply, emits)]
-        return dict.fromkeys((reply, each) for each in ((), *(way.emits for way in ways)))
+        replies = [reply for way in ways if seen.output in way.emits for reply in self.product.steps.replies(way)]
+        return dict.fromkeys((reply, (seen.output,)) for reply in replies)

@@ -28,10 +28,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 from msgspec import structs
 
-from fsm.errors import InputError, refused
-from fsm.recordings import open_recording
+from fsm.errors import InputError
+from fsm.recordings import form_among, open_recording
 from fsm.recordings.form import Recording
-from fsm.recordings.line_reader import STDIN, LineReader
+from fsm.recordings.line_reader import LineReader
 from fsm.recordings.notes import Notes
 from fsm.recordings.time_order import HELD
 from fsm.runtimes.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
@@ -101,11 +101,8 @@ def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambd
 
 def check_calls(name: str) -> None:
     """Raise :class:`InputError` unless the file *name* holds CRI calls or a containerd log, and can be read twice."""
-    form = None if name == STDIN else open_recording(name, as_called=True).form
-    if form not in {CALLS, LOG}:
-        found = "cannot be read twice" if form is None else f"holds {form.title}"
-        hint = "give a file of the CRI calls, or the containerd log, of the same run"
-        raise refused(name, "FSM206", found, hint)
+    hint = "give a file of the CRI calls, or the containerd log, of the same run"
+    form_among(name, {CALLS, LOG}.__contains__, hint)
 
 
 def received(
