@@ -43,7 +43,7 @@ def test_says_which_field_what_it_was_and_what_it_was_to_be(tmp_path: Path) -> N
 
     assert "violation: CONTAINER_EXITED was shown with finished 0" in text(report)
     assert "expected   finished set" in text(report)
-    assert "clause     exited-has-an-end (MUST): A container that has exited has the time of its end" in text(report)
+    assert "clause     exited-has-an-end (MUST): A container that has exited has an end time" in text(report)
     assert "tested 3 of 9 clauses on fields: creation-is-dated, exited-has-an-end, completed-is-zero" in text(report)
     assert "running-has-a-start 0" in text(report, coverage=True)
     machine = json.loads(json_report(report))["recordings"][0]["machines"][0]
