@@ -128,15 +128,15 @@ async def _crash(_server: CriServer, _request: object) -> cri.StopContainerRespo
     raise CallError("stop", "UNAVAILABLE", "gone")
 
 
-_STATUS: Callable[[CriServer, Any], Any] = CriServer._container_status  # noqa: SLF001  (what the twin spoils)
+_STATUS: Callable[[CriServer, Any], Any] = CriServer.ContainerStatus
 
 
 @pytest.mark.parametrize(
     ("method", "wrong", "life", "says"),
     [
-        ("_remove_container", _nothing, "create=created; remove=begins,removed", "remove-"),
-        ("_container_status", _unknown, "create=created", "not-started-has-no-start"),
-        ("_stop_container", _crash, "create=created; stop", "StopContainer was answered UNAVAILABLE"),
+        ("RemoveContainer", _nothing, "create=created; remove=begins,removed", "remove-"),
+        ("ContainerStatus", _unknown, "create=created", "not-started-has-no-start"),
+        ("StopContainer", _crash, "create=created; stop", "StopContainer was answered UNAVAILABLE"),
     ],
 )
 def test_a_wrong_answer_is_found(
@@ -230,7 +230,7 @@ async def _no_pods(_server: CriServer, _request: object) -> cri.RunPodSandboxRes
 
 def test_a_runtime_without_pods_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With what the runtime says."""
-    monkeypatch.setattr(CriServer, "_run_pod", _no_pods)
+    monkeypatch.setattr(CriServer, "RunPodSandbox", _no_pods)
 
     with served(tmp_path) as address, pytest.raises(InputError, match="no sandbox image") as refused:
         find(f"cri:{address}", load("cri-container"))()
