@@ -22,10 +22,11 @@ from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.monitor.judgement import judge
 from fsm.runtimes.live import leftovers
+from fsm.runtimes.live.container_sut import RuntimeContainerSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.sockets import cri_pb2 as cri
-from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_client import CallAnswer, CriClient
 from fsm.runtimes.sockets.cri_server import CriServer
 from fsm.verdict import Fails, Holds
 
@@ -184,10 +185,14 @@ def test_what_a_killed_run_has_left_is_removed(own: str) -> None:
 
 
 def test_an_interrupted_test_leaves_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_sut: object) -> None:
-        signal.raise_signal(signal.SIGINT)
+    call = RuntimeContainerSUT._call  # noqa: SLF001  (what is interrupted)
 
-    monkeypatch.setattr("fsm.runtimes.live.container_sut.RuntimeContainerSUT._exec", interrupted)
+    def interrupted(sut: RuntimeContainerSUT, op: str) -> CallAnswer:
+        if op == "Exec":
+            signal.raise_signal(signal.SIGINT)
+        return call(sut, op)
+
+    monkeypatch.setattr(RuntimeContainerSUT, "_call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         again("cri-container", address, "create=created; exec")
 

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from fsm.conformance.other_judges import ToldEvents
 from fsm.conformance.race_runs import Witness
@@ -145,9 +145,7 @@ class RuntimeNodeSUT:
     ) -> None:
         self._session = session
         self._restart, self._damage = restart, damage
-        self._model = model
-        self._by_calls = by_calls
-        self._profile = profile
+        self.model, self._profile, self._by_calls = model, profile, by_calls
         self._seen = seen
         self._calls: list[bytes] = []
         self._heard = 0
@@ -187,8 +185,8 @@ class RuntimeNodeSUT:
 
     def reset(self) -> None:
         self.plugin.leave()
-        for each in (self._second, self._container, self._pod):
-            each.reset()
+        for sut in (self._second, self._container, self._pod):
+            sut.reset()
         self.plugin.forget()
         self._names.clear()
         self._late, self._awaited, self._taken = False, True, 0
@@ -200,29 +198,28 @@ class RuntimeNodeSUT:
         if not self.plugin.lines:
             return None
         calls, events = self._written()
-        with_calls = "" if self._model in LAYER else calls
+        with_calls = "" if self.model in LAYER else calls
         try:
-            return judge(events, calls=with_calls, models=[self._model], profile=self._profile)
+            return judge(events, calls=with_calls, models=[self.model], profile=self._profile)
         except InputError as error:
             if {each.code for each in error.problems} != {"FSM206"}:
                 raise
             return None
 
     def _written(self) -> tuple[str, str]:
-        written = []
-        for end, content in self._files().items():
-            path = self._session.folder / f"calls{end}"
+        """Write the calls and the events to two files, and return their names."""
+        calls, events = (self._session.folder / f"calls{end}" for end in self._files())
+        for path, content in zip((calls, events), self._files().values(), strict=True):
             path.write_bytes(content)
-            written.append(str(path))
-        return written[0], written[1]
+        return str(calls), str(events)
 
     def _files(self) -> Mapping[str, bytes]:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
 
     def race_violations(self) -> Sequence[Violation]:
         """Remove all entities, so that the plugin receives any remaining events, and return the violations."""
-        for each in (self._second, self._container, self._pod):
-            each.remove()
+        for sut in (self._second, self._container, self._pod):
+            sut.remove()
         found = [*illegal(self.judged())]
         if self._by_calls:
             calls, _ = self._written()
@@ -244,17 +241,12 @@ class RuntimeNodeSUT:
 
     def witness(self) -> Witness:
         ahead = time.time_ns() - time.monotonic_ns()
-        events = [event for line in self.plugin.lines if (event := DECODER.decode(line)).event in EVENT_NAMES]
-        told = (
-            Operation(
-                called=event.ts - ahead,
-                returned=event.ts - ahead + 1,
-                event=f"{EVENT_NAMES[event.event]} {(event.container or event.pod)[:4]}",
-            )
-            for event in events
-            if event.ts is not None
-        )
-        return Witness(told=tuple(told), files=self._files())
+        relayed = []
+        for event in map(DECODER.decode, self.plugin.lines):
+            if event.ts is not None and event.event in EVENT_NAMES:
+                at, what = event.ts - ahead, f"{EVENT_NAMES[event.event]} {(event.container or event.pod)[:4]}"
+                relayed.append(Operation(called=at, returned=at + 1, event=what))
+        return Witness(told=tuple(relayed), files=self._files())
 
     def never(self, event: str, outcome: str) -> bool:
         way, _, within = outcome.partition(": ")
@@ -350,23 +342,12 @@ def illegal(judged: Judged | None) -> Iterator[Violation]:
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A pod and its container.  *model*, under *profile*, judges the events relayed to the plugin."""
+    """A pod and its container, whose *model* judges the events relayed to the plugin after each step of a test."""
 
-    def __init__(
-        self,
-        session: RuntimeSession,
-        nri: str,
-        restart: Callable[[], None] | None = None,
-        damage: Callable[[str], None] | None = None,
-        *,
-        model: str,
-        profile: str | None,
-        seen: Callable[[CallAnswer], object] | None = None,
-    ) -> None:
-        self.model = model
+    def __init__(self, *runtime: Any, **options: Any) -> None:  # noqa: ANN401  (the parameters of its base)
         self._last: Judged | None = None
-        self._met: dict[str, Counter[tuple[str, str]]] = {}
-        super().__init__(session, nri, restart, damage, model=model, profile=profile, seen=seen)
+        self._covered: dict[str, Counter[tuple[str, str]]] = {}
+        super().__init__(*runtime, **options)
 
     def reset(self) -> None:
         self._count()
@@ -379,9 +360,9 @@ class ToldNodeSUT(RuntimeNodeSUT):
 
     def covered(self) -> tuple[Covered, ...]:
         self._count()
-        return tuple(Covered(machine=name, cells=dict(cells)) for name, cells in self._met.items())
+        return tuple(Covered(machine=name, cells=dict(cells)) for name, cells in self._covered.items())
 
     def _count(self) -> None:
         for each in self._last.judgements if self._last else ():
-            self._met.setdefault(each.machine.name, Counter()).update(each.covered.cells)
+            self._covered.setdefault(each.machine.name, Counter()).update(each.covered.cells)
         self._last = None

@@ -36,12 +36,12 @@ class PassedCall:
     """
 
     method: str
-    request: bytes | None
-    reply: bytes | None
     start: int
     end: int
-    code: str
-    detail: str
+    request: bytes | None = None
+    reply: bytes | None = None
+    code: str = ""
+    detail: str = ""
     injected: str = ""
     reached: bool = True
 
@@ -109,17 +109,8 @@ class PassingCalls:
             stream.reply.add(part.payload())
             if stream.each:
                 for message in stream.reply.taken():
-                    self._ended(
-                        PassedCall(
-                            method=stream.method,
-                            request=None,
-                            reply=message,
-                            start=stream.start,
-                            end=max(now, stream.start),
-                            code="",
-                            detail="",
-                        )
-                    )
+                    end = max(now, stream.start)
+                    self._ended(PassedCall(method=stream.method, reply=message, start=stream.start, end=end))
         elif part.kind == RST_STREAM:
             code = _RESETS.get(int.from_bytes(part.payload(), "big"), "INTERNAL")
             self.end(part.stream, now, code=code, detail="the stream was reset")

@@ -15,7 +15,7 @@ from pathlib import Path
 from shutil import rmtree
 from threading import Event, Lock, Thread
 from time import time_ns
-from typing import Final
+from typing import Any, Final
 
 from fsm.conformance.other_judges import ToldEvents
 from fsm.errors import InputError, refused
@@ -26,23 +26,8 @@ from fsm.runtimes.live.workload import archive, import_images
 from fsm.runtimes.recordings.container_events import KINDS, MISSING
 from fsm.runtimes.recordings.cri_calls import CriCallReader
 from fsm.runtimes.recordings.event_findings import broken_by
+from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import TIMEOUT, CallAnswer, CriClient, EventStream, connected
-from fsm.runtimes.sockets.cri_pb2 import (
-    CONTAINER,
-    NODE,
-    ImageSpec,
-    LinuxPodSandboxConfig,
-    LinuxSandboxSecurityContext,
-    ListImagesResponse,
-    NamespaceOption,
-    PodSandboxConfig,
-    PodSandboxMetadata,
-    RemoveContainerRequest,
-    RemoveImageRequest,
-    RemovePodSandboxRequest,
-    RunPodSandboxRequest,
-    StopPodSandboxRequest,
-)
 from fsm.runtimes.sockets.unix_sockets import path
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
@@ -123,7 +108,7 @@ class EventWatch:
         self._found += (seen for _, seen in found if seen.of in KINDS)
 
 
-HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
+HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 """Host network, so that no network must be set up, and separate PID namespaces, as the kubelet requests."""
 
 LOOK: Final = 0.002
@@ -229,23 +214,33 @@ class RuntimeSession:
         """Return a name that is not used in the runtime."""
         return f"fsm-{leftovers.own().process}-{next(_NUMBERS)}"
 
-    def pod(self) -> PodSandboxConfig:
+    def pod(self) -> cri.PodSandboxConfig:
         """Return the configuration of a new pod that uses the host network."""
         name = self.name()
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
-        return PodSandboxConfig(
-            metadata=PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=leftovers.NAMESPACE),
+        return cri.PodSandboxConfig(
+            metadata=cri.PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=leftovers.NAMESPACE),
             log_directory=str(logs),
             labels=self.labels,
-            linux=LinuxPodSandboxConfig(security_context=LinuxSandboxSecurityContext(namespace_options=HOST)),
+            linux=cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=HOST)),
         )
 
-    def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
-        """Call RunPodSandbox for *pod*."""
-        return self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
+    def container(self, name: str, *, image: str = "", **config: Any) -> cri.ContainerConfig:  # noqa: ANN401
+        """Return the configuration of a container called *name*, by default with the image of the session."""
+        return cri.ContainerConfig(
+            metadata=cri.ContainerMetadata(name=name),
+            image=cri.ImageSpec(image=image or self.image),
+            labels=self.labels,
+            linux=cri.LinuxContainerConfig(security_context=cri.LinuxContainerSecurityContext(namespace_options=HOST)),
+            **config,
+        )
 
-    def ready(self) -> tuple[PodSandboxConfig, str]:
+    def run(self, pod: cri.PodSandboxConfig, *, handler: str = "") -> CallAnswer:
+        """Call RunPodSandbox for *pod*."""
+        return self.client.call("RunPodSandbox", cri.RunPodSandboxRequest(config=pod, runtime_handler=handler))
+
+    def ready(self) -> tuple[cri.PodSandboxConfig, str]:
         """Run a pod and return its configuration and id.  Raise :class:`InputError` if the runtime can't run pods."""
         pod = self.pod()
         answer = self.run(pod)
@@ -291,7 +286,7 @@ class RuntimeSession:
 
 def _images(client: CriClient) -> tuple[str, ...]:
     answer = client.call("ListImages")
-    found = answer.message.images if isinstance(answer.message, ListImagesResponse) else ()
+    found = answer.message.images if isinstance(answer.message, cri.ListImagesResponse) else ()
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
 
 
@@ -307,17 +302,17 @@ def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
             time.sleep(_SETTLING)
         pods = _labelled(client.call("ListPodSandbox").message, "items", chosen)
         for pod in pods:
-            client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
-            client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))
+            client.call("StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=pod))
+            client.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=pod))
         # A container that was still being created when its pod was removed has no pod.
         containers = _labelled(client.call("ListContainers").message, "containers", chosen)
         for container in containers:
-            client.call("RemoveContainer", RemoveContainerRequest(container_id=container))
+            client.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container))
         if not pods and not containers:
             break
     for name in _images(client):
         if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
-            client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
+            client.call("RemoveImage", cri.RemoveImageRequest(image=cri.ImageSpec(image=name)))
 
 
 def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:

@@ -79,16 +79,11 @@ class NriLink:
     ) -> None:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # `open` needs the receiver before it returns the sender that Server and Client need, so the receivers are
-        # methods.
-        self._server = Server(self._mux.open(CONNECTIONS[served], self._asked), {served: methods})
-        self._client = Client(self._mux.open(CONNECTIONS[self._called], self._answered))
-
-    async def _asked(self, data: bytes) -> None:
-        await self._server.received(data)
-
-    async def _answered(self, data: bytes) -> None:
-        await self._client.received(data)
+        # The sender that `open` returns is needed to make the object that receives.
+        send = self._mux.open(CONNECTIONS[served], lambda data: self._server.received(data))  # noqa: PLW0108
+        self._server = Server(send, {served: methods})
+        send = self._mux.open(CONNECTIONS[self._called], lambda data: self._client.received(data))  # noqa: PLW0108
+        self._client = Client(send)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
         """Return the other side's answer.  Raise the errors of :meth:`.ttrpc.Client.call`."""

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
@@ -191,8 +192,12 @@ class _Session:
             "Shutdown": method(nri.Empty, self._shutdown),
             "StateChange": method(nri.StateChangeEvent, self._state_change),
             "ValidateContainerAdjustment": method(nri.ValidationRequest, self._validate),
-            **{name: method(nri.PodRequest, self._pod(name)) for name in EVENTS if name in POD_EVENTS},
-            **{name: method(nri.ContainerRequest, self._container(name)) for name in EVENTS if name not in POD_EVENTS},
+            **{
+                name: method(nri.PodRequest, partial(self._pod_event, name))
+                if name in POD_EVENTS
+                else method(nri.ContainerRequest, partial(self._container_event, name))
+                for name in EVENTS
+            },
         }
 
     async def _configure(self, request: nri.ConfigureRequest) -> Message:
@@ -226,23 +231,16 @@ class _Session:
     async def _validate(self, _request: nri.ValidationRequest) -> Message:
         return nri.ValidationResponse()
 
-    def _pod(self, name: str) -> Callable[[nri.PodRequest], Coroutine[None, None, Message]]:
-        async def relayed(request: nri.PodRequest) -> Message:
-            return await self._relayed(
-                RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
-            )
+    async def _pod_event(self, name: str, request: nri.PodRequest) -> Message:
+        return await self._relayed(
+            RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
+        )
 
-        return relayed
-
-    def _container(self, name: str) -> Callable[[nri.ContainerRequest], Coroutine[None, None, Message]]:
-        async def relayed(request: nri.ContainerRequest) -> Message:
-            resources = request.linux_resources if name == "UpdateContainer" else None
-            event = RelayedEvent(
-                name=name, pod=request.pod, container=request.container, resources=resources, sent=name
-            )
-            return await self._relayed(event)
-
-        return relayed
+    async def _container_event(self, name: str, request: nri.ContainerRequest) -> Message:
+        resources = request.linux_resources if name == "UpdateContainer" else None
+        return await self._relayed(
+            RelayedEvent(name=name, pod=request.pod, container=request.container, resources=resources, sent=name)
+        )
 
     async def _relayed(self, event: RelayedEvent) -> Message:
         changes = await self._handlers.relay(event) or PluginChanges()

@@ -11,6 +11,7 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping
 from wsproto.typing import Headers
 from wsproto.utilities import ProtocolError
 
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
@@ -196,7 +197,7 @@ class ForwardedPorts:
         self._link, self._spdy, self._connect = link, Spdy(), connect
         self._errors: dict[str, int] = {}
         self._given: dict[int, asyncio.StreamReader] = {}
-        self._forwarding: set[asyncio.Task[None]] = set()
+        self._forwarding = Tasks()
 
     async def serve(self) -> None:
         """Forward until the client closes the connection."""
@@ -207,9 +208,7 @@ class ForwardedPorts:
                 elif event.stream in self._given:
                     _pass(event, self._given[event.stream])
         finally:
-            for each in self._forwarding:
-                each.cancel()
-            await asyncio.gather(*self._forwarding, return_exceptions=True)
+            await self._forwarding.cancel()
 
     def _open(self, stream: int, headers: Mapping[str, str]) -> None:
         request = headers.get("requestid", "")
@@ -217,9 +216,7 @@ class ForwardedPorts:
             self._errors[request] = stream
             return
         self._given[stream] = asyncio.StreamReader()
-        task = asyncio.create_task(self._forward(stream, request, headers.get("port", "")))
-        self._forwarding.add(task)
-        task.add_done_callback(self._forwarding.discard)
+        self._forwarding.start(self._forward(stream, request, headers.get("port", "")))
 
     async def _forward(self, stream: int, request: str, port: str) -> None:
         why = b""
@@ -273,11 +270,11 @@ async def connected(port: int, given: asyncio.StreamReader, send: Callable[[byte
             await writer.drain()
         writer.write_eof()
 
-    passing = asyncio.create_task(passed())
+    passing = Tasks()
+    passing.start(passed())
     try:
         while data := await reader.read(BUFFER):
             send(data)
     finally:
-        passing.cancel()
-        await asyncio.gather(passing, return_exceptions=True)
+        await passing.cancel()
         writer.close()

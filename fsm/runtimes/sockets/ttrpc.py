@@ -19,6 +19,7 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
 LONGEST: Final = 4 << 20
@@ -63,41 +64,28 @@ class MessageDecoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._dropping = 0
-        self._head: tuple[int, int, int] | None = None
+        self._left = 0
+        """Number of bytes of a too long message that are still to be dropped."""
 
     def messages(self, data: bytes) -> Iterator[TtrpcMessage]:
-        view = memoryview(data)
-        while True:
-            if self._head is None:
-                missing = _HEADER.size - len(self._held)
-                self._held += view[:missing]
-                view = view[missing:]
-                if len(self._held) < _HEADER.size:
+        self._held += data
+        while len(self._held) >= _HEADER.size:
+            length, stream, kind, _ = _HEADER.unpack_from(self._held)
+            if length > LONGEST:
+                self._left = self._left or length
+                dropped = min(self._left, len(self._held) - _HEADER.size)
+                del self._held[_HEADER.size : _HEADER.size + dropped]
+                self._left -= dropped
+                if self._left:
                     return
-                length, stream, kind, _ = _HEADER.unpack(self._held)
-                self._held.clear()
-                self._head = (length, stream, kind)
-                self._dropping = length if length > LONGEST else 0
-            length, stream, kind = self._head
-            if self._dropping:
-                dropped = min(self._dropping, len(view))
-                self._dropping -= dropped
-                view = view[dropped:]
-                if self._dropping:
-                    return
-                self._head = None
-                yield TtrpcMessage(stream, kind, None, length)
-                continue
-            missing = length - len(self._held)
-            self._held += view[:missing]
-            view = view[missing:]
-            if len(self._held) < length:
+                length, message = 0, TtrpcMessage(stream, kind, None, length)
+            elif len(self._held) < _HEADER.size + length:
                 return
-            whole = bytes(self._held)
-            self._held.clear()
-            self._head = None
-            yield TtrpcMessage(stream, kind, whole, length)
+            else:
+                whole = bytes(self._held[_HEADER.size : _HEADER.size + length])
+                message = TtrpcMessage(stream, kind, whole, length)
+            del self._held[: _HEADER.size + length]
+            yield message
 
 
 Code = IntEnum(
@@ -162,7 +150,7 @@ class Server:
         self._send = send
         self._services = services
         self._decoder = MessageDecoder()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls = Tasks()
         self.held = 0
 
     async def received(self, data: bytes) -> None:
@@ -177,9 +165,8 @@ class Server:
                 await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
             else:
                 self.held += len(message.data)
-                task = asyncio.create_task(self._call(message.stream, message.data))
-                self._calls.add(task)
-                task.add_done_callback(partial(self._over, size=len(message.data)))
+                task = self._calls.start(self._call(message.stream, message.data))
+                task.add_done_callback(partial(self._release, len(message.data)))
 
     async def _call(self, stream: int, data: bytes) -> None:
         try:
@@ -193,8 +180,7 @@ class Server:
             response = Response(status=Status(code=Code.UNKNOWN, message=f"{type(error).__name__}: {error}"))
         await self._respond(stream, response)
 
-    def _over(self, call: asyncio.Task[None], *, size: int) -> None:
-        self._calls.discard(call)
+    def _release(self, size: int, _: object) -> None:
         self.held -= size
 
     async def _answer(self, data: bytes) -> bytes | None:
@@ -202,11 +188,9 @@ class Server:
             request = Request.FromString(data)
         except DecodeError as error:
             raise RpcError(Code.INVALID_ARGUMENT, "what was sent is no request") from error
-        service = self._services.get(request.service)
-        if service is None:
+        if (service := self._services.get(request.service)) is None:
             raise RpcError(Code.UNIMPLEMENTED, f"service {request.service[:TEXT]}")
-        handler = service.get(request.method)
-        if handler is None:
+        if (handler := service.get(request.method)) is None:
             raise RpcError(Code.UNIMPLEMENTED, f"method {request.method[:TEXT]}")
         limit = request.timeout_nano / 1e9 if request.timeout_nano > 0 else None
         try:
@@ -237,10 +221,7 @@ class Server:
 
     async def close(self) -> None:
         """Abandon the calls in progress."""
-        calls = tuple(self._calls)
-        for each in calls:
-            each.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+        await self._calls.cancel()
 
 
 class Client:
