@@ -94,7 +94,7 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         found = done("container-status", address, "restart", {"restart_command": "echo no >&2; exit 4"})
 
-    assert broken(found) == ["echo no >&2; exit 4 ended with 4: no"]
+    assert broken(found) == ["echo no >&2; exit 4 exited with 4: no"]
 
 
 def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from fsm.runtimes.live.passing_calls import PassedCall
+from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.recordings.container_events import EVENT
-from fsm.runtimes.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, Method
 from fsm.runtimes.sockets.cri_pb2 import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 

@@ -17,7 +17,7 @@ from typing import ClassVar, Final
 from fsm.machine import Machine
 from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT, KilledSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, away, wait
-from fsm.runtimes.recordings.pod_calls import CONTAINER_CALLS
+from fsm.runtimes.names import CONTAINER_CALLS
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import UnsupportedError
@@ -169,11 +169,11 @@ class RuntimeContainerSUT(EntitySUT):
     def _exit(self) -> None:
         if not self._runs():
             raise UnsupportedError("no process runs that could end")
-        if not wait(self._told, _OPENING):
+        if not wait(self._tell_to_exit, _OPENING):
             raise UnsupportedError("its process does not read from the folder that it shares with the test")
         wait(lambda: not self._runs(), PATIENCE)
 
-    def _told(self) -> bool:
+    def _tell_to_exit(self) -> bool:
         """Tell the process to exit if it listens already.  Return whether it was told or no longer runs."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)

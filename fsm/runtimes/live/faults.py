@@ -98,8 +98,7 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
     if rule.do == "delay" and not rule.milliseconds:
         found.append(("do", "a delay without milliseconds", "add: milliseconds = 500"))
     found += [
-        (word, f"'{word}' means nothing where do = '{rule.do}'", "remove it")
-        for word in sorted(unused[rule.do] & given)
+        (word, f"'{word}' has no effect with do = '{rule.do}'", "remove it") for word in sorted(unused[rule.do] & given)
     ]
     if "seed" in given and "probability" not in given:
         found.append(("seed", "'seed' without 'probability'", "add: probability = 0.1, or remove it"))

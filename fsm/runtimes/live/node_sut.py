@@ -29,10 +29,9 @@ from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.pod_sut import RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.live.told_plugin import ToldPlugin
-from fsm.runtimes.names import RUNNING
+from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, RUNNING
 from fsm.runtimes.node_model import NODE
-from fsm.runtimes.recordings.nri_events import DECODER, EVENT_NAMES
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.recordings.nri_events import DECODER
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 

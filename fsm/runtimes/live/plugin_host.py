@@ -56,8 +56,8 @@ class AnswerCheck:
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
-            return f"cannot be judged: {_raised(error)}"
-        return self._said("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
+            return f"cannot be judged: {_error_text(error)}"
+        return self._verdict("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
         """Return what is wrong with the *changes* answered to *event*."""
@@ -65,15 +65,15 @@ class AnswerCheck:
         if changes.adjustment is not None:
             answer["adjust"] = _plain(changes.adjustment)
         container = _plain(event.container) if event.container is not None else None
-        return self._said(event.name, _plain(event.pod), container, answer)
+        return self._verdict(event.name, _plain(event.pod), container, answer)
 
-    def _said(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
+    def _verdict(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
         if self._answers is None:
             return ""
         try:
             said = self._answers.on(event, pod, container, answer)
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            said = _raised(error)
+            said = _error_text(error)
         return f"has answered {event} wrongly: {said}" if said else ""
 
 
@@ -81,7 +81,7 @@ def _plain(message: Message) -> dict[str, Any]:
     return MessageToDict(message, preserving_proto_field_name=True)
 
 
-def _raised(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     text = next(iter(str(error).splitlines()), "")
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
 

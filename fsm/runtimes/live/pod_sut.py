@@ -15,7 +15,7 @@ from msgspec.json import Decoder
 from fsm.recordings.line_reader import decode
 from fsm.runtimes.live.entity_sut import CPU_SHARES, PATIENCE, EntitySUT, KilledSUT
 from fsm.runtimes.live.runtime_session import wait
-from fsm.runtimes.recordings.pod_calls import POD_CALLS
+from fsm.runtimes.names import POD_CALLS
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import UnsupportedError
@@ -78,9 +78,11 @@ class RuntimePodSUT(EntitySUT):
         status = self._session.answered(self._ask("PodSandboxStatus", verbose=True))
         process = _process(status.message.info)
         if process is None:
-            raise UnsupportedError("the runtime does not tell the number of its process")
+            raise UnsupportedError("the runtime does not report its process id")
         if not _killed(process, self._id):
-            raise UnsupportedError("the process that the runtime names is not seen from here, or is not to be killed")
+            raise UnsupportedError(
+                "the process that the runtime reports is not visible from here, or may not be killed"
+            )
         wait(lambda: not self._is(cri.SANDBOX_READY), PATIENCE)
 
 

@@ -141,7 +141,7 @@ class Relay:
     def _give_up(self, now: int) -> None:
         self._reads = False
         self._proxy.unreadable()
-        self.calls.end_all(now, code="UNKNOWN", detail="what passed could not be read")
+        self.calls.end_all(now, code="UNKNOWN", detail="the data of the connection could not be decoded")
         if self._faults is not None:
             self.abort()
 
@@ -209,7 +209,7 @@ class Proxy:
         self.ending = False
         self.injected: Counter[str] = Counter()
         self._listener, self._path = listener, path
-        self._tell, self._rules, self._say = ended, rules, say
+        self._report, self._rules, self._say = ended, rules, say
         self._relays: set[Relay] = set()
         self._connecting = Tasks()
         self._away = False
@@ -248,15 +248,15 @@ class Proxy:
         try:
             await relay.connect(self._path)
         except OSError as error:
-            self._lost(start, f"the runtime cannot be reached: {reason(error)}")
+            self._report_unavailable(start, f"the runtime cannot be reached: {reason(error)}")
             relay.abort()
             return
         if self._away:
             self._away = False
             self._say("the runtime can be reached again")
 
-    def _lost(self, start: int, why: str) -> None:
-        self._tell(
+    def _report_unavailable(self, start: int, why: str) -> None:
+        self._report(
             PassedCall(method="", start=start, end=time.time_ns(), code="UNAVAILABLE", detail=why, reached=False)
         )
         if not self._away:
@@ -267,14 +267,14 @@ class Proxy:
         self.calls += bool(call.code)
         if call.injected:
             self.injected[call.injected] += 1
-        self._tell(call)
+        self._report(call)
 
     def unreadable(self) -> None:
         self.unread += 1
         if self.unread == 1:
-            self._say("a connection passes that cannot be read: its calls are not known")
+            self._say("a connection cannot be decoded, so its calls are unknown")
 
     def gone(self, relay: Relay, *, by_runtime: bool) -> None:
         self._relays.discard(relay)
         if by_runtime:
-            self._lost(time.time_ns(), "the runtime has closed a connection")
+            self._report_unavailable(time.time_ns(), "the runtime has closed a connection")

@@ -178,7 +178,7 @@ class RuntimeSession:
         self.runtime = version.runtime_name
         self.version = version.runtime_version
         with client:
-            _clear(client, _dead)
+            _remove_labelled(client, _run_has_ended)
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
@@ -245,10 +245,8 @@ class RuntimeSession:
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
-            what = f"runs no pods: {answer.code}, {answer.detail}"
-            raise refused(
-                self.address, "FSM606", what, "see the runtime's log; often it is the sandbox image that is missing"
-            )
+            what = f"cannot run pods: {answer.code}: {answer.detail}"
+            raise refused(self.address, "FSM606", what, "see the runtime's log; often the sandbox image is missing")
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
@@ -265,7 +263,7 @@ class RuntimeSession:
         self._keeper.close()
         try:
             with CriClient(self.address, timeout=self.timeout) as client:
-                _clear(client, lambda label: label == self._label or _dead(label))
+                _remove_labelled(client, lambda label: label == self._label or _run_has_ended(label))
         finally:
             atexit.unregister(self.close)
             self._scratch.close()
@@ -279,8 +277,8 @@ class RuntimeSession:
             import_images(Path(path(self.address)), archive(names=(name,)))
             wait(lambda: name in _images(client), _LISTED)  # before CRI knows the image, it would try to pull it
         except InputError as error:
-            what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
-            raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error
+            what = f"has no busybox image, and none could be imported: {error.problems[0].what}"
+            raise refused(self.address, "FSM606", what, "name an image that contains sh with --image") from error
         return name
 
 
@@ -290,12 +288,12 @@ def _images(client: CriClient) -> tuple[str, ...]:
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
 
 
-def _dead(label: str) -> bool:
+def _run_has_ended(label: str) -> bool:
     known = leftovers.read(label)
     return known is not None and leftovers.ended(known)
 
 
-def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
+def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
     """Remove everything whose label *chosen* accepts, and repeat until nothing is left."""
     for again in range(_ROUNDS):
         if again:

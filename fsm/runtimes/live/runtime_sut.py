@@ -23,8 +23,8 @@ from fsm.runtimes.live.entity_sut import EntitySUT, KilledSUT
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
 from fsm.runtimes.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 
@@ -54,10 +54,10 @@ def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = 
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     plain, killed = _SUTS.get(machine.entity, (None, None))
     if not called or plain is None or killed is None or not called <= plain.calls:
-        what = f"is a runtime, and {machine.name} is no machine of calls on one container, or one pod, of CRI"
-        hint = "there is cri-container and cri-pod for all runtimes, container-status and pod-sandbox for containerd"
+        what = f"is a runtime, but {machine.name} does not describe CRI calls on one container or one pod"
+        hint = "use cri-container or cri-pod for any runtime, container-status or pod-sandbox for containerd"
         if machine.name in {NODE, *RELAYED}:
-            hint = "say --nri ADDRESS, the socket at which the runtime takes plugins"
+            hint = "add --nri ADDRESS, the socket at which the runtime accepts plugins"
         raise refused(f"cri:{asked.rest}", "FSM601", what, hint)
 
     def made() -> SUT:
@@ -144,7 +144,7 @@ def _restarted(session: RuntimeSession, command: str) -> None:
         raise BrokenError(f"{command} did not end within {_RESTARTING:g} s") from error
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
-        raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
+        raise BrokenError(f"{command} exited with {ran.returncode}: {said}")
     session.events.interrupted()
     # Don't wait for Version: a restarting runtime answers it before it has loaded its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):

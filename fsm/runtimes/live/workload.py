@@ -106,17 +106,21 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
                 [*command, "images", "import", file.name], capture_output=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
-            raise _refused(str(endpoint), f"took no image within {timeout:g} s", "is the daemon busy?") from None
+            raise _refused(
+                str(endpoint), f"did not import the image within {timeout:g} s", "is the daemon busy?"
+            ) from None
     if ran.returncode:
         why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise _refused(
-            str(endpoint), f"took no image: {why}", "does a containerd listen there, and may you talk to it?"
+            str(endpoint),
+            f"could not import the image: {why}",
+            "does a containerd listen there, and may you talk to it?",
         )
 
 
 def _architecture(data: bytes, path: str) -> str:
     if not data.startswith(_BITS_64) or len(data) < _HEADER:
-        raise _refused(path, "is no binary of 64 bits for Linux", _INSTALL)
+        raise _refused(path, "is not a 64-bit Linux binary", _INSTALL)
     order = "<" if data[5] == 1 else ">"
     (machine,) = struct.unpack_from(f"{order}H", data, 18)
     (headers,) = struct.unpack_from(f"{order}Q", data, 32)
@@ -127,7 +131,7 @@ def _architecture(data: bytes, path: str) -> str:
     if any(struct.unpack_from(f"{order}I", data, start)[0] == _INTERPRETER for start in starts):
         raise _refused(path, "is not static: it needs libraries of this machine", _INSTALL)
     if machine not in _ARCHITECTURES:
-        raise _refused(path, f"is for a machine of the unknown number {machine}", _INSTALL)
+        raise _refused(path, f"is for an unknown architecture, number {machine}", _INSTALL)
     return _ARCHITECTURES[machine]
 
 

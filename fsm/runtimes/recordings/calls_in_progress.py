@@ -12,19 +12,11 @@ from math import inf
 from typing import Final, NamedTuple
 
 from fsm.recordings.time_order import HELD
+from fsm.runtimes.names import MAKES, RELAYED
 from fsm.runtimes.recordings.cri_calls import LOST
-from fsm.runtimes.recordings.pod_calls import MAKES
 from fsm.trace import Line, Observation
 
 NO_ID: Final = "a pod that has no id yet"
-
-RELAYED: Final = {
-    "RunPodSandbox": ("RunPodSandbox",),
-    "CreateContainer": ("CreateContainer", "PostCreateContainer"),
-    "StartContainer": ("StartContainer", "PostStartContainer"),
-    "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
-}
-"""Maps each call to the events that it relays to the plugin before it replies successfully."""
 
 _CAUSES: Final = {
     **{event: (call,) for call, events in RELAYED.items() for event in events},

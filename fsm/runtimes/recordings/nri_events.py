@@ -14,7 +14,7 @@ import msgspec
 
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.notes import Notes
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
 CONNECTS: Final = "connects"
@@ -43,36 +43,6 @@ SHOWN: Final = frozenset(
 REMEMBERED: Final = 65_536
 """Maximum number of gone containers to keep in ``pods``, because events are judged only after they are read."""
 
-EVENTS: Final = (
-    "RunPodSandbox",
-    "StopPodSandbox",
-    "RemovePodSandbox",
-    "CreateContainer",
-    "PostCreateContainer",
-    "StartContainer",
-    "PostStartContainer",
-    "UpdateContainer",
-    "PostUpdateContainer",
-    "StopContainer",
-    "RemoveContainer",
-    "UpdatePodSandbox",
-    "PostUpdatePodSandbox",
-)
-"""Pod and container events, in the order of their bits in NRI's event mask."""
-
-_POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
-
-
-def _enum(name: str) -> str:
-    """Return the NRI enum name of the event *name*.
-
-    >>> _enum("PostStartContainer")
-    'POST_START_CONTAINER'
-    """
-    return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")
-
-
-EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, _enum(name))}
 LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
     "CONTAINER_RUNNING": "sync-running",
@@ -155,13 +125,13 @@ class NriEventReader:
         name = EVENT_NAMES.get(event.event)
         if event.container and event.pod:
             self._belongs(event.container, event.pod)
-        if name in _POD_EVENTS and event.pod:
+        if name in POD_EVENTS and event.pod:
             if name == "RunPodSandbox":
                 self._new[event.pod] = set()
             elif name == "RemovePodSandbox":
                 self._are_over(self._new.pop(event.pod, ()))
             yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
-        elif name and name not in _POD_EVENTS and event.container:
+        elif name and name not in POD_EVENTS and event.container:
             known = self._new.get(event.pod, {event.container})
             if event.container not in known and name != "CreateContainer":
                 yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)

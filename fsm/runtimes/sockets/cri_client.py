@@ -149,7 +149,7 @@ class CriClient:
                 return refused(self.address, CODE, what, "containerd has runtime.v1 since 1.6, CRI-O since 1.23")
             return refused(self.address, CODE, f"is not CRI: it has no Version ({answer.detail})", way)
         if answer.code == "OK":
-            return refused(self.address, CODE, "is not CRI: its Version has no name of a runtime", way)
+            return refused(self.address, CODE, "is not CRI: its Version has no runtime name", way)
         if answer.code == "DEADLINE_EXCEEDED":
             what = f"has not answered Version in {self.timeout:g} s"
             return refused(self.address, CODE, what, f"the runtime hangs, or it is not gRPC; {way}")

@@ -79,7 +79,7 @@ class FrameDecoder:
                 if self._connection == RESERVED:
                     raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
                 if self._left > LONGEST:
-                    raise FrameError(f"a frame of {self._left:,} bytes, where {LONGEST:,} are the most")
+                    raise FrameError(f"a frame of {self._left:,} bytes, more than {LONGEST:,}")
 
     @property
     def within(self) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -94,7 +93,7 @@ class NriLink:
         try:
             await self._mux.run()
         except (FrameError, ProtocolError) as error:
-            raise NriError(f"sent what is no NRI: {error}") from error
+            raise NriError(f"sent data that is not NRI: {error}") from error
         finally:
             await self.close()
 
@@ -108,8 +107,3 @@ class NriLink:
         self._client.close()
         await self._server.close()
         await self._mux.close()
-
-
-async def inherited(number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the stream that a runtime left open as file descriptor *number* for a plugin that it started."""
-    return await asyncio.open_unix_connection(sock=socket.socket(fileno=number))

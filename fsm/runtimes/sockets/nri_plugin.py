@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
@@ -14,8 +13,7 @@ from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from fsm.runtimes.names import POD_EVENTS, REGISTRATION, REQUEST
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import EVENTS, POD_EVENTS, REGISTRATION, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets import unix_sockets
 from fsm.runtimes.sockets.nri_link import (
@@ -27,7 +25,6 @@ from fsm.runtimes.sockets.nri_link import (
     NriLink,
     PluginChanges,
     RelayedEvent,
-    inherited,
     mask,
 )
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
@@ -115,10 +112,6 @@ class NriPlugin:
         except NriError as error:
             return error
         return None
-
-    async def run_launched(self) -> None:
-        """Serve the connection that the runtime which started this process left open, until it ends."""
-        await self.serve(*await inherited(int(os.environ["NRI_PLUGIN_SOCKET"])))
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection from registration to its end.  Raise :class:`NriError` if the runtime violates NRI."""

@@ -57,7 +57,7 @@ class NodePlugins:
         node = self._node()
         told = node.told_containers()
         node.relays.synchronise(told)
-        containers = [self._shown(node.containers.store[each.id], each.state) for each in told]
+        containers = [self._described(node.containers.store[each.id], each.state) for each in told]
         return [self._pod(each) for each in node.told_pods()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
@@ -105,9 +105,9 @@ class NodePlugins:
         known = self._node().containers.known(told.id)
         if known is None:
             return nri.Container(id=told.id, pod_sandbox_id=told.pod_id, name=told.name, state=told.state.value)
-        return self._shown(known, told.state)
+        return self._described(known, told.state)
 
-    def _shown(self, found: NodeContainer, state: ContainerState) -> nri.Container:
+    def _described(self, found: NodeContainer, state: ContainerState) -> nri.Container:
         status, config = found.status(), found.config
         return nri.Container(
             id=found.id,

@@ -176,7 +176,7 @@ class SpdyChannels:
                 if self._wanted <= self._streams.keys():
                     self.ready.set()
             elif event.stream == self._streams.get(INPUT):
-                _pass(event, self.given)
+                _forward_data(event, self.given)
         _feed(self.given, b"")
 
     def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001
@@ -206,7 +206,7 @@ class ForwardedPorts:
                 if isinstance(event, Opened):
                     self._open(event.stream, event.headers)
                 elif event.stream in self._given:
-                    _pass(event, self._given[event.stream])
+                    _forward_data(event, self._given[event.stream])
         finally:
             await self._forwarding.cancel()
 
@@ -244,7 +244,7 @@ async def _events(link: Link, spdy: Spdy) -> AsyncIterator[Opened | StreamData]:
                 link.send(spdy.ping(event.number))
 
 
-def _pass(sent: StreamData, to: asyncio.StreamReader) -> None:
+def _forward_data(sent: StreamData, to: asyncio.StreamReader) -> None:
     if sent.data:
         _feed(to, sent.data)
     if sent.over:

@@ -132,7 +132,7 @@ class StreamServer:
         elif wanted == "websocket":
             protocols = [TUNNELLED] if isinstance(offered, OfferedPorts) else COMMANDS
             messages = WebSocketLink(socket, list(asked.headers), path, protocols)
-            await _stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
+            await _serve_stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
             return messages
         elif wanted == SPDY.lower():
             known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
@@ -144,7 +144,7 @@ class StreamServer:
                 return socket
             headers = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
             socket.send(http.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
-            await _stream(offered, socket, None)
+            await _serve_stream(offered, socket, None)
         else:
             socket.send(_refusal(http, 400, f"a stream needs an upgrade to {SPDY} or WebSocket"))
         return socket
@@ -175,7 +175,9 @@ def _refusal(http: h11.Connection, code: int, why: str) -> bytes:
     return b"".join(http.send(each) or b"" for each in sent)
 
 
-async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None) -> None:
+async def _serve_stream(
+    offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None
+) -> None:
     if isinstance(offered, OfferedPorts):
         await ForwardedPorts(link, offered.connect).serve()
         return
@@ -186,7 +188,7 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
         ready = tasks.start(channels.ready.wait())
         await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
-            acting = tasks.start(_result(offered, channels))
+            acting = tasks.start(_run(offered, channels))
             await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
             if acting.done():
                 channels.finish(acting.result())
@@ -196,7 +198,7 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
         await tasks.cancel()
 
 
-async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
+async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
     """Run the *offered* command.  Return its result in Kubernetes' format."""
     write: Write = channels.write
     given = channels.given if offered.input else None
@@ -206,7 +208,7 @@ async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
         typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
             given = asyncio.StreamReader()
-            terminal.start(_typed(typed, given, channels.write))
+            terminal.start(_echo(typed, given, channels.write))
     try:
         code = await offered.run(write, given)
     except (CallError, WorldError) as error:
@@ -223,7 +225,7 @@ def _status(message: str, reason: str, **more: object) -> bytes:
     return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
 
 
-async def _typed(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
+async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
     """Pass on typed data and echo it, like a terminal.  Ctrl-C and Ctrl-D also end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")

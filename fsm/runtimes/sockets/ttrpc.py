@@ -133,7 +133,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
         try:
             request = kind.FromString(payload)
         except DecodeError as error:
-            raise RpcError(Code.INVALID_ARGUMENT, f"the payload is no {kind.DESCRIPTOR.name}") from error
+            raise RpcError(Code.INVALID_ARGUMENT, f"the payload is not of type {kind.DESCRIPTOR.name}") from error
         return (await answer(request)).SerializeToString()
 
     return handler
@@ -157,9 +157,9 @@ class Server:
         """Process the next bytes.  Raise :class:`ProtocolError` if they are not requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
-                raise ProtocolError(f"a message of kind {message.kind}, where requests are expected")
+                raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
             if message.data is None:
-                why = f"a request of {message.length:,} bytes, where {LONGEST:,} are the most"
+                why = f"a request of {message.length:,} bytes, more than {LONGEST:,}"
                 await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, why)
             elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
                 await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
@@ -187,7 +187,7 @@ class Server:
         try:
             request = Request.FromString(data)
         except DecodeError as error:
-            raise RpcError(Code.INVALID_ARGUMENT, "what was sent is no request") from error
+            raise RpcError(Code.INVALID_ARGUMENT, "the data is not a request") from error
         if (service := self._services.get(request.service)) is None:
             raise RpcError(Code.UNIMPLEMENTED, f"service {request.service[:TEXT]}")
         if (handler := service.get(request.method)) is None:
@@ -207,7 +207,7 @@ class Server:
     async def _respond(self, stream: int, response: Response) -> None:
         data = response.SerializeToString()
         if len(data) > LONGEST:
-            why = f"a response of {len(data):,} bytes, where {LONGEST:,} are the most"
+            why = f"a response of {len(data):,} bytes, more than {LONGEST:,}"
             data = Response(status=Status(code=Code.RESOURCE_EXHAUSTED, message=why)).SerializeToString()
         try:
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
@@ -238,12 +238,12 @@ class Client:
         """Process the next bytes, dropping late answers.  Raise :class:`ProtocolError` if they are not responses."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
-                raise ProtocolError(f"a message of kind {message.kind}, where responses are expected")
+                raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")
             waiting = self._waiting.pop(message.stream, None)
             if waiting is None or waiting.done():
                 continue
             if message.data is None:
-                why = f"a response of {message.length:,} bytes, where {LONGEST:,} are the most"
+                why = f"a response of {message.length:,} bytes, more than {LONGEST:,}"
                 waiting.set_exception(RpcError(Code.RESOURCE_EXHAUSTED, why))
             else:
                 waiting.set_result(message.data)
@@ -258,7 +258,7 @@ class Client:
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))
         data = asked.SerializeToString()
         if len(data) > LONGEST:
-            raise RpcError(Code.RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, where {LONGEST:,} are the most")
+            raise RpcError(Code.RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, more than {LONGEST:,}")
         if self._closed:
             raise ClosedError(f"{method} cannot be called: the connection is closed")
         stream = next(self._streams)
@@ -279,7 +279,9 @@ class Client:
             if not response.status.code:
                 return answer.FromString(response.payload)
         except DecodeError as error:
-            raise ProtocolError(f"{method} was answered with what is no {answer.DESCRIPTOR.name}") from error
+            raise ProtocolError(
+                f"{method} was answered with data that is not of type {answer.DESCRIPTOR.name}"
+            ) from error
         raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:

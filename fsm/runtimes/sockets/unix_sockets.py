@@ -76,17 +76,15 @@ def path(address: str) -> str:
         if found.startswith("//"):
             found = found.removeprefix("//")
             if not found.startswith("/"):
-                raise refused(
-                    address, CODE, "has a host in the place of a path", "write unix:///PATH, with three slashes"
-                )
+                raise refused(address, CODE, "has a host instead of a path", "write unix:///PATH, with three slashes")
     elif address.startswith("/"):
         found = address
     else:
         raise refused(address, CODE, "is not the address of a Unix socket", _WAY)
     if not found or "\0" in found:
-        raise refused(address, CODE, "names no path", _WAY)
+        raise refused(address, CODE, "has no path", _WAY)
     if (size := len(os.fsencode(found))) > _LONGEST:
-        what = f"has a path of {size} bytes, where the system has room for {_LONGEST}"
+        what = f"has a path of {size} bytes, and the system allows {_LONGEST}"
         raise refused(address, CODE, what, "make a symbolic link to its folder, and use that")
     return found
 
@@ -192,7 +190,7 @@ def _vacate(at: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise FileExistsError(errno.EEXIST, "is there already, and is no socket", str(at))
+        raise FileExistsError(errno.EEXIST, "exists already and is not a socket", str(at))
     with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # a full queue means that a process listens
         probe.setblocking(False)  # noqa: FBT003  (its only parameter)
         try:
@@ -208,7 +206,7 @@ def unusable(address: str, error: Exception) -> InputError:
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:
-        return refused(address, CODE, "is there already, and is no socket", "name a path at which there is nothing")
+        return refused(address, CODE, "exists already and is not a socket", "name a path that does not exist yet")
     if number == errno.EADDRINUSE:
         return refused(address, CODE, "is in use: another process listens there", "end it, or name another path")
     if not at.parent.is_dir():
