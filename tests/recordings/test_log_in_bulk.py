@@ -338,7 +338,6 @@ MISTAKES: dict[str, Any] = {
     "a pod that is removed is not forgotten": patch.object(
         pod_shapes, "Step", lambda *parts: Step(*parts)._replace(gone=False)
     ),
-    "a pod is never of a shape that others have": patch.object(pod_shapes, "_knows_others", lambda _: False),
 }
 
 

@@ -21,19 +21,10 @@ from pathlib import Path
 from typing import Final
 
 _HEAD: Final = struct.Struct(">HBBBI")
-_DATA: Final = 0
-_HEADERS: Final = 1
-_RESET: Final = 3
-"""Types of HTTP/2 frames.  Each frame begins with a nine-byte header."""
-
-_LAST: Final = 1
-"""Flag of the last frame of a stream."""
-
-_PREFACE: Final = 24
-"""Length of the bytes that a client sends before its first frame."""
-
-_SECONDS: Final = 30.0
-"""Number of seconds within which calls in progress must end."""
+_DATA, _HEADERS, _RESET = 0, 1, 3  # types of HTTP/2 frames, each of which begins with a header of nine bytes
+_LAST: Final = 1  # flag of the last frame of a stream
+_PREFACE: Final = 24  # length of the bytes that a client sends before its first frame
+_SECONDS: Final = 30.0  # number of seconds within which calls in progress must end
 
 
 class CallKeeper:

@@ -22,23 +22,18 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import UnsupportedError
 
-_INSIDE: Final = "/fsm"
-"""Mount point of the shared directory in the container."""
+_INSIDE: Final = "/fsm"  # mount point of the shared directory in the container
 
 _PIPE: Final = "end"
 
 _PROCESS: Final = f"read code < {_INSIDE}/{_PIPE}; exit $code"
 
-_OPENING: Final = 5.0
-"""Number of seconds that a process may take to open its pipe after its start."""
-
-_GIVING_UP: Final = 0.1
-"""Timeout in seconds of a stop that is meant to fail."""
+_OPENING: Final = 5.0  # number of seconds that a process may take to open its pipe after its start
+_GIVING_UP: Final = 0.1  # timeout in seconds of a stop that is meant to fail
 
 _GRACE: Final = 60
 
-_CODES: Final = (0, 3)
-"""Exit codes of the processes, used in turn."""
+_CODES: Final = (0, 3)  # exit codes of the processes, used in turn
 
 _NO_IMAGE: Final = "localhost/container-fsm/no-such-image:0"
 

@@ -25,8 +25,7 @@ PATIENCE: Final = 20.0
 """Number of seconds within which the runtime shows an exit or completes a removal. containerd may take ten."""
 
 
-CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)
-"""What tests change the resources of an entity to."""
+CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # what tests change the resources of an entity to
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 """Outcomes of a restart in the shipped models that occur only if the stored data of an entity is damaged."""
@@ -164,8 +163,7 @@ class EntitySUT(ABC):
 BEGINNING: Final = 0.003
 """Number of seconds from the start of a call to the earliest kill.  A shorter call is not cut off."""
 
-STEP: Final = 0.015
-"""Number of seconds between successive kill times."""
+STEP: Final = 0.015  # number of seconds between successive kill times
 
 
 class KilledSUT(EntitySUT):

@@ -12,11 +12,8 @@ from typing import Final, NamedTuple
 KEY: Final = "io.container-fsm.run"
 """Key of the label on everything that a test makes in a runtime.  Its value is a :class:`RunLabel` as text."""
 
-NAMESPACE: Final = "container-fsm"
-"""Kubernetes namespace of all test pods."""
-
-_STARTED: Final = 19
-"""Index of the start time in ``/proc/PID/stat``, counted from the field after the command name."""
+NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
+_STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
 
 
 class RunLabel(NamedTuple):

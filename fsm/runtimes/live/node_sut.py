@@ -87,18 +87,14 @@ _FAULTS: Final = frozenset(
 )
 """Steps that only a fault causes.  Joint outcomes are named by their steps."""
 
-_DAMAGED: Final = f"{CONTAINER} unknown"
-"""The step of a restart that finds the checkpoint of the container damaged."""
-
-_COSTLY: Final = frozenset({"restart", "run-pod"})
-"""Events that take several times as long as any other."""
+_DAMAGED: Final = f"{CONTAINER} unknown"  # the step of a restart that finds the checkpoint of the container damaged
+_COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as any other
 
 _LATE: Final = "relay-exit"
 
 _STOPPED: Final = "StopContainer"
 
-_RELAYED: Final = 2.0
-"""Number of seconds within which the runtime relays the exit of a container."""
+_RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
 """Calls that relay StopContainer themselves.  During any other event, it comes from an exit, on its own thread."""
@@ -107,13 +103,11 @@ _ON_IT: Final = frozenset({"create-container", "start-container", "stop-containe
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """Events after which an exit is relayed only if the plugin expects it."""
 
-_SECOND: Final = ".2"
-"""Suffix of calls on the second container, as in a system with two containers."""
+_SECOND: Final = ".2"  # suffix of calls on the second container, as in a system with two containers
 
 _CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
 
-CONTRACT: Final = "nri-plugin-contract"
-"""The machine that describes what plugins may rely on.  It judges races."""
+CONTRACT: Final = "nri-plugin-contract"  # the machine that describes what plugins may rely on. It judges races.
 
 LAYER: Final = ("nri-container", "nri-pod")
 """The machines that judge relayed events without the recorded calls, whoever makes the calls."""

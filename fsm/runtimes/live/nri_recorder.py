@@ -23,8 +23,7 @@ from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import NriError, PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.nri_plugin import NriPlugin, offered
 
-BEHIND: Final = 50_000
-"""Maximum number of lines that may wait to be written."""
+BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
 
 
 class LineSink(Protocol):

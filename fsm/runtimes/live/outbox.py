@@ -9,8 +9,7 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST: Final = 65_536
-"""Maximum number of waiting items.  Further items are dropped."""
+MOST: Final = 65_536  # maximum number of waiting items. Further items are dropped.
 
 
 class Outbox(Generic[T]):

@@ -86,14 +86,10 @@ def _error_text(error: BaseException) -> str:
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
 
 
-AS: Final = ("fsm-test", "10")
-"""Name and index of a plugin that is started."""
-PATIENCE: Final = 30.0
-"""Number of seconds within which a plugin must connect to the socket for the first time."""
-GRACE: Final = 0.5
-"""Number of seconds within which a process must exit when its runtime has gone."""
-IMPATIENCE: Final = 0.5
-"""Number of seconds within which a plugin must connect if the previous attempt failed."""
+AS: Final = ("fsm-test", "10")  # name and index of a plugin that is started
+PATIENCE: Final = 30.0  # number of seconds within which a plugin must connect to the socket for the first time
+GRACE: Final = 0.5  # number of seconds within which a process must exit when its runtime has gone
+IMPATIENCE: Final = 0.5  # number of seconds within which a plugin must connect if the previous attempt failed
 _LAUNCH: Final = """
 import os, sys
 descriptor, name, index, *command = sys.argv[1:]

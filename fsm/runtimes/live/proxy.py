@@ -21,8 +21,7 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, farewell
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
-_BUFFERED: Final = 4 << 20
-"""Number of bytes waiting for one side at which the other side is no longer read."""
+_BUFFERED: Final = 4 << 20  # number of bytes waiting for one side at which the other side is no longer read
 
 
 class _Side(asyncio.Protocol):
@@ -175,17 +174,10 @@ class Relay:
             self._proxy.gone(self, by_runtime=by_runtime)
 
 
-GRACE: Final = 5.0
-"""Number of seconds within which calls in progress may end when the proxy stops."""
-
-_TICK: Final = 0.01
-"""Number of seconds between two checks for calls in progress."""
-
-_LAST: Final = 1.0
-"""Number of seconds within which aborted connections are closed."""
-
-_STEPS: Final = 8
-"""Number of event loop iterations for refusing a connection that was just accepted, which takes four."""
+GRACE: Final = 5.0  # number of seconds within which calls in progress may end when the proxy stops
+_TICK: Final = 0.01  # number of seconds between two checks for calls in progress
+_LAST: Final = 1.0  # number of seconds within which aborted connections are closed
+_STEPS: Final = 8  # number of event loop iterations for refusing a connection that was just accepted, which takes four
 
 
 class Proxy:

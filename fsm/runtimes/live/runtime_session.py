@@ -33,14 +33,9 @@ from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
-_LONG: Final = 86_400.0
-"""Number of seconds after which a stream is replaced by a new one."""
-
-_AGAIN: Final = 0.05
-"""Number of seconds between the end of a stream, such as at a restart, and the next stream."""
-
-_ENDING: Final = 5.0
-"""Number of seconds within which a closed stream ends."""
+_LONG: Final = 86_400.0  # number of seconds after which a stream is replaced by a new one
+_AGAIN: Final = 0.05  # number of seconds between the end of a stream, such as at a restart, and the next stream
+_ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 
 
 class EventWatch:
@@ -111,23 +106,15 @@ class EventWatch:
 HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 """Host network, so that no network must be set up, and separate PID namespaces, as the kubelet requests."""
 
-LOOK: Final = 0.002
-"""Number of seconds between two checks of a condition."""
+LOOK: Final = 0.002  # number of seconds between two checks of a condition
 
 _IMAGES: Final = "localhost/container-fsm-run:"
 """Prefix of the names of images that runs have imported.  The run's label follows."""
 
-_LISTED: Final = 20.0
-"""Number of seconds within which CRI lists an imported image."""
-
-_ROUNDS: Final = 5
-"""Maximum number of attempts to remove leftovers."""
-
-_SETTLING: Final = 0.2
-"""Number of seconds between two attempts at removal."""
-
-_NUMBERS: Final = count()
-"""Numbers used in names that this process makes, because a runtime accepts a name only once."""
+_LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
+_ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
+_SETTLING: Final = 0.2  # number of seconds between two attempts at removal
+_NUMBERS: Final = count()  # numbers used in names that this process makes, because a runtime accepts a name only once
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:

@@ -28,11 +28,8 @@ from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 
-_RESTARTING: Final = 60.0
-"""Number of seconds within which a restarted runtime must answer again."""
-
-_REPETITIONS: Final = 3
-"""Number of repetitions of a failed test."""
+_RESTARTING: Final = 60.0  # number of seconds within which a restarted runtime must answer again
+_REPETITIONS: Final = 3  # number of repetitions of a failed test
 
 
 _SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {

@@ -21,11 +21,8 @@ from fsm.runtimes.sockets.nri_plugin import NriPlugin
 from fsm.runtimes.sockets.ttrpc import Code, RpcError
 from fsm.sut import BrokenError
 
-_JOINING: Final = 10.0
-"""Number of seconds within which the plugin must be synchronised or have left."""
-
-_ADDED: Final = 0.02
-"""Number of seconds after its synchronisation until the runtime also relays events to the plugin."""
+_JOINING: Final = 10.0  # number of seconds within which the plugin must be synchronised or have left
+_ADDED: Final = 0.02  # number of seconds after its synchronisation until the runtime also relays events to the plugin
 
 _T = TypeVar("_T")
 
@@ -47,10 +44,8 @@ class ToldPlugin:
         self.told: list[tuple[str, str]] = []
         self.refused: set[str] = set()
         self.doing = ""
-        self.lost = ""
-        """Why the runtime closed the connection, or empty if it did not."""
-        self.running: set[str] = set()
-        """Containers that were reported as running and not yet as stopped."""
+        self.lost = ""  # why the runtime closed the connection, or empty if it did not
+        self.running: set[str] = set()  # containers that were reported as running and not yet as stopped
         self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None

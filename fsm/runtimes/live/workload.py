@@ -30,8 +30,7 @@ BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
 """Commands in ``/bin`` of an image.  They are links to the binary, as busybox expects."""
 
-NAMESPACE: Final = "k8s.io"
-"""containerd namespace of CRI's images and containers."""
+NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
 
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
@@ -41,11 +40,8 @@ _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
 _BITS_64: Final = b"\x7fELF\x02"
-_HEADER: Final = 64
-"""Size in bytes of the header of a 64-bit ELF file."""
-
-_INTERPRETER: Final = 3
-"""Type of the program header that names a dynamic linker (``PT_INTERP``)."""
+_HEADER: Final = 64  # size in bytes of the header of a 64-bit ELF file
+_INTERPRETER: Final = 3  # type of the program header that names a dynamic linker (``PT_INTERP``)
 
 _PEER: Final = struct.Struct("3i")
 _INSTALL: Final = "install one: apt-get install busybox-static"

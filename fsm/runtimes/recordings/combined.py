@@ -42,8 +42,7 @@ from fsm.runtimes.recordings.one_run import OneRun
 from fsm.runtimes.recordings.runtime_forms import CALLS, COMBINED, LOG, named
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
-_BATCH: Final = 1_024
-"""Number of observations per batch."""
+_BATCH: Final = 1_024  # number of observations per batch
 
 _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
@@ -160,8 +159,7 @@ class CombinedReader:
     _order: int = 0
     _connection: int = 0
     _there: bool = False
-    _connected: int = 0
-    """Number of the latest point at which the plugin was certainly connected."""
+    _connected: int = 0  # number of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
     """Time at which a caller last gave up a call. A plugin that the call waited for may have been closed."""
     _calls: bool = False

@@ -22,11 +22,8 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.runtimes.names import CONTAINER, FULL, POD
 from fsm.trace import Line, Observation
 
-Numbered: TypeAlias = Iterator[tuple[int | Line, Observation]]
-"""Observations with their lines."""
-
-EVENT: Final = "event"
-"""``op`` of a line with an event. Without an id, the line marks the end of its stream."""
+Numbered: TypeAlias = Iterator[tuple[int | Line, Observation]]  # observations with their lines
+EVENT: Final = "event"  # ``op`` of a line with an event. Without an id, the line marks the end of its stream.
 
 CREATED: Final = "CONTAINER_CREATED_EVENT"
 STARTED: Final = "CONTAINER_STARTED_EVENT"
@@ -41,8 +38,7 @@ KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
 """Maps the kinds of findings of this module, which no machine has, to the kinds of entities that they concern."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
-SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})
-"""Calls that send events."""
+SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # calls that send events
 
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 """Maps each kind of entity to the events that the call which creates it sends."""
@@ -50,17 +46,13 @@ _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 _SURE: Final = 2
 """Number of consecutive events on a stream that prove it the only one. Any other would have received one of them."""
 
-_EARLY: Final = 16
-"""Maximum number of events to keep for an entity until the call that creates it has ended."""
-
-_EXIT: Final = 10 * 1_000_000_000
-"""Maximum time in nanoseconds to handle an exit that a call waited for."""
+_EARLY: Final = 16  # maximum number of events to keep for an entity until the call that creates it has ended
+_EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds to handle an exit that a call waited for
 
 _MOST: Final = 8_192
 """Maximum number of pods and containers to remember, at most one eighth of them removed. The oldest are forgotten."""
 
-_LEAST: Final = 1_000_000_000
-"""Assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer."""
+_LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer
 
 
 class ToldEvent(NamedTuple):

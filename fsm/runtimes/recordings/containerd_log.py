@@ -85,8 +85,7 @@ DOUBTFUL: Final = 64
 """Number of replies before a crash that may be false. A handler that panics still logs a successful return."""
 
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
-_NAMED: Final = 65_536
-"""Maximum number of containers and pods whose names are kept."""
+_NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
 
 NO_EVENT: Final = "lines without a lifecycle event"
 

@@ -33,8 +33,7 @@ from fsm.trace import Line, Nanoseconds, Observation
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes after which the call may still be in progress, because the client gave up or lost the connection."""
 
-_READS: Final = 1_024
-"""Maximum number of status calls whose intervals are kept for the lines with their results."""
+_READS: Final = 1_024  # maximum number of status calls whose intervals are kept for the lines with their results
 
 
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")

@@ -29,11 +29,8 @@ from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1
-"""Share of lines that only the log can read, above which the log reads all lines of a piece."""
-
-_FEW: Final = 64
-"""Minimum number of lines for which reading in bulk pays off."""
+_SLOW: Final = 0.1  # share of lines that only the log can read, above which the log reads all lines of a piece
+_FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
@@ -304,7 +301,7 @@ class Bulk:
         if step.gone:
             self._make_room()
             joiner.forget_pod(ids[0])
-        if step.moved:
+        if step.comes:
             pod.ids = [ids[where] for where in step.comes]
         pod.shape = step.to
         if step.to.rests:

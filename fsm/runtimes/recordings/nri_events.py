@@ -17,11 +17,8 @@ from fsm.recordings.notes import Notes
 from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
-CONNECTS: Final = "connects"
-"""Signal that a new connection of the plugin begins."""
-
-UNASKED: Final = "unasked"
-"""Signal that an event was relayed although no call that relays it was in progress."""
+CONNECTS: Final = "connects"  # signal that a new connection of the plugin begins
+UNASKED: Final = "unasked"  # signal that an event was relayed although no call that relays it was in progress
 
 UNRELAYED: Final = "success-unrelayed"
 """Signal that a call succeeded although not all of its events were relayed after its request."""

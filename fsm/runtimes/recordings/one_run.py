@@ -13,11 +13,8 @@ from fsm.errors import Problem
 from fsm.runtimes.names import FULL, MAKES
 from fsm.trace import Observation, nanoseconds
 
-APART: Final = 60 * 1_000_000_000
-"""Maximum number of nanoseconds between the recordings of one run."""
-
-_SHORTEST: Final = 8
-"""Length of the shortest prefix of an id that is assumed not to match another id by chance."""
+APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between the recordings of one run
+_SHORTEST: Final = 8  # length of the shortest prefix of an id that is assumed not to match another id by chance
 
 _HINT: Final = "give the events and the calls of the same run"
 

@@ -21,8 +21,7 @@ from fsm.trace import Observation
 _MOST: Final = 32
 """Maximum number of a pod's ids plus calls in progress. Beyond it, there are too many combinations for a table."""
 
-_SHAPES: Final = 16_384
-"""Maximum number of shapes to keep."""
+_SHAPES: Final = 16_384  # maximum number of shapes to keep
 
 _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
@@ -44,7 +43,7 @@ class Step(NamedTuple):
     """The effect of an observation on a pod of some shape.
 
     ``seen`` has the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the next
-    shape. If ``moved`` is true, ``comes`` has the old place for each new place. ``removed`` has the places of removed
+    shape. ``comes`` has the old place for each new place, unless all stay. ``removed`` has the places of removed
     containers. ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress have ended, and
     ``begun`` new ones have begun. If the only result is one observation of the entity itself, and neither ids nor
     creations change, ``one`` is its variant number. Otherwise, ``one`` is -1.
@@ -54,7 +53,6 @@ class Step(NamedTuple):
     seen: tuple[tuple[int, int], ...]
     to: Shape
     comes: tuple[int, ...]
-    moved: bool
     removed: tuple[int, ...]
     gone: bool
     ended: int
@@ -121,7 +119,7 @@ class Shapes:
         joiner.met = known.creating
         found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
         after = self._frozen(joiner, _NAMES[0])
-        if after is None or _knows_others(joiner) or joiner.met != known.creating:
+        if after is None or joiner.met != known.creating:  # it would have met another entity
             return None
         removed = tuple(map(_NAMES.index, joiner.removed[CONTAINER]))
         ended = next((at for at in range(known.creating) if at in after.creating), known.creating)
@@ -131,12 +129,12 @@ class Shapes:
         if any(not each.entity or each.detail in _NAMES for each in found):
             return None
         parts = tuple((self.number(each), _NAMES.index(each.entity)) for each in found)
-        comes = tuple(map(_NAMES.index, after.ids))
-        moved = comes != tuple(range(len(pod.ids)))
+        places = tuple(map(_NAMES.index, after.ids))
+        comes = places if places != tuple(range(len(pod.ids))) else ()
         gone = after.shape.known.removed and not known.removed
-        same = not (moved or removed or gone or after.shape.rests) and ended == begun == 0
+        same = not (comes or removed or gone or after.shape.rests) and ended == begun == 0
         one = parts[0][0] if same and len(parts) == 1 and parts[0][1] == place else -1
-        return Step(one, parts, after.shape, comes, moved, removed, gone, ended, begun)
+        return Step(one, parts, after.shape, comes, removed, gone, ended, begun)
 
     def _frozen(self, joiner: Joiner, name: str) -> Pod | None:
         exists, removed = name in joiner.containers, name in joiner.removed[POD]
@@ -179,14 +177,6 @@ class Shapes:
 def put_back(joiner: Joiner, pod: Pod) -> None:
     """Put what is known about *pod* back into *joiner*."""
     _thaw(joiner, pod.shape.known, pod.ids, pod.creating)
-
-
-def _knows_others(joiner: Joiner) -> bool:
-    """Check whether *joiner* knows entities other than the sample pod and its containers."""
-    pods = {*joiner.whole, *joiner.containers, *joiner.pod_of.values(), *joiner.reached, *joiner.creating}
-    pods |= {*joiner.overlapped, *joiner.stopped, *joiner.not_ready, *joiner.leaks, *joiner.removed[POD]}
-    away = joiner.leaks or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]
-    return bool(away) or not pods <= {_NAMES[0]} or not joiner.starts.keys() <= joiner.pod_of.keys()
 
 
 def _thaw(joiner: Joiner, known: _Known, ids: Sequence[str], creating: list[int]) -> None:

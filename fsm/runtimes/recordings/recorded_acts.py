@@ -19,8 +19,7 @@ from fsm.runtimes.recordings.cri_calls import DECODER, LOST, CriCallLine
 from fsm.runtimes.recordings.error_texts import meant, split, unanswered, unresolved
 from fsm.runtimes.recordings.log_entries import entry
 
-Entity: TypeAlias = tuple[str, str]
-"""The kind and the id of an entity."""
+Entity: TypeAlias = tuple[str, str]  # the kind and the id of an entity
 
 _ON: Final = re.compile(r'^(\w+?) (?:within sandbox |for )?"([0-9a-f]+)"(.*)', re.DOTALL)
 _MADE: Final = re.compile(r'returns (?:container|sandbox) id "([0-9a-f]+)"$')

@@ -12,8 +12,7 @@ from fsm.runtimes.recordings.nri_events import DECODER
 from fsm.runtimes.recordings.recorded_acts import TimedCall, timed
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
-LATE: Final = 1_000_000
-"""Number of nanoseconds by which a late event follows the end of its call."""
+LATE: Final = 1_000_000  # number of nanoseconds by which a late event follows the end of its call
 
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
 _FIXED: Final = (b"created_at", b"started_at", b"finished_at", b"exit_code")

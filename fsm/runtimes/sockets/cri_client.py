@@ -48,14 +48,12 @@ def _methods() -> Mapping[str, Method]:
     }
 
 
-METHODS: Final = _methods()
-"""The methods of both services by name.  No name occurs in both."""
+METHODS: Final = _methods()  # the methods of both services by name. No name occurs in both.
 
 
 CODE: Final = "FSM604"
 
-TIMEOUT: Final = 10.0
-"""Default timeout of a call in seconds."""
+TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

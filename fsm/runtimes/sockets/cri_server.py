@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 
 Entry = TypeVar("Entry", cri.PodSandbox, cri.Container)
 
-PULLING: Final = 0.02
-"""Number of seconds that it takes to pull a missing image."""
-GRACE: Final = 1.0
-"""Number of seconds within which calls in progress may end when the server stops."""
+PULLING: Final = 0.02  # number of seconds that it takes to pull a missing image
+GRACE: Final = 1.0  # number of seconds within which calls in progress may end when the server stops
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 

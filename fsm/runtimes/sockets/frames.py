@@ -13,17 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias
 
-LONGEST: Final = 10 + (4 << 20)
-"""Maximum size of a frame's payload in bytes: the longest ttrpc message with its header."""
+LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: the longest ttrpc message with its header
 
 FIRST: Final = 4_096
 """Size in bytes of the first frame of a longer message, and of the buffer into which NRI in Go reads it."""
 
-LINGER: Final = 1.0
-"""Number of seconds within which a peer may read what was sent before the close."""
-
-RESERVED: Final = 0
-"""Reserved number that no connection may have."""
+LINGER: Final = 1.0  # number of seconds within which a peer may read what was sent before the close
+RESERVED: Final = 0  # reserved number that no connection may have
 
 _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536

@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hpack import Decoder, Encoder, HeaderTuple
 from hpack.exceptions import HPACKError
 
-PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""The first bytes that a client sends."""
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # the first bytes that a client sends
 
 DATA: Final = 0
 HEADERS: Final = 1
@@ -27,16 +26,12 @@ END_HEADERS: Final = 0x4
 _PADDED: Final = 0x8
 _PRIORITY: Final = 0x20
 
-CANCEL: Final = 8
-"""Error code that resets a stream which nobody waits for."""
-
-LARGEST: Final = 16 << 20
-"""Maximum number of bytes kept of a message.  No client or runtime accepts longer ones."""
+CANCEL: Final = 8  # error code that resets a stream which nobody waits for
+LARGEST: Final = 16 << 20  # maximum number of bytes kept of a message. No client or runtime accepts longer ones.
 
 _HEADER: Final = struct.Struct(">HBBBI")
 _HEAD: Final = 9
-_PIECE: Final = 16_384
-"""Maximum frame size that every peer accepts."""
+_PIECE: Final = 16_384  # maximum frame size that every peer accepts
 _ALL: Final = (1 << 31) - 1
 _GZIP: Final = 31
 

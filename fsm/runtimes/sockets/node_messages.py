@@ -13,10 +13,8 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
 
-MEMORY: Final = 1 << 20
-"""Number of bytes of memory that each process of a simulated container uses."""
-WRITTEN: Final = 1 << 12
-"""Number of bytes that a simulated container has written."""
+MEMORY: Final = 1 << 20  # number of bytes of memory that each process of a simulated container uses
+WRITTEN: Final = 1 << 12  # number of bytes that a simulated container has written
 
 EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
     "created": cri.CONTAINER_CREATED_EVENT,

@@ -16,11 +16,8 @@ from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
 
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
-CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}
-"""Maps each service to the number of the connection that carries it."""
-
-VERSION: Final = "v0.12.0"
-"""The version of NRI that both sides implement and report to each other."""
+CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}  # maps each service to the number of the connection that carries it
+VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and report to each other
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
 """Maps the RPC name of each event to its number."""

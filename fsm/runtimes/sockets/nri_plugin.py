@@ -31,8 +31,7 @@ from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
 """Initial and maximum number of seconds between attempts to connect.  The time doubles with each attempt."""
-LISTED: Final = 100_000
-"""Maximum number of pods and containers that a plugin may be synchronised with."""
+LISTED: Final = 100_000  # maximum number of pods and containers that a plugin may be synchronised with
 
 
 class NriHandlers(Protocol):

@@ -38,8 +38,7 @@ M = TypeVar("M", bound=Message)
 BATCH: Final = LONGEST - (64 << 10)
 """Maximum size of the pods and containers in one synchronisation message, with room for the rest of the message."""
 
-_NOBODY: Final = "-"
-"""Name used for a plugin that has not registered."""
+_NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
     "CreateContainer": nri.CreateContainerResponse,
     "UpdateContainer": nri.UpdateContainerResponse,

@@ -17,13 +17,10 @@ RST_STREAM: Final = 3
 PING: Final = 6
 GOAWAY: Final = 7
 
-FIN: Final = 1
-"""Flag of the last frame of a stream in one direction."""
+FIN: Final = 1  # flag of the last frame of a stream in one direction
 CONTROL: Final = 1 << 31
-LARGEST: Final = 1 << 20
-"""Maximum size in bytes of an accepted frame, and of its headers."""
-PART: Final = 1 << 15
-"""Maximum size in bytes of a frame that is sent."""
+LARGEST: Final = 1 << 20  # maximum size in bytes of an accepted frame, and of its headers
+PART: Final = 1 << 15  # maximum size in bytes of a frame that is sent
 
 _HEAD: Final = Struct(">II")
 _NUMBER: Final = Struct(">I")

@@ -17,8 +17,7 @@ from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
 """Maximum number of bytes that may wait for a client.  A client that does not read is disconnected."""
-LINGER: Final = 2.0
-"""Number of seconds within which a client may read the last data."""
+LINGER: Final = 2.0  # number of seconds within which a client may read the last data
 
 
 class Link(Protocol):
@@ -116,8 +115,7 @@ NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
 """The channels, indexed by their number in WebSocket messages.  The next number is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
 """Connects to a port, sends it the reader's data, and passes on its answers.  Raises :class:`OSError`."""
-CLOSES: Final = 255
-"""Channel number of a message that closes the channel whose number follows."""
+CLOSES: Final = 255  # channel number of a message that closes the channel whose number follows
 
 
 class Channels(Protocol):

@@ -41,12 +41,9 @@ SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 """Protocols of commands, newest first.  In both, the result is JSON."""
 PORTS: Final = "portforward.k8s.io"
-TUNNELLED: Final = f"{SPDY}+{PORTS}"
-"""Protocol of ports over WebSocket, whose messages carry SPDY bytes."""
-PATIENCE: Final = 30.0
-"""Number of seconds within which a client must send its request, and open its channels."""
-VALID: Final = 60.0
-"""Number of seconds for which a URL is valid."""
+TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol of ports over WebSocket, whose messages carry SPDY bytes
+PATIENCE: Final = 30.0  # number of seconds within which a client must send its request, and open its channels
+VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
 """Runs a command, or attaches to one, with its standard streams.  Returns its exit code."""

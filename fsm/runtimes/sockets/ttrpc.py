@@ -22,8 +22,7 @@ from google.protobuf.message import DecodeError, Message
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
-LONGEST: Final = 4 << 20
-"""Maximum number of bytes of data in a message."""
+LONGEST: Final = 4 << 20  # maximum number of bytes of data in a message
 
 _HEADER: Final = struct.Struct(">IIBB")
 
@@ -64,8 +63,7 @@ class MessageDecoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._left = 0
-        """Number of bytes of a too long message that are still to be dropped."""
+        self._left = 0  # number of bytes of a too long message that are still to be dropped
 
     def messages(self, data: bytes) -> Iterator[TtrpcMessage]:
         self._held += data
@@ -95,12 +93,9 @@ Code = IntEnum(
 )
 """The error codes of gRPC."""
 
-CALLS: Final = 256
-"""Maximum number of calls that a server has in progress.  Further calls are refused."""
-HELD: Final = 4 * LONGEST
-"""Maximum total size in bytes of the requests in progress."""
-TEXT: Final = 1_000
-"""Maximum number of characters of a peer's text in an error."""
+CALLS: Final = 256  # maximum number of calls that a server has in progress. Further calls are refused.
+HELD: Final = 4 * LONGEST  # maximum total size in bytes of the requests in progress
+TEXT: Final = 1_000  # maximum number of characters of a peer's text in an error
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]

@@ -19,8 +19,7 @@ from fsm.runtimes.reference.clock import Tasks
 
 CODE: Final = "FSM603"
 
-_LONGEST: Final = 107
-"""Maximum length in bytes of a socket path on Linux."""
+_LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
 """Number of seconds within which a socket must accept a connection.  After that, its queue counts as full."""
