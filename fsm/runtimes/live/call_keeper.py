@@ -1,12 +1,12 @@
 """A process between a test and a runtime that lets calls in progress end when the test is killed or interrupted.
 
 If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process behind,
-invisible through CRI.  So clients connect to this process instead.  It forwards all bytes except the frame with which a
-client cancels a call, because the runtime knows the call's deadline anyway.  The connection to the runtime stays open
+invisible through CRI. So clients connect to this process instead. It forwards all bytes except the frame with which a
+client cancels a call, because the runtime knows the call's deadline anyway. The connection to the runtime stays open
 until all calls on it have been answered.
 
-It runs on its own, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the
-socket that it listens on.  It exits when nobody holds the other end of its standard output.
+It runs on its own, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input is the
+socket that it listens on. It exits when nobody holds the other end of its standard output.
 """
 
 import os
@@ -49,7 +49,7 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Accept no more calls, and wait until those in progress have ended.  May be called again."""
+        """Accept no more calls, and wait until those in progress have ended. May be called again."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -66,7 +66,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Forward data in both directions.  When one side is gone, wait up to *seconds* for calls in progress."""
+        """Forward data in both directions. When one side is gone, wait up to *seconds* for calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):

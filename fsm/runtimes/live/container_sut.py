@@ -1,7 +1,7 @@
-"""One container of a real runtime as a system under test.  All calls go through CRI.
+"""One container of a real runtime as a system under test. All calls go through CRI.
 
-Its process reads its exit code from a pipe in a directory shared with the test, and then exits.  To make a start fail,
-the test moves that directory away.  The process ignores SIGTERM, so a stop with a grace period lasts until the caller
+Its process reads its exit code from a pipe in a directory shared with the test, and then exits. To make a start fail,
+the test moves that directory away. The process ignores SIGTERM, so a stop with a grace period lasts until the caller
 gives up.
 """
 
@@ -61,7 +61,7 @@ _CERTAIN: Final[Mapping[tuple[str, str], str]] = {
 
 
 class RuntimeContainerSUT(EntitySUT):
-    """A container in the pod whose configuration and id *place* returns.  By default, it has a pod of its own."""
+    """A container in the pod whose configuration and id *place* returns. By default, it has a pod of its own."""
 
     states: ClassVar = cri.ContainerState
     key: ClassVar = "container_id"
@@ -169,7 +169,7 @@ class RuntimeContainerSUT(EntitySUT):
         wait(lambda: not self._runs(), PATIENCE)
 
     def _tell_to_exit(self) -> bool:
-        """Tell the process to exit if it listens already.  Return whether it was told or no longer runs."""
+        """Tell the process to exit if it listens already. Return whether it was told or no longer runs."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:

@@ -1,6 +1,6 @@
 """Shared base of the SUTs for a container and a pod of a real runtime, which may be killed in the middle of a call.
 
-All their calls go through CRI.  Crash points are times.  Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time
+All their calls go through CRI. Crash points are times. Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time
 steps after the first one, which is shortly after the call began.
 """
 
@@ -32,13 +32,12 @@ DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 
 
 class EntitySUT(ABC):
-    """An entity of *machine* in the runtime of *session*.  The SUT closes the session.
+    """An entity of *machine* in the runtime of *session*. The SUT closes the session.
 
-    If given, *restart* restarts the runtime, and *damage* restarts it with the stored
-    data of a given entity damaged.  ``states`` is the CRI enum of the entity's states, and ``key`` the field of
-    requests that has its id.  ``calls`` holds the CRI names of the calls that a client can make.  ``certain`` maps a
-    call and an outcome, as named in the shipped models, to the only runtime that can promise the outcome, or to an
-    empty string for all runtimes.
+    If given, *restart* restarts the runtime, and *damage* restarts it with the stored data of a given entity damaged.
+    ``states`` is the CRI enum of the entity's states, and ``key`` the field of requests that has its id. ``calls``
+    holds the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named in the
+    shipped models, to the only runtime that can promise the outcome, or to an empty string for all runtimes.
     """
 
     states: ClassVar[Any]
@@ -92,7 +91,7 @@ class EntitySUT(ABC):
         return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
 
     def remove(self) -> None:
-        """Request the removal of everything made.  Raise :class:`BrokenError` if the runtime does not answer."""
+        """Request the removal of everything made. Raise :class:`BrokenError` if the runtime does not answer."""
         for identity in self._made:
             self._session.answered(self._ask(self.removal, identity))
 
@@ -161,7 +160,7 @@ class EntitySUT(ABC):
 
 
 BEGINNING: Final = 0.003
-"""Number of seconds from the start of a call to the earliest kill.  A shorter call is not cut off."""
+"""Number of seconds from the start of a call to the earliest kill. A shorter call is not cut off."""
 
 STEP: Final = 0.015  # number of seconds between successive kill times
 

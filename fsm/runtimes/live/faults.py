@@ -1,8 +1,8 @@
 """Changes of the calls that pass a proxy: rules from a file, and frames that are held, dropped or replaced.
 
-Frames from the client keep their order and their header blocks, so that the runtime can decode them.  Only the data of
-a call is held back.  Frames from the runtime get new header blocks, so that any of them can be dropped.  Dropped data
-is credited to its sender, because flow control would otherwise stop the whole connection.
+Frames from the client keep their order and their header blocks, so that the runtime can decode them. Only the data of a
+call is held back. Frames from the runtime get new header blocks, so that any of them can be dropped. Dropped data is
+credited to its sender, because flow control would otherwise stop the whole connection.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Check whether the rule applies to this call of its method.  Every call whose id matches is counted."""
+        """Check whether the rule applies to this call of its method. Every call whose id matches is counted."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -69,13 +69,13 @@ class FaultRules:
         return any(each.concerns(method) for each in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        """Return the first fault that applies to this call on *identity*.  Every matching rule counts the call."""
+        """Return the first fault that applies to this call on *identity*. Every matching rule counts the call."""
         struck = [each.written for each in self.rules if each.concerns(method) and each.strikes(identity)]
         return struck[0] if struck else None
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """Read the rules in the file at *path*.  Raise :class:`InputError` with all errors in it and their lines."""
+    """Read the rules in the file at *path*. Raise :class:`InputError` with all errors in it and their lines."""
     hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
@@ -114,7 +114,7 @@ _UNDECIDED: Final = 16_384
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A call whose data is held back.  ``decided`` is true once the rules have been applied to it."""
+    """A call whose data is held back. ``decided`` is true once the rules have been applied to it."""
 
     parts: list[Frame] = field(default_factory=list)
     decided: bool = False
@@ -122,7 +122,7 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """The calls of one connection under rules.  ``identity`` returns the id in the request of a method."""
+    """The calls of one connection under rules. ``identity`` returns the id in the request of a method."""
 
     calls: PassingCalls
     rules: FaultRules
@@ -204,7 +204,7 @@ class StreamFaults:
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
-        """End the call for the client.  *before* holds the runtime's other headers."""
+        """End the call for the client. *before* holds the runtime's other headers."""
         kept = [each for each in before if each[0] not in {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
         first = (

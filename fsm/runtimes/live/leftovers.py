@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 KEY: Final = "io.container-fsm.run"
-"""Key of the label on everything that a test makes in a runtime.  Its value is a :class:`RunLabel` as text."""
+"""Key of the label on everything that a test makes in a runtime. Its value is a :class:`RunLabel` as text."""
 
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
@@ -78,7 +78,7 @@ def _started(process: int) -> int | None:
 
 
 def shims() -> dict[int, str]:
-    """Return, by process id, the id for which each running shim was started.  Empty without ``/proc``."""
+    """Return, by process id, the id for which each running shim was started. Empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

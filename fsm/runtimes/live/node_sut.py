@@ -1,11 +1,11 @@
 """A pod and its container in a real runtime, and a test plugin, as one system under test.
 
-Calls on the pod and the container go through CRI, as in the tests of either one.  The outputs are the events that the
-runtime relays to the plugin.  The runtime relays the exit of a container on a separate thread, in no fixed order.  So
+Calls on the pod and the container go through CRI, as in the tests of either one. The outputs are the events that the
+runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, in no fixed order. So
 such an exit is moved behind the other outputs of its step, or before the removal that implies it.
 
-Several threads may also call a second container of the pod.  Such races are judged from their recording, which consists
-of the calls and the events that the plugin received.  In :class:`ToldNodeSUT`, a model judges that recording after each
+Several threads may also call a second container of the pod. Such races are judged from their recording, which consists
+of the calls and the events that the plugin received. In :class:`ToldNodeSUT`, a model judges that recording after each
 step of a test that another machine plans.
 """
 
@@ -85,7 +85,7 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps that only a fault causes.  Joint outcomes are named by their steps."""
+"""Steps that only a fault causes. Joint outcomes are named by their steps."""
 
 _DAMAGED: Final = f"{CONTAINER} unknown"  # the step of a restart that finds the checkpoint of the container damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as any other
@@ -97,7 +97,7 @@ _STOPPED: Final = "StopContainer"
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves.  During any other event, it comes from an exit, on its own thread."""
+"""Calls that relay StopContainer themselves. During any other event, it comes from an exit, on its own thread."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
@@ -114,11 +114,11 @@ LAYER: Final = ("nri-container", "nri-pod")
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*.  Closes the session.
+    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*. Closes the session.
 
     If given, *restart* restarts the runtime, and *damage* restarts it with the checkpoint of a given container damaged.
-    *model* under *profile* judges the events relayed to the plugin, in races too.  The machines *by_calls* judge the
-    calls of a race without these events.  *seen* is called with the answer to each call.
+    *model* under *profile* judges the events relayed to the plugin, in races too. The machines *by_calls* judge the
+    calls of a race without these events. *seen* is called with the answer to each call.
     """
 
     before = ("plugin-joins",)

@@ -1,8 +1,8 @@
 """An NRI plugin that only observes: it records the events relayed to it, and requests nothing.
 
-Lines are written on a separate thread, so an answer never waits for a disk.  If writing falls too far behind, the
-plugin disconnects until everything is written, and is then synchronised again.  A recording therefore never lacks lines
-without showing it.
+Lines are written on a separate thread, so an answer never waits for a disk. If writing falls too far behind, the plugin
+disconnects until everything is written, and is then synchronised again. A recording therefore never lacks lines without
+showing it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LineWriter(Outbox[bytes]):
         super().__init__(lambda line: file.write(line + b"\n"), idle=file.flush, most=most)
 
     def close(self, seconds: float | None = None) -> None:
-        """Write all queued lines and stop.  Raise :class:`OSError` if not all could be written."""
+        """Write all queued lines and stop. Raise :class:`OSError` if not all could be written."""
         super().close(seconds)
         if self.error is not None:
             raise self.error
@@ -49,7 +49,7 @@ class LineWriter(Outbox[bytes]):
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
     """Open *path* for appending a recording, which is compressed if the name ends in ``.gz``.
 
-    A compressed file must not exist yet.  If a killed process left the last line of an uncompressed file unfinished,
+    A compressed file must not exist yet. If a killed process left the last line of an uncompressed file unfinished,
     write a newline first.
     """
     if path.suffix == ".gz":
@@ -64,7 +64,7 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handlers of the recording plugin.  ``events`` and ``connections`` count what was recorded.
+    """Handlers of the recording plugin. ``events`` and ``connections`` count what was recorded.
 
     *full* is called when a line could not be accepted.
     """
@@ -128,8 +128,8 @@ async def record(
 ) -> NriRecorder:
     """Record the events relayed to a plugin at the socket *address* until *ended*, across restarts of the runtime.
 
-    *told* is called with messages for the user.  Raise :class:`OSError` if nothing listens at first or if writing
-    fails, and :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
+    *told* is called with messages for the user. Raise :class:`OSError` if nothing listens at first or if writing fails,
+    and :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)

@@ -1,9 +1,9 @@
 """One NRI plugin under test and the runtime that it connects to, controlled step by step.
 
-The plugin is a command, started as runtimes start plugins, or any program that connects to a socket.  Every violation
-by the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
+The plugin is a command, started as runtimes start plugins, or any program that connects to a socket. Every violation by
+the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
 
-A user's own check receives each answer of the plugin and returns what is wrong with it.  It gets pods, containers and
+A user's own check receives each answer of the plugin and returns what is wrong with it. It gets pods, containers and
 answers as plain data, with the field names of NRI messages.
 """
 
@@ -38,7 +38,7 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """Checks the answers on one connection.  The :option:`--answers` factory makes it from the listed objects."""
+    """Checks the answers on one connection. The :option:`--answers` factory makes it from the listed objects."""
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
         """Return what is wrong with *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
@@ -52,7 +52,7 @@ class AnswerCheck:
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
-        """Make the connection's checker.  Return what is wrong with the *updates* requested at synchronisation."""
+        """Make the connection's checker. Return what is wrong with the *updates* requested at synchronisation."""
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
@@ -97,7 +97,7 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""A program that becomes the plugin.  Not a shell, because some shells support only ten file descriptors."""
+"""A program that becomes the plugin. Not a shell, because some shells support only ten file descriptors."""
 
 
 class PluginHost:
@@ -132,7 +132,7 @@ class PluginHost:
         raise BrokenError(f"the plugin {joined}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        """Relay *event* to the plugin.  Raise :class:`BrokenError` for a violation since the previous event."""
+        """Relay *event* to the plugin. Raise :class:`BrokenError` for a violation since the previous event."""
         found = self._thread.run(self._relayed(event))
         if not found:
             return
@@ -154,7 +154,7 @@ class PluginHost:
             self._process = None
 
     def close(self) -> None:
-        """Release everything.  May be called again."""
+        """Release everything. May be called again."""
         if self._thread.closed:
             return
         self.disconnect()
@@ -170,7 +170,7 @@ class PluginHost:
             self._runtime.accept(reader, writer)
 
     async def _connected(self) -> str | None:
-        """Start a runtime and wait for the plugin.  Return why it failed to connect, what it did wrong, or ``None``."""
+        """Start a runtime and wait for the plugin. Return why it failed to connect, what it did wrong, or ``None``."""
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -194,7 +194,7 @@ class PluginHost:
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
     async def _relayed(self, event: RelayedEvent) -> str:
-        """Relay *event*.  Return what was wrong, or an empty string."""
+        """Relay *event*. Return what was wrong, or an empty string."""
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
@@ -232,7 +232,7 @@ class PluginHost:
 
 
 class _Launched:
-    """A plugin started with its connection as file descriptor 3.  Its output is read so that it never blocks."""
+    """A plugin started with its connection as file descriptor 3. Its output is read so that it never blocks."""
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]

@@ -13,9 +13,9 @@ from fsm.runtimes.sockets import nri_pb2 as nri
 class Inventory:
     """Pods and containers by id.
 
-    ``shown`` holds the ids listed when a plugin is synchronised, and ``stopped`` the ids of stopped pods.  ``gone``
-    maps the ids of removed containers to their names.  ``wrong`` is the plugin's first invalid request, if any.
-    ``asked`` holds the unsolicited updates that the plugin requested.
+    ``shown`` holds the ids listed when a plugin is synchronised, and ``stopped`` the ids of stopped pods. ``gone`` maps
+    the ids of removed containers to their names. ``wrong`` is the plugin's first invalid request, if any. ``asked``
+    holds the unsolicited updates that the plugin requested.
     """
 
     pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
@@ -56,7 +56,7 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the *updates* of containers that do not exist or are being created.  Store the first in ``wrong``."""
+        """Return the *updates* of containers that do not exist or are being created. Store the first in ``wrong``."""
         failed = []
         for each in updates:
             identity = each.container_id

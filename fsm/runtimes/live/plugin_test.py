@@ -1,7 +1,7 @@
 """An NRI plugin as the system under test, taken through everything that the plugin contract allows.
 
-The machine plays the runtime: its outputs at a step are relayed to the plugin.  So the steps, their order and shrinking
-are those of every other test, and only the plugin can fail.  It fails if it is late, answers with an error, leaves, or
+The machine plays the runtime: its outputs at a step are relayed to the plugin. So the steps, their order and shrinking
+are those of every other test, and only the plugin can fail. It fails if it is late, answers with an error, leaves, or
 requests an update of a container that does not exist.
 """
 
@@ -37,13 +37,13 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""Maps the state of the contract to the state in a message.  In all other states, the message keeps its value."""
+"""Maps the state of the contract to the state in a message. In all other states, the message keeps its value."""
 
 
 class PluginSUT:
-    """A plugin under test against *machine*, a system of NRI events.  *where* is a command or a socket address.
+    """A plugin under test against *machine*, a system of NRI events. *where* is a command or a socket address.
 
-    Connections are made lazily.  The plugin reconnects only when an event follows that is relayed to it.
+    Connections are made lazily. The plugin reconnects only when an event follows that is relayed to it.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class PluginSUT:
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
-        """Stop and remove what is left in the order that runtimes use.  The next test uses new ids."""
+        """Stop and remove what is left in the order that runtimes use. The next test uses new ids."""
         if self._inventory_before is not None:
             self._host.inventory.restore(self._inventory_before)
         if self._host.connected:

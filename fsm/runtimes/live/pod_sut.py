@@ -1,4 +1,4 @@
-"""One pod of a real runtime as a system under test.  All calls go through CRI.
+"""One pod of a real runtime as a system under test. All calls go through CRI.
 
 To make the pod exit by itself, the test kills its process, whose id is in the verbose status.
 """
@@ -52,7 +52,7 @@ class RuntimePodSUT(EntitySUT):
         return self._pod, self._id
 
     def renew(self) -> str:
-        """Choose a new name for the next pod and return it.  The old name may still be taken after a failed run."""
+        """Choose a new name for the next pod and return it. The old name may still be taken after a failed run."""
         self._pod = self._session.pod()
         self._name = self._pod.metadata.name
         return self._name

@@ -1,6 +1,6 @@
 """A proxy between clients and a runtime: it forwards bytes unchanged, and reports every call when it has ended.
 
-Each client connection has its own connection to the runtime.  Whatever the runtime does to that connection therefore
+Each client connection has its own connection to the runtime. Whatever the runtime does to that connection therefore
 happens to the client connection too, and a client notices the absence of a runtime as it would without the proxy.
 """
 
@@ -103,7 +103,7 @@ class Relay:
         self._leaving, self._left = False, False
 
     async def connect(self, path: str) -> None:
-        """Connect to the runtime.  Raise ``OSError`` if it cannot be reached."""
+        """Connect to the runtime. Raise ``OSError`` if it cannot be reached."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
         if self._over:
             self.server.close()
@@ -184,7 +184,7 @@ class Proxy:
     """Forwards the data received at *listener* to the socket at *path*, and back.
 
     *ended* is called with each call, and with a call without a method for each connection that found no runtime or lost
-    it.  It must not block.  *say* is called with messages for the user, once for each change.
+    it. It must not block. *say* is called with messages for the user, once for each change.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Proxy:
         self._away = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Forward data until *stop* is set.  Then accept nothing more, and give calls in progress *grace* seconds."""
+        """Forward data until *stop* is set. Then accept nothing more, and give calls in progress *grace* seconds."""
         acceptor = Acceptor(self._listener, self._accepted, self._say)
         try:
             await stop.wait()

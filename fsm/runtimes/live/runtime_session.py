@@ -1,9 +1,9 @@
 """The connection, shared directory, events and pods that one test needs of a runtime, and their removal.
 
-Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.leftovers`).  A session first
-removes what killed runs have left behind.  At its end, it removes everything it made itself, including entities whose
-id was lost with a reply.  It then looks again for leftovers of killed runs, because a runtime finishes a creation even
-if nobody waits for it, and shows the result only then.
+Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.leftovers`). A session first
+removes what killed runs have left behind. At its end, it removes everything it made itself, including entities whose id
+was lost with a reply. It then looks again for leftovers of killed runs, because a runtime finishes a creation even if
+nobody waits for it, and shows the result only then.
 """
 
 import atexit
@@ -62,12 +62,12 @@ class EventWatch:
         self._read(encoded(answer))
 
     def interrupted(self) -> None:
-        """Record that the runtime was just restarted.  The end of its stream may be noticed only later."""
+        """Record that the runtime was just restarted. The end of its stream may be noticed only later."""
         now = time_ns()
         self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
 
     def close(self) -> None:
-        """End the stream.  May be called again."""
+        """End the stream. May be called again."""
         self._over.set()
         if self._stream is not None:
             self._stream.close()
@@ -75,7 +75,7 @@ class EventWatch:
         self._client.close()
 
     def told(self, machine: str) -> ToldEvents:
-        """Stop watching.  Return the number of events and their violations, reported for a test of *machine*."""
+        """Stop watching. Return the number of events and their violations, reported for a test of *machine*."""
         self.close()
         with self._lock:
             self._keep(self._reader.rest())
@@ -109,7 +109,7 @@ HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 LOOK: Final = 0.002  # number of seconds between two checks of a condition
 
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""Prefix of the names of images that runs have imported.  The run's label follows."""
+"""Prefix of the names of images that runs have imported. The run's label follows."""
 
 _LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
 _ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
@@ -118,7 +118,7 @@ _NUMBERS: Final = count()  # numbers used in names that this process makes, beca
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Poll *done* until it is true, for at most *seconds*.  Return whether it became true."""
+    """Poll *done* until it is true, for at most *seconds*. Return whether it became true."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -129,7 +129,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away during the context.  If *blocked*, nobody can create it again until the end."""
+    """Move *folder* away during the context. If *blocked*, nobody can create it again until the end."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -144,7 +144,7 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A connection to the runtime at *address*, where each call may take *timeout* seconds.
 
-    Containers use *image*.  By default, this is a busybox image, which is imported if the runtime has none.  Raise
+    Containers use *image*. By default, this is a busybox image, which is imported if the runtime has none. Raise
     :class:`InputError` if there is no runtime or no image.
     """
 
@@ -228,7 +228,7 @@ class RuntimeSession:
         return self.client.call("RunPodSandbox", cri.RunPodSandboxRequest(config=pod, runtime_handler=handler))
 
     def ready(self) -> tuple[cri.PodSandboxConfig, str]:
-        """Run a pod and return its configuration and id.  Raise :class:`InputError` if the runtime can't run pods."""
+        """Run a pod and return its configuration and id. Raise :class:`InputError` if the runtime can't run pods."""
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
@@ -237,14 +237,14 @@ class RuntimeSession:
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
-        """Return *answer*.  Raise :class:`BrokenError` if the runtime was unavailable or timed out."""
+        """Return *answer*. Raise :class:`BrokenError` if the runtime was unavailable or timed out."""
         seconds = (answer.end - answer.start) / 1e9
         if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
             raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
         return answer
 
     def close(self) -> None:
-        """Remove everything that was made, and close the connections.  May be called again."""
+        """Remove everything that was made, and close the connections. May be called again."""
         self.events.close()
         self.client.close()
         self._keeper.close()

@@ -40,10 +40,10 @@ _SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that makes the SUT that is *asked* for.  Its ``rest`` is the address of a runtime.
+    """Return a function that makes the SUT that is *asked* for. Its ``rest`` is the address of a runtime.
 
-    *seen* is called with the answer to each call.  Raise :class:`InputError` if CRI clients cannot make the calls of
-    the machine.
+    *seen* is called with the answer to each call. Raise :class:`InputError` if CRI clients cannot make the calls of the
+    machine.
     """
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:
@@ -102,9 +102,9 @@ def confirmed(
 ) -> tuple[Failure, ...]:
     """Return *failures*, each with the number of repetitions in which it occurred again.
 
-    Failures without a trace are returned unchanged.  *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
-    with the answer to each call.  *machine* has its profile applied.  If *record* is given, the calls of the first
-    repetition are written there.  The events relayed to a plugin are written to a file beside it whose name ends in
+    Failures without a trace are returned unchanged. *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
+    with the answer to each call. *machine* has its profile applied. If *record* is given, the calls of the first
+    repetition are written there. The events relayed to a plugin are written to a file beside it whose name ends in
     ``.nri``.
     """
     counts = [(each, 0) for each in failures if each.trace]

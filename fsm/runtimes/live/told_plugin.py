@@ -30,9 +30,9 @@ _T = TypeVar("_T")
 class ToldPlugin:
     """A plugin at the socket *address* that ignores every pod whose name *mine* rejects.
 
-    ``recording`` holds the recorded lines of all tests.  ``told`` holds the names of the events received in this test,
-    each with the event that the test was ``doing`` then.  ``refused`` holds the names of requests to answer with an
-    error.  Raise :class:`InputError` if nothing listens at *address*.
+    ``recording`` holds the recorded lines of all tests. ``told`` holds the names of the events received in this test,
+    each with the event that the test was ``doing`` then. ``refused`` holds the names of requests to answer with an
+    error. Raise :class:`InputError` if nothing listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -107,7 +107,7 @@ class ToldPlugin:
             connection.cancel()
 
     def close(self) -> None:
-        """Leave and stop the thread.  May be called again."""
+        """Leave and stop the thread. May be called again."""
         if not self._thread.closed:
             self.leave()
             self._thread.close()

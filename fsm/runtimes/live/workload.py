@@ -1,6 +1,6 @@
 """Images for containers under test: a static binary as an OCI archive, and its import into containerd.
 
-Nothing is downloaded.  The same binary produces the same bytes, and so the same image, on every machine.  The caller
+Nothing is downloaded. The same binary produces the same bytes, and so the same image, on every machine. The caller
 chooses the command that a container runs.
 """
 
@@ -28,7 +28,7 @@ From containerd 2.0 on, the option is ``pinned_images.sandbox``.
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in ``/bin`` of an image.  They are links to the binary, as busybox expects."""
+"""Commands in ``/bin`` of an image. They are links to the binary, as busybox expects."""
 
 NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
 
@@ -51,7 +51,7 @@ _CODE: Final = "FSM601"
 def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
     """Return an OCI archive with an image for each of *names*: *binary* as ``/bin/busybox``, with applet links.
 
-    The default command sleeps.  Each image has an id of its own, so that it can be removed without the others.  Raise
+    The default command sleeps. Each image has an id of its own, so that it can be removed without the others. Raise
     :class:`InputError` if *binary* cannot be read, is not a static 64-bit ELF file, or is for an unknown architecture.
     """
     try:
@@ -89,7 +89,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import *content*, an OCI archive, into the containerd at socket *endpoint*.  Repeating it changes nothing.
+    """Import *content*, an OCI archive, into the containerd at socket *endpoint*. Repeating it changes nothing.
 
     Raise :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or if it fails.
     """

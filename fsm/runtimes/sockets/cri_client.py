@@ -1,6 +1,6 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
-Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings.  Only
+Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings. Only
 an address without a runtime is an error.
 """
 
@@ -24,7 +24,7 @@ OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One method.  ``streams`` is true if it answers with any number of messages."""
+    """One method. ``streams`` is true if it answers with any number of messages."""
 
     name: str
     path: str
@@ -58,9 +58,9 @@ TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """The result of one call of *op*.  ``start`` and ``end`` are in nanoseconds since the epoch.
+    """The result of one call of *op*. ``start`` and ``end`` are in nanoseconds since the epoch.
 
-    ``code`` is the gRPC code in capitals.  It is ``OK`` if there is a ``message``.
+    ``code`` is the gRPC code in capitals. It is ``OK`` if there is a ``message``.
     """
 
     op: str
@@ -78,9 +78,9 @@ class CallAnswer:
 
 
 class CriClient:
-    """A connection to the runtime at *address*.  Each call may take *timeout* seconds.
+    """A connection to the runtime at *address*. Each call may take *timeout* seconds.
 
-    If *seen* is given, it is called with each answer of a unary call.  Threads may share a client.
+    If *seen* is given, it is called with each answer of a unary call. Threads may share a client.
     """
 
     def __init__(
@@ -106,11 +106,11 @@ class CriClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection.  Calls in progress end as cancelled.  May be called again."""
+        """Close the connection. Calls in progress end as cancelled. May be called again."""
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """Call the method *op* with *request* (default: empty).  A gRPC error is an answer, not an exception."""
+        """Call the method *op* with *request* (default: empty). A gRPC error is an answer, not an exception."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -133,7 +133,7 @@ class CriClient:
         return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
-        """Return the runtime's Version.  Raise :class:`InputError` if the answer is not from a CRI v1 runtime."""
+        """Return the runtime's Version. Raise :class:`InputError` if the answer is not from a CRI v1 runtime."""
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
@@ -163,7 +163,7 @@ class CriClient:
 
 
 class EventStream:
-    """An iterator over container events.  After the end, ``code`` and ``detail`` describe how the stream ended."""
+    """An iterator over container events. After the end, ``code`` and ``detail`` describe how the stream ended."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401  (a call of gRPC)
         self._stream = stream

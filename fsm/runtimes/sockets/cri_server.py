@@ -1,6 +1,6 @@
 """The reference node as a CRI server on a Unix socket, with all methods of both services that it can answer.
 
-Errors have the gRPC code of the machines' replies, and containerd's messages.  Other methods are UNIMPLEMENTED.
+Errors have the gRPC code of the machines' replies, and containerd's messages. Other methods are UNIMPLEMENTED.
 """
 
 # ruff: noqa: N802  (methods have the names of CRI, as in every servicer of gRPC)
@@ -41,7 +41,7 @@ CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for eac
 
 
 class CriServer:
-    """Answers CRI calls by calling *node*.  A method that returns ``None`` answers with an empty message."""
+    """Answers CRI calls by calling *node*. A method that returns ``None`` answers with an empty message."""
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
@@ -231,7 +231,7 @@ class CriServer:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
 
     def _selected(self, entries: Iterable[Entry], asked: Any, known: Mapping[str, object]) -> list[Entry]:  # noqa: ANN401
-        """Return the *entries* that *asked*, a filter of CRI, accepts.  It may shorten the ids of *known* entities."""
+        """Return the *entries* that *asked*, a filter of CRI, accepts. It may shorten the ids of *known* entities."""
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
             wanted["id"] = _whole(wanted["id"], known)
@@ -309,9 +309,9 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at *address*, on a socket that only this user may use.  At the end, stop everything on the node.
+    """Serve *node* at *address*, on a socket that only this user may use. At the end, stop everything on the node.
 
-    Raise :class:`InputError` if the socket cannot be made.  See :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
+    Raise :class:`InputError` if the socket cannot be made. See :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

@@ -1,7 +1,7 @@
 """Frames that multiplex several connections over one, as NRI does between a runtime and a plugin.
 
-A frame consists of its connection number and the length of its payload, both 32-bit big-endian, and the payload.  There
-is no handshake.  Data for a connection that was not opened is dropped.  A payload is a piece of a byte stream, so no
+A frame consists of its connection number and the length of its payload, both 32-bit big-endian, and the payload. There
+is no handshake. Data for a connection that was not opened is dropped. A payload is a piece of a byte stream, so no
 frame is ever buffered whole, and decoding takes no more memory than what was read in one call.
 """
 
@@ -33,7 +33,7 @@ class FrameError(Exception):
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Return the frames that carry *data*.  If there are several, the first has :data:`FIRST` bytes.
+    """Return the frames that carry *data*. If there are several, the first has :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
@@ -57,7 +57,7 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield connection numbers with the bytes for them.  Raise :class:`FrameError` for invalid frames."""
+        """Yield connection numbers with the bytes for them. Raise :class:`FrameError` for invalid frames."""
         at = 0
         while at < len(data):
             if self._left:
@@ -84,7 +84,7 @@ class FrameDecoder:
 
 
 class Multiplexer:
-    """Connections over one byte stream.  First :meth:`open` them, then :meth:`run`."""
+    """Connections over one byte stream. First :meth:`open` them, then :meth:`run`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -93,7 +93,7 @@ class Multiplexer:
         self._turn = asyncio.Lock()
 
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Return a function that sends bytes on *connection*.  Incoming bytes go to *received*, one call at a time.
+        """Return a function that sends bytes on *connection*. Incoming bytes go to *received*, one call at a time.
 
         Sending waits while the peer does not read, and raises :class:`ConnectionError` when the peer has gone.
         """
@@ -111,7 +111,7 @@ class Multiplexer:
         return send
 
     async def run(self) -> None:
-        """Read until the peer closes.  Raise :class:`FrameError` for an invalid or unfinished frame."""
+        """Read until the peer closes. Raise :class:`FrameError` for an invalid or unfinished frame."""
         decoder = FrameDecoder()
         with suppress(ConnectionError):
             while data := await self._reader.read(_CHUNK):
@@ -122,7 +122,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream after giving the peer a moment to read what was sent.  May be called again."""
+        """Close the stream after giving the peer a moment to read what was sent. May be called again."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):

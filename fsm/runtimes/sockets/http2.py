@@ -43,7 +43,7 @@ class UnreadableError(Exception):
 
 
 class Frame(NamedTuple):
-    """One frame.  ``whole`` includes its header."""
+    """One frame. ``whole`` includes its header."""
 
     kind: int
     flags: int
@@ -96,7 +96,7 @@ def farewell() -> bytes:
 
 
 class FrameSplitter:
-    """Splits bytes, received in any pieces, into whole frames.  *preface* comes before the first frame.
+    """Splits bytes, received in any pieces, into whole frames. *preface* comes before the first frame.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -117,7 +117,7 @@ class FrameSplitter:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
-        """Return the frames that *data* completes.  Raise :class:`UnreadableError` if the preface is wrong."""
+        """Return the frames that *data* completes. Raise :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
         at = 0
         if self._preface:
@@ -140,7 +140,7 @@ class FrameSplitter:
 
 
 class HeaderBlocks:
-    """Header blocks in one direction of a connection.  Each must be decoded, because later ones refer to it."""
+    """Header blocks in one direction of a connection. Each must be decoded, because later ones refer to it."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=LARGEST)
@@ -174,7 +174,7 @@ class HeaderWriter:
         self._encoder.header_table_size = 0
 
     def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
-        """Return the frames of *headers* on *stream*.  If *ends* is true, they end the stream."""
+        """Return the frames of *headers* on *stream*. If *ends* is true, they end the stream."""
         kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
         block = self._encoder.encode(kept, huffman=False)
         cuts = range(0, len(block), _PIECE)
@@ -190,7 +190,7 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first gRPC message in one direction of a stream, or *each* message.  None is kept unless *keep* is true."""
+    """The first gRPC message in one direction of a stream, or *each* message. None is kept unless *keep* is true."""
 
     __slots__ = ("_data", "_each", "_keep", "complete")
 

@@ -120,7 +120,7 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
 def pod_stats(
     plan: cri.RunPodSandboxRequest, status: Metadata, running: Sequence[NodeContainer], now: int
 ) -> cri.PodSandboxStats:
-    """Return statistics of a pod with its *running* containers.  See :func:`stats`."""
+    """Return statistics of a pod with its *running* containers. See :func:`stats`."""
     containers = [stats(each, now) for each in running]
     return cri.PodSandboxStats(
         attributes=cri.PodSandboxAttributes(**_common(status.id, plan.config)),

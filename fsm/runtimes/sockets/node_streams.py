@@ -77,7 +77,7 @@ class NodeStreams(StreamServer):
     async def ports(self) -> str:
         """Return the URL of a port-forward stream.
 
-        It connects to ports of this machine if the node runs real processes.  Otherwise, every connection is refused.
+        It connects to ports of this machine if the node runs real processes. Otherwise, every connection is refused.
         """
         return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
 

@@ -23,20 +23,20 @@ NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(
 """Maps the RPC name of each event to its number."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
-"""Events that a plugin may answer with changes.  They are never relayed as StateChange."""
+"""Events that a plugin may answer with changes. They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""Events of the first version of NRI.  A runtime of that version refuses a plugin that subscribes to others."""
+"""Events of the first version of NRI. A runtime of that version refuses a plugin that subscribes to others."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side violated NRI.  The text begins in lower case and says what it did."""
+    """The other side violated NRI. The text begins in lower case and says what it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin.  ``name`` is its RPC, and ``sent`` the RPC or StateChange enum name received."""
+    """An event relayed to a plugin. ``name`` is its RPC, and ``sent`` the RPC or StateChange enum name received."""
 
     name: str
     pod: PodSandbox
@@ -47,7 +47,7 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """The changes in a plugin's answer.  An ``adjustment`` applies to the container that is being created."""
+    """The changes in a plugin's answer. An ``adjustment`` applies to the container that is being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
@@ -63,7 +63,7 @@ def mask(events: Collection[str]) -> int:
 
 
 class NriLink:
-    """A stream between both sides.  This side provides the *served* service and calls the service of the other side."""
+    """A stream between both sides. This side provides the *served* service and calls the service of the other side."""
 
     def __init__(
         self,
@@ -82,11 +82,11 @@ class NriLink:
         self._client = Client(send)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Return the other side's answer.  Raise the errors of :meth:`.ttrpc.Client.call`."""
+        """Return the other side's answer. Raise the errors of :meth:`.ttrpc.Client.call`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:
-        """Read and answer until the other side closes.  Raise :class:`NriError` if it violates a protocol."""
+        """Read and answer until the other side closes. Raise :class:`NriError` if it violates a protocol."""
         try:
             await self._mux.run()
         except (FrameError, ProtocolError) as error:
@@ -100,7 +100,7 @@ class NriLink:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection and end every call in progress.  May be called again."""
+        """Close the connection and end every call in progress. May be called again."""
         self._client.close()
         await self._server.close()
         await self._mux.close()

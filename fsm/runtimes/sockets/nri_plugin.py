@@ -1,4 +1,4 @@
-"""The plugin side of NRI.  A plugin registers, is configured and synchronised, and receives pod and container events.
+"""The plugin side of NRI. A plugin registers, is configured and synchronised, and receives pod and container events.
 
 :class:`NriPlugin` passes each of these to an :class:`NriHandlers`, which implements the plugin's purpose.
 """
@@ -30,23 +30,23 @@ from fsm.runtimes.sockets.nri_link import (
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Initial and maximum number of seconds between attempts to connect.  The time doubles with each attempt."""
+"""Initial and maximum number of seconds between attempts to connect. The time doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin may be synchronised with
 
 
 class NriHandlers(Protocol):
-    """Handlers of a plugin's requests.  None of them may take longer than the runtime waits."""
+    """Handlers of a plugin's requests. None of them may take longer than the runtime waits."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        """Return the RPC names of the events to subscribe to.  Called first on every connection."""
+        """Return the RPC names of the events to subscribe to. Called first on every connection."""
 
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Receive the pods and containers that exist when the plugin connects.  Return the updates to request."""
+        """Receive the pods and containers that exist when the plugin connects. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Receive an event.  Return the changes to request, if the event allows any."""
+        """Receive an event. Return the changes to request, if the event allows any."""
 
     async def shut_down(self) -> None:
         """Handle the runtime's notice that it is shutting down."""
@@ -55,7 +55,7 @@ class NriHandlers(Protocol):
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its configuration request.
 
-    Runtimes that report their NRI version support pod updates.  Others may not, and refuse unknown events.
+    Runtimes that report their NRI version support pod updates. Others may not, and refuse unknown events.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -64,7 +64,7 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
 
 
 class NriPlugin:
-    """A plugin called *name*.  *index* is two digits, by which runtimes order plugins."""
+    """A plugin called *name*. *index* is two digits, by which runtimes order plugins."""
 
     def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
         self.name = name
@@ -80,7 +80,7 @@ class NriPlugin:
         """Stay connected to the socket at *address* until :meth:`leave`, reconnecting when the runtime has gone.
 
         *lost* is called after each lost connection with the reason, or with ``None`` if the runtime just closed it.
-        Raise :class:`NriError` if the plugin is refused.  Unless *patient*, raise :class:`OSError` if the first attempt
+        Raise :class:`NriError` if the plugin is refused. Unless *patient*, raise :class:`OSError` if the first attempt
         to connect fails.
         """
         path = unix_sockets.path(address)
@@ -113,7 +113,7 @@ class NriPlugin:
         return None
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection from registration to its end.  Raise :class:`NriError` if the runtime violates NRI."""
+        """Serve one connection from registration to its end. Raise :class:`NriError` if the runtime violates NRI."""
         session = _Session(self._handlers)
         link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
         self._link = link
@@ -160,7 +160,7 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Close the connection after the answers in progress, and do not reconnect.  Any task may call this."""
+        """Close the connection after the answers in progress, and do not reconnect. Any task may call this."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()

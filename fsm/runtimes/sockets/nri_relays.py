@@ -28,7 +28,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a node.  If *older*, events are relayed as runtimes before NRI v0.11 relay them."""
+    """The plugins of a node. If *older*, events are relayed as runtimes before NRI v0.11 relay them."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -61,7 +61,7 @@ class NodePlugins:
         return [self._pod(each) for each in node.told_pods()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply unsolicited *updates* from a plugin.  Return those that failed without ``ignore_failure``."""
+        """Apply unsolicited *updates* from a plugin. Return those that failed without ``ignore_failure``."""
         del plugin
         return [
             each
@@ -132,7 +132,7 @@ class NodePlugins:
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
-    """Serve the plugins of *node* at the socket *address*.  Raise :class:`InputError` if it cannot be made."""
+    """Serve the plugins of *node* at the socket *address*. Raise :class:`InputError` if it cannot be made."""
     plugins.node = node
     at = path(address)
     try:
@@ -182,7 +182,7 @@ def _answer(plugin: str, changes: PluginChanges) -> Answer:
 
 
 def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield what an adjustment sets, by field.  Two plugins may not set the same field."""
+    """Yield what an adjustment sets, by field. Two plugins may not set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

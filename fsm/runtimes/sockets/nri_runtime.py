@@ -1,7 +1,7 @@
 """The runtime side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
 
 The caller provides an :class:`NriDomain`, which lists the pods and containers and applies the updates that plugins
-request.  Each plugin's answers are passed on unchanged.  They are neither merged nor checked for conflicts here.
+request. Each plugin's answers are passed on unchanged. They are neither merged nor checked for conflicts here.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ class NriDomain(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is no longer connected.  ``why`` is empty if it just closed its connection."""
+    """A plugin that is no longer connected. ``why`` is empty if it just closed its connection."""
 
     plugin: str
     why: str
 
 
 class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest, Sequence[nri.ContainerUpdate]]):
-    """The session of a plugin at *stream* of *runtime*.  ``why`` says what the plugin did wrong, if anything."""
+    """The session of a plugin at *stream* of *runtime*. ``why`` says what the plugin did wrong, if anything."""
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
@@ -178,9 +178,9 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect.  ``plugins`` receive events in their order.
+    """A runtime called *name*, to which plugins connect. ``plugins`` receive events in their order.
 
-    *joining* is a context manager entered around each plugin's synchronisation.  If *state_changes*, events are relayed
+    *joining* is a context manager entered around each plugin's synchronisation. If *state_changes*, events are relayed
     as by runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
     """
 
@@ -228,7 +228,7 @@ class NriRuntime:
         stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
         launched_as: tuple[str, str] | None = None,
     ) -> None:
-        """Serve one plugin until its connection ends.  *launched_as* is the name and index of a started plugin."""
+        """Serve one plugin until its connection ends. *launched_as* is the name and index of a started plugin."""
         plugin = PluginSession(stream, self)
         if launched_as:
             plugin.launch(launched_as)
@@ -245,7 +245,7 @@ class NriRuntime:
             await asyncio.gather(plugin.running, return_exceptions=True)
 
     async def _join(self, plugin: PluginSession) -> None:
-        """Register, configure and synchronise *plugin*.  Raise :class:`NRIError` if that fails."""
+        """Register, configure and synchronise *plugin*. Raise :class:`NRIError` if that fails."""
         step = "RegisterPlugin"
         try:
             await plugin.await_registration()
@@ -264,7 +264,7 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait until *plugins* plugins are connected, for at most *seconds*.  Return whether they are.
+        """Wait until *plugins* plugins are connected, for at most *seconds*. Return whether they are.
 
         Stop waiting when a registered plugin is lost.
         """
@@ -281,8 +281,8 @@ class NriRuntime:
     ) -> bool:
         """Relay *event* to its subscribers, and pass each plugin's name and changes to *add*.
 
-        Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes.  A plugin that has gone, or
-        does not answer in time, is disconnected, and the others still receive the event.  Return whether one was lost.
+        Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes. A plugin that has gone, or
+        does not answer in time, is disconnected, and the others still receive the event. Return whether one was lost.
         """
         async with self._turn:
             return await self.plugin_list.relay(event.name, lambda: event, add)
@@ -295,7 +295,7 @@ class NriRuntime:
             self._changed.set()
 
     async def close(self) -> None:
-        """Close every connection and end the tasks of :meth:`accept`.  Calls of :meth:`serve` return too."""
+        """Close every connection and end the tasks of :meth:`accept`. Calls of :meth:`serve` return too."""
         self.plugin_list.close()
         await self._serving.cancel()
         await asyncio.gather(*self._closing)
@@ -304,7 +304,7 @@ class NriRuntime:
 def synchronisation(
     pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
 ) -> list[nri.SynchronizeRequest]:
-    """Return messages that list all pods and containers, none too long to send.  All but the last set ``more``.
+    """Return messages that list all pods and containers, none too long to send. All but the last set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

@@ -16,7 +16,7 @@ from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""Maximum number of bytes that may wait for a client.  A client that does not read is disconnected."""
+"""Maximum number of bytes that may wait for a client. A client that does not read is disconnected."""
 LINGER: Final = 2.0  # number of seconds within which a client may read the last data
 
 
@@ -34,7 +34,7 @@ class Link(Protocol):
 
 
 class SocketLink:
-    """Bytes on a socket.  *held* are bytes already read from it."""
+    """Bytes on a socket. *held* are bytes already read from it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
         self.reader, self.writer = reader, writer
@@ -69,7 +69,7 @@ class SocketLink:
 class WebSocketLink:
     """WebSocket messages on the socket of *link*, requested with *headers*, in one of the *protocols*.
 
-    ``protocol`` is the first of them that the client knows, or empty if it knows none.  Raise
+    ``protocol`` is the first of them that the client knows, or empty if it knows none. Raise
     :class:`wsproto.utilities.ProtocolError` for an invalid request.
     """
 
@@ -112,14 +112,14 @@ class WebSocketLink:
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""The channels, indexed by their number in WebSocket messages.  The next number is for terminal sizes."""
+"""The channels, indexed by their number in WebSocket messages. The next number is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""Connects to a port, sends it the reader's data, and passes on its answers.  Raises :class:`OSError`."""
+"""Connects to a port, sends it the reader's data, and passes on its answers. Raises :class:`OSError`."""
 CLOSES: Final = 255  # channel number of a message that closes the channel whose number follows
 
 
 class Channels(Protocol):
-    """Channels of a command.  ``given`` is its standard input.  ``ready`` is set when the client has opened all."""
+    """Channels of a command. ``given`` is its standard input. ``ready`` is set when the client has opened all."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
@@ -135,7 +135,7 @@ class Channels(Protocol):
 
 
 class MessageChannels:
-    """Channels over WebSocket.  The first byte of a message is its channel number."""
+    """Channels over WebSocket. The first byte of a message is its channel number."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -159,7 +159,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """Channels over SPDY.  Each is a stream that the client opens.  It must open all *wanted* channels."""
+    """Channels over SPDY. Each is a stream that the client opens. It must open all *wanted* channels."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -189,7 +189,7 @@ class SpdyChannels:
 
 
 class ForwardedPorts:
-    """Connections to ports of a pod over SPDY.  Each has a stream for data and one for errors."""
+    """Connections to ports of a pod over SPDY. Each has a stream for data and one for errors."""
 
     def __init__(self, link: Link, connect: Connect) -> None:
         self._link, self._spdy, self._connect = link, Spdy(), connect

@@ -39,14 +39,14 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Protocols of commands, newest first.  In both, the result is JSON."""
+"""Protocols of commands, newest first. In both, the result is JSON."""
 PORTS: Final = "portforward.k8s.io"
 TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol of ports over WebSocket, whose messages carry SPDY bytes
 PATIENCE: Final = 30.0  # number of seconds within which a client must send its request, and open its channels
 VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command, or attaches to one, with its standard streams.  Returns its exit code."""
+"""Runs a command, or attaches to one, with its standard streams. Returns its exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,13 +67,13 @@ class OfferedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedPorts:
-    """A port-forward stream.  *connect* connects to each port."""
+    """A port-forward stream. *connect* connects to each port."""
 
     connect: Connect
 
 
 class StreamServer:
-    """Serves the offered streams.  The server starts at the first offer."""
+    """Serves the offered streams. The server starts at the first offer."""
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
@@ -119,7 +119,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve the requested stream, or refuse it.  Return its link, which must be closed."""
+        """Serve the requested stream, or refuse it. Return its link, which must be closed."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -196,7 +196,7 @@ async def _serve_stream(
 
 
 async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run the *offered* command.  Return its result in Kubernetes' format."""
+    """Run the *offered* command. Return its result in Kubernetes' format."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()
@@ -223,7 +223,7 @@ def _status(message: str, reason: str, **more: object) -> bytes:
 
 
 async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    """Pass on typed data and echo it, like a terminal.  Ctrl-C and Ctrl-D also end the input."""
+    """Pass on typed data and echo it, like a terminal. Ctrl-C and Ctrl-D also end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
         given.feed_data(data.replace(b"\r", b"\n"))

@@ -2,8 +2,8 @@
 
 A message is a ten-byte header (length, stream, kind, flags; big-endian), and *length* bytes of data.
 
-Both sides get a function that sends bytes, and the caller passes incoming bytes to ``received``.  Neither trusts its
-peer.  Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
+Both sides get a function that sends bytes, and the caller passes incoming bytes to ``received``. Neither trusts its
+peer. Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
 answered with an error.
 """
 
@@ -28,7 +28,7 @@ _HEADER: Final = struct.Struct(">IIBB")
 
 
 class MessageKind(IntEnum):
-    """The kind of a message.  NRI does not use data streams."""
+    """The kind of a message. NRI does not use data streams."""
 
     REQUEST = 1
     RESPONSE = 2
@@ -36,7 +36,7 @@ class MessageKind(IntEnum):
 
 
 class TtrpcMessage(NamedTuple):
-    """A message.  ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
+    """A message. ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
 
     stream: int
     kind: int
@@ -45,7 +45,7 @@ class TtrpcMessage(NamedTuple):
 
 
 def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
-    """Return the bytes of a message.  The caller has checked the length of *data*.
+    """Return the bytes of a message. The caller has checked the length of *data*.
 
     >>> encoded(1, MessageKind.REQUEST, b"hi").hex(" ")
     '00 00 00 02 00 00 00 01 01 00 68 69'
@@ -54,7 +54,7 @@ def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
 
 
 class MessageDecoder:
-    """Decodes messages from the bytes of one stream, received in any pieces.  Holds at most one message.
+    """Decodes messages from the bytes of one stream, received in any pieces. Holds at most one message.
 
     >>> decoder = MessageDecoder()
     >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]
@@ -105,7 +105,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call failed with *code*, a gRPC error code.  A missed deadline is such a failure too."""
+    """A call failed with *code*, a gRPC error code. A missed deadline is such a failure too."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -137,8 +137,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 class Server:
     """Answers calls with the handlers in *services*, by service name and method name.
 
-    Calls begin in the order of their arrival, and may end in any order.  ``held`` counts the bytes of those in
-    progress.
+    Calls begin in the order of their arrival, and may end in any order. ``held`` counts the bytes of those in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -149,7 +148,7 @@ class Server:
         self.held = 0
 
     async def received(self, data: bytes) -> None:
-        """Process the next bytes.  Raise :class:`ProtocolError` if they are not requests."""
+        """Process the next bytes. Raise :class:`ProtocolError` if they are not requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
                 raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
@@ -220,7 +219,7 @@ class Server:
 
 
 class Client:
-    """Makes calls.  Each has a deadline, and several may be in progress."""
+    """Makes calls. Each has a deadline, and several may be in progress."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -230,7 +229,7 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process the next bytes, dropping late answers.  Raise :class:`ProtocolError` if they are not responses."""
+        """Process the next bytes, dropping late answers. Raise :class:`ProtocolError` if they are not responses."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
                 raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")
@@ -247,7 +246,7 @@ class Client:
         """Return the answer to *request*.
 
         Raise :class:`RpcError` if the call fails or takes more than *seconds*, or :class:`ClosedError` if the
-        connection ends.  A request that is too long is not sent, which is the error ``RESOURCE_EXHAUSTED``.
+        connection ends. A request that is too long is not sent, which is the error ``RESOURCE_EXHAUSTED``.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))

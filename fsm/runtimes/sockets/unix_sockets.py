@@ -22,7 +22,7 @@ CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""Number of seconds within which a socket must accept a connection.  After that, its queue counts as full."""
+"""Number of seconds within which a socket must accept a connection. After that, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -45,10 +45,10 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """Options of a channel to a Unix socket.
 
-Proxies from the environment are for networks.  Without an authority, gRPC sends the path of the socket, which Go
-servers refuse.  Each channel has its own connection, and retries soon after the runtime has restarted.  The minimum
-time between two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and
-a starting runtime needs more.
+Proxies from the environment are for networks. Without an authority, gRPC sends the path of the socket, which Go servers
+refuse. Each channel has its own connection, and retries soon after the runtime has restarted. The minimum time between
+two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and a starting
+runtime needs more.
 """
 
 
@@ -138,7 +138,7 @@ def unreachable(address: str, error: OSError) -> InputError:
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
     """Have *bind* make the socket at *address* with mode 0600, and remove it at the end.
 
-    A socket that nobody listens on is replaced.  Raise :class:`InputError` if another process listens on it, if
+    A socket that nobody listens on is replaced. Raise :class:`InputError` if another process listens on it, if
     something else exists there, or if the socket cannot be made.
     """
     at = Path(path(address))
@@ -219,7 +219,7 @@ def unusable(address: str, error: Exception) -> InputError:
 class Acceptor:
     """Accepts connections on *listening* in the running loop and calls *take* with each, until it is closed.
 
-    An eighth of the process's file descriptors stays free for files and for modules that are imported later.  When no
+    An eighth of the process's file descriptors stays free for files and for modules that are imported later. When no
     others are left, clients wait in the socket's queue, and *say* is called once.
     """
 
