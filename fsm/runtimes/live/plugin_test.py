@@ -47,11 +47,7 @@ class PluginSUT:
     """
 
     def __init__(
-        self,
-        machine: Machine,
-        where: str,
-        timeout: float | None = None,
-        answers: Callable[..., object] | None = None,
+        self, machine: Machine, where: str, timeout: float | None = None, answers: Callable[..., object] | None = None
     ) -> None:
         self._check(machine, where)
         self._model = Simulated(machine)

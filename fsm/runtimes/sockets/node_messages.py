@@ -40,12 +40,7 @@ def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSand
 
 def _common(identity: str, config: cri.PodSandboxConfig | cri.ContainerConfig) -> dict[str, Any]:
     """Return the fields that every description of a pod or container has."""
-    return {
-        "id": identity,
-        "metadata": config.metadata,
-        "labels": config.labels,
-        "annotations": config.annotations,
-    }
+    return {"id": identity, "metadata": config.metadata, "labels": config.labels, "annotations": config.annotations}
 
 
 def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandbox:

@@ -66,12 +66,7 @@ class NriLink:
     """A stream between both sides. This side provides the *served* service and calls the service of the other side."""
 
     def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        *,
-        served: str,
-        methods: Mapping[str, Handler],
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, served: str, methods: Mapping[str, Handler]
     ) -> None:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN

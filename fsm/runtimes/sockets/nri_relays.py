@@ -45,8 +45,7 @@ class NodePlugins:
             resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
         )
         relayed = await relay_merged(
-            request,
-            lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes))),
+            request, lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes)))
         )
         for each in () if relayed.error else relayed.merged.others:
             self._change(each.container_id, each.resources)
@@ -172,9 +171,7 @@ def _resources(fields: Fields) -> nri.LinuxResources:
 def _answer(plugin: str, changes: PluginChanges) -> Answer:
     updates = tuple(
         Update(
-            container_id=each.container_id,
-            resources=limits(each.linux.resources),
-            ignore_failure=each.ignore_failure,
+            container_id=each.container_id, resources=limits(each.linux.resources), ignore_failure=each.ignore_failure
         )
         for each in changes.updates
     )

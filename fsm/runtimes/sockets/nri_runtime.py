@@ -224,9 +224,7 @@ class NriRuntime:
         self._serving.start(self.serve((reader, writer)))
 
     async def serve(
-        self,
-        stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        launched_as: tuple[str, str] | None = None,
+        self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
     ) -> None:
         """Serve one plugin until its connection ends. *launched_as* is the name and index of a started plugin."""
         plugin = PluginSession(stream, self)
