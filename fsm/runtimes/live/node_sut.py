@@ -36,16 +36,9 @@ from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 
 _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
-    "run-pod": (POD, "run"),
-    "stop-pod": (POD, "stop"),
-    "remove-pod": (POD, "remove"),
-    "exit-pod": (POD, "exit"),
-    "create-container": (CONTAINER, "create"),
-    "start-container": (CONTAINER, "start"),
-    "stop-container": (CONTAINER, "stop"),
-    "remove-container": (CONTAINER, "remove"),
+    **{f"{event}-pod": (POD, event) for event in ("run", "stop", "remove", "exit")},
+    **{f"{event}-container": (CONTAINER, event) for event in ("create", "start", "stop", "remove", "exit")},
     "update-container": (CONTAINER, "update-resources"),
-    "exit-container": (CONTAINER, "exit"),
 }
 """The joint events that the SUT of the pod or container performs: that SUT, and the event's name in its machine."""
 
@@ -105,7 +98,7 @@ _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 
 _SECOND: Final = ".2"  # suffix of calls on the second container, as in a system with two containers
 
-_CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
+_CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CONTAINER and name != "exit")
 
 CONTRACT: Final = "nri-plugin-contract"  # the machine that describes what plugins may rely on. It judges races.
 
