@@ -66,11 +66,11 @@ class FaultRules:
 
     def concern(self, method: str) -> bool:
         """Check whether a call of this method may be changed."""
-        return any(each.concerns(method) for each in self.rules)
+        return any(rule.concerns(method) for rule in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
         """Return the first fault that applies to this call on *identity*. Every matching rule counts the call."""
-        struck = [each.written for each in self.rules if each.concerns(method) and each.strikes(identity)]
+        struck = [rule.written for rule in self.rules if rule.concerns(method) and rule.strikes(identity)]
         return struck[0] if struck else None
 
 
@@ -163,7 +163,7 @@ class StreamFaults:
 
     def _decide(self, number: int, held: _Held, now: int) -> None:
         stream = self.calls.streams.get(number)
-        long = sum(each.counted() for each in held.parts) > _UNDECIDED
+        long = sum(part.counted() for part in held.parts) > _UNDECIDED
         if stream is None or not (stream.request.complete or held.parts[-1].ends() or long):
             return
         held.decided = True
@@ -190,12 +190,12 @@ class StreamFaults:
         stream = self.calls.streams.get(number)
         if held is not None and stream is not None:
             stream.start = time.time_ns()
-            for each in held.parts:
-                self.to_server(each.whole)
+            for part in held.parts:
+                self.to_server(part.whole)
 
     def _drop(self, number: int) -> None:
         if held := self._held.pop(number, None):
-            self.to_client(credit(sum(each.counted() for each in held.parts)))
+            self.to_client(credit(sum(part.counted() for part in held.parts)))
 
     def _cancel(self, number: int) -> None:
         if number in self.calls.streams:
@@ -205,7 +205,8 @@ class StreamFaults:
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
         """End the call for the client. *before* holds the runtime's other headers."""
-        kept = [each for each in before if each[0] not in {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}]
+        own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
+        kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
         first = (
             [] if before or number in self._begun else [(b":status", b"200"), (b"content-type", b"application/grpc")]

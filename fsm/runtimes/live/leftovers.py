@@ -45,7 +45,7 @@ def read(text: str) -> RunLabel | None:
     (RunLabel(boot='b', namespace='n', process=7, started=9), None)
     """
     parts = text.split(".")
-    if len(parts) != len(RunLabel._fields) or not all(each.isdecimal() for each in parts[2:]):
+    if len(parts) != len(RunLabel._fields) or not all(part.isdecimal() for part in parts[2:]):
         return None
     return RunLabel(parts[0], parts[1], int(parts[2]), int(parts[3]))
 

@@ -321,7 +321,11 @@ class RuntimeNodeSUT:
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
     """Yield one violation per cause in the recording of a test, without its location in files that no longer exist."""
-    found = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)] if judged else []
+    found = (
+        [judgement.verdict for judgement in judged.judgements if isinstance(judgement.verdict, Illegal)]
+        if judged
+        else []
+    )
     for verdict in found:
         for finding in verdict.findings:
             yield replace(finding.first[0], file="", line=0)

@@ -85,8 +85,11 @@ class NriRecorder:
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        listed = [{"id": each.id, "pod": each.pod_sandbox_id, "state": _state(each)} for each in containers]
-        self._record("Synchronize", pods=[{"id": each.id} for each in pods], containers=listed)
+        listed = [
+            {"id": container.id, "pod": container.pod_sandbox_id, "state": _state(container)}
+            for container in containers
+        ]
+        self._record("Synchronize", pods=[{"id": pod.id} for pod in pods], containers=listed)
         return ()
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
@@ -142,8 +145,8 @@ async def record(
         try:
             await asyncio.wait({running, *waits}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits:
-                each.cancel()
+            for task in waits:
+                task.cancel()
             await plugin.leave()
             await running
         if writer.error is not None:

@@ -189,7 +189,7 @@ class PluginHost:
             wrong = self._check.connected(*there.listed(), there.asked) if self._check is not None else ""
             return there.wrong or wrong or None
         self._failed = True
-        lost = [each.why or "has closed its connection" for each in runtime.lost]
+        lost = [plugin.why or "has closed its connection" for plugin in runtime.lost]
         again = " again after the runtime was restarted" if self._met else ""
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
@@ -217,7 +217,7 @@ class PluginHost:
         return self.inventory.wrong or (self._check.told(event, changes) if self._check is not None else "")
 
     def _left(self, runtime: NriRuntime | None) -> str:
-        why = next((each.why for each in runtime.lost if each.why), "") if runtime else ""
+        why = next((plugin.why for plugin in runtime.lost if plugin.why), "") if runtime else ""
         ended = self._process.ended() if self._process and "within" not in why else ""
         return f"{why or 'has closed its connection'}{f'; it {ended}' if ended else ''}"
 

@@ -58,8 +58,8 @@ class Inventory:
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
         """Return the *updates* of containers that do not exist or are being created. Store the first in ``wrong``."""
         failed = []
-        for each in updates:
-            identity = each.container_id
+        for update in updates:
+            identity = update.container_id
             if identity in self.gone:
                 wrong = f"has asked for an update of {self.gone[identity]}, which was removed"
             elif identity == creating:
@@ -69,7 +69,7 @@ class Inventory:
             else:
                 continue
             self.wrong = self.wrong or wrong
-            failed.append(each)
+            failed.append(update)
         return failed
 
 

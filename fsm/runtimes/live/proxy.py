@@ -37,8 +37,8 @@ class _Side(asyncio.Protocol):
         if self._refused:
             self.transport.abort()
         self.transport.set_write_buffer_limits(high=_BUFFERED)
-        for each in self._waiting:
-            self.transport.write(each)
+        for data in self._waiting:
+            self.transport.write(data)
         self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:

@@ -107,7 +107,7 @@ def confirmed(
     repetition are written there. The events relayed to a plugin are written to a file beside it whose name ends in
     ``.nri``.
     """
-    counts = [(each, 0) for each in failures if each.trace]
+    counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
         for number in range(_REPETITIONS if counts else 0):
             sut = make(recording.take if recording is not None and not number else None)

@@ -129,8 +129,8 @@ class ToldPlugin:
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        mine = {each.id: each for each in pods if self._is_mine(each)}
-        inside = [each for each in containers if each.pod_sandbox_id in mine]
+        mine = {pod.id: pod for pod in pods if self._is_mine(pod)}
+        inside = [container for container in containers if container.pod_sandbox_id in mine]
         await self._recorder.synchronize([*mine.values()], inside)
         self.running = {each.id for each in inside if each.state == nri.CONTAINER_RUNNING}
         self._synchronized.set()

@@ -116,7 +116,7 @@ class CallsInProgress:
     def interrupted(self, at: int, *, gap: bool) -> None:
         """Forget the calls in progress, because the runtime restarted or, if *gap* is true, lines are missing."""
         for which, creations in self._vain.items():
-            self._vain[which] = [each._replace(until=min(each.until, at)) for each in creations]
+            self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
         self.over.clear()
         self._spent.clear()
@@ -195,7 +195,7 @@ class CallsInProgress:
         found: dict[tuple[str, str], Asked] = {}
         for (call, entity), event in sorted(self._unreturned.items(), key=lambda each: each[1].at):
             for creations in (left.get((call, place), []) for place in event.among):
-                mine = next((each for each in creations if each.at <= event.at <= each.until), None)
+                mine = next((creation for creation in creations if creation.at <= event.at <= creation.until), None)
                 if mine and (call, entity) not in found:
                     creations.remove(mine)
                     found[call, entity] = mine

@@ -243,7 +243,7 @@ class CombinedReader:
             self._progress.asks(seen.event, meant, asked)
             self._running -= set(meant) if seen.event in _ENDS else set()
             return
-        ended = [self._progress.ended(seen, each, at=point.at, line=point.line) for each in meant]
+        ended = [self._progress.ended(seen, identity, at=point.at, line=point.line) for identity in meant]
         first = ended[0] if certain else None
         ok = seen.reply == "ok"
         lost = seen.phase == "lost" or seen.reply in LOST
@@ -307,29 +307,29 @@ class CombinedReader:
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
                 # Each update relays its own events, so do not count these for the next one.
-                self._received[seen.entity] = [each for each in received if each not in since]
+                self._received[seen.entity] = [event for event in received if event not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
             self._progress.over[seen.event, seen.entity] += [(asked.order, each) for each in lacks]
         return lacks
 
     def _containers_in(self, pod: str) -> list[str]:
-        return [each for each in self._known if self.events.pods.get(each) == pod]
+        return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
         """Yield a "maybe" observation for each entity that the call may have ended without relaying an event."""
-        for each in meant:
-            for container in self._containers_in(each) if seen.of == POD else ():
+        for identity in meant:
+            for container in self._containers_in(identity) if seen.of == POD else ():
                 yield from _unclear(line, container, CONTAINER, seen)
-            if each in self._known:
-                yield from _unclear(line, each, seen.of, seen)
+            if identity in self._known:
+                yield from _unclear(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
         """Yield the waiting successes if the plugin stayed connected, and then the events that no call has caused."""
         held = [seen for _, seen, order in self._waiting if order]
         if any(map(self._missed_event, held)):
             self.events.notes["calls after the last event of the plugin"] += len(held)
-            self._waiting = deque(each for each in self._waiting if not each[2])
+            self._waiting = deque(waiting for waiting in self._waiting if not waiting[2])
         yield from ((line, seen) for line, seen, _ in self._waiting)
         named = set[str]().union(*self.run.calls.ids.values())
         for _, line, seen, among in self._progress.alone(self.run.calls.last, late=self.late):

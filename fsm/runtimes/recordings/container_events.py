@@ -145,7 +145,7 @@ class EventJudge:
             self._settled.pop(event.stream, None)
             self._ends += 1
         elif len(self._open | {event.stream: 0}) == 1:
-            due = [each for each in self._lacking if each[0] < event.at]
+            due = [finding for finding in self._lacking if finding[0] < event.at]
             self._lacking = [each for each in self._lacking if each[0] >= event.at]
             yield from ((line, seen) for _, seen, line in due)
             self._open[event.stream] = self._open.get(event.stream, 0) + 1
@@ -173,7 +173,7 @@ class EventJudge:
             entity.stopped = True
             # The event may be late, because a removal that waits for the container to stop continues at the same time.
             come = (event.entity, STOPPED)
-            self._lacking = [each for each in self._lacking if (each[1].entity, each[1].output) != come]
+            self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
             if entity.of == CONTAINER and not began and entity.restarts == self._ends:
                 self._report_uncaused(event, f"{STOPPED} came of what was not started")
@@ -250,7 +250,7 @@ class EventJudge:
             return
         if not calls.lost:
             most = calls.ok + calls.some
-            for stream in {each.stream for each in calls.told}:
+            for stream in {event.stream for event in calls.told}:
                 those = [each for each in calls.told if each.stream == stream]
                 for each in those[most:]:
                     self._report_uncaused(each, f"{each.type} came more often than a call succeeded that sends it")
@@ -279,8 +279,8 @@ class EventJudge:
         self._leaking.discard(name)
 
     def _settle(self, told: list[ToldEvent]) -> None:
-        for each in told:
-            self._settled[each.stream] = max(self._settled.get(each.stream, 0), each.order)
+        for event in told:
+            self._settled[event.stream] = max(self._settled.get(event.stream, 0), event.order)
 
     def _created(self, call: EventCall) -> None:
         for pod in self._possible_ids(call.pod):
@@ -354,7 +354,7 @@ class EventJudge:
         """Yield the events without a cause that no call recorded from *now* on can have sent."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
             since = now - 2 * self._longest
-            due = [each for each in self._doubted if each[0] < since]
+            due = [finding for finding in self._doubted if finding[0] < since]
             self._doubted = [each for each in self._doubted if each[0] >= since]
             yield from ((line, seen) for _, seen, line in due)
 

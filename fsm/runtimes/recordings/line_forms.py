@@ -118,7 +118,7 @@ def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
     if RELEVANT.search(line) is None:
         return LineForm(NOTHING)
     found = entry(line)
-    times = [line[each.start : each.end].decode() for each in cut if each.kind == log_scanner.TIME]
+    times = [line[span.start : span.end].decode() for span in cut if span.kind == log_scanner.TIME]
     if found is None or found.at not in times[: log_scanner.MOMENTS]:
         return LineForm(SLOW)
     moment = times.index(found.at)

@@ -140,7 +140,7 @@ class Bulk:
         self._plain_unless_asked += [_NOT_PLAIN] * (now - before)
         self._waiting.update(range(before, now))
         times = np.bincount(templates + 1, minlength=now + 1)[1:]
-        for template in [each for each in self._waiting if times[each] > (each >= before)]:
+        for template in [number for number in self._waiting if times[number] > (number >= before)]:
             self._waiting.discard(template)
             found = form(cut.line(int(np.flatnonzero(templates == template)[0])))
             self._forms[template], self._does[template] = found, found.does

@@ -147,11 +147,11 @@ class NriEventReader:
             if isinstance(identity, str) and identity:
                 yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
         self._are_over(tuple(self._there))
-        for each in event.containers:
-            if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
-                if isinstance(pod := each.get("pod"), str) and pod:
+        for container in event.containers:
+            if isinstance(container, dict) and isinstance(identity := container.get("id"), str):
+                if isinstance(pod := container.get("pod"), str) and pod:
                     self._belongs(identity, pod)
-                signal = LISTED.get(str(each.get("state", "")), "sync-gone")
+                signal = LISTED.get(str(container.get("state", "")), "sync-gone")
                 yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)
 
     def _belongs(self, container: str, pod: str) -> None:
@@ -160,9 +160,9 @@ class NriEventReader:
         self._over.pop(container, None)
 
     def _are_over(self, containers: Iterable[str]) -> None:
-        for each in containers:
-            self._there.pop(each, None)
-            self._over[each] = None
+        for container in containers:
+            self._there.pop(container, None)
+            self._over[container] = None
         while len(self._over) > REMEMBERED:
             oldest, _ = self._over.popitem(last=False)
             self.pods.pop(oldest, None)

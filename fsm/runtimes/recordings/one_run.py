@@ -64,4 +64,4 @@ class OneRun:
     def _shared(self, of: str) -> bool:
         received, called = self.events.ids[of], self.calls.ids[of]
         short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
-        return not received.isdisjoint(called) or any(each.startswith(short) for each in received)
+        return not received.isdisjoint(called) or any(identity.startswith(short) for identity in received)

@@ -308,7 +308,7 @@ class Joiner:
         if pod in self.creating:
             self.overlapped.setdefault(pod, []).append(seen.event)
         calls = self.reached.get(pod, [])
-        reached = next((each for each in calls if each.call == seen.event), None)
+        reached = next((call for call in calls if call.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
             # The request was not recorded, or its pod was unknown at the time.
@@ -353,7 +353,7 @@ def _inner_calls(
     call: str, containers: tuple[str, ...], phase: Phase, *, at: int | str | None, reply: str = ""
 ) -> list[Observation]:
     return [
-        Observation(entity=each, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
-        for each in containers
+        Observation(entity=container, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
+        for container in containers
         for inner in INNER[call]
     ]

@@ -144,8 +144,12 @@ class Shapes:
         others: list[Container[str]] = [*joiner.unrecorded.values(), *joiner.removed.values()]
         if name in joiner.leaks or name in joiner.pod_of or sum(name in each for each in others) > removed:
             return None
-        for each in containers:
-            if joiner.pod_of.get(each) != name or each in joiner.containers or any(each in other for other in others):
+        for container in containers:
+            if (
+                joiner.pod_of.get(container) != name
+                or container in joiner.containers
+                or any(container in other for other in others)
+            ):
                 return None
         reached = joiner.reached.get(name, ())
         inner = (each for call in reached for each in (*call.certain, *call.perhaps))

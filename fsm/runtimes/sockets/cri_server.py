@@ -188,7 +188,7 @@ class CriServer:
 
     async def ListPodSandboxStats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
         pods = {status.id: (plan, status) for plan, status in self.node.listed_pods() if status.state == READY}
-        entries = [node_messages.listed_pod(*each) for each in pods.values()]
+        entries = [node_messages.listed_pod(*pod) for pod in pods.values()]
         found = self._selected(entries, request.filter, self.node.pods())
         return cri.ListPodSandboxStatsResponse(stats=[self._pod_stats(*pods[each.id]) for each in found])
 
@@ -249,7 +249,7 @@ class CriServer:
 
     def _selected_containers(self, containers: Iterable[NodeContainer], asked: Message) -> list[NodeContainer]:
         store = self.node.containers.store
-        entries = [node_messages.listed_container(each) for each in containers]
+        entries = [node_messages.listed_container(container) for container in containers]
         return [store[entry.id] for entry in self._selected(entries, asked, store)]
 
     # -- images --------------------------------------------------------------

@@ -40,7 +40,7 @@ def frames(connection: int, data: bytes) -> bytes:
     """
     cuts = [0, *range(FIRST, len(data), LONGEST)] if len(data) > FIRST else [0]
     pieces = [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
-    return b"".join(_HEADER.pack(connection, len(each)) + each for each in pieces)
+    return b"".join(_HEADER.pack(connection, len(piece)) + piece for piece in pieces)
 
 
 class FrameDecoder:

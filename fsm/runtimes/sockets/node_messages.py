@@ -116,7 +116,7 @@ def pod_stats(
     plan: cri.RunPodSandboxRequest, status: Metadata, running: Sequence[NodeContainer], now: int
 ) -> cri.PodSandboxStats:
     """Return statistics of a pod with its *running* containers. See :func:`stats`."""
-    containers = [stats(each, now) for each in running]
+    containers = [stats(container, now) for container in running]
     return cri.PodSandboxStats(
         attributes=cri.PodSandboxAttributes(**_common(status.id, plan.config)),
         linux=cri.LinuxPodSandboxStats(
@@ -160,7 +160,7 @@ def event(seen: NodeEvent) -> cri.ContainerEventResponse:
         container_event_type=EVENTS[seen.what],
         created_at=seen.at,
         pod_sandbox_status=pod_status(*seen.pod) if seen.pod else None,
-        containers_statuses=[container_status(*each) for each in seen.containers],
+        containers_statuses=[container_status(*container) for container in seen.containers],
     )
 
 

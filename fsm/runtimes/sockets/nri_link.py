@@ -59,7 +59,7 @@ def mask(events: Collection[str]) -> int:
     >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
     '0x401'
     """
-    return sum(1 << (NUMBERS[each] - 1) for each in set(events))
+    return sum(1 << (NUMBERS[event] - 1) for event in set(events))
 
 
 class NriLink:

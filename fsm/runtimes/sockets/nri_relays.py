@@ -56,16 +56,16 @@ class NodePlugins:
         node = self._node()
         told = node.told_containers()
         node.relays.synchronise(told)
-        containers = [self._described(node.containers.store[each.id], each.state) for each in told]
+        containers = [self._described(node.containers.store[container.id], container.state) for container in told]
         return [self._pod(each) for each in node.told_pods()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
         """Apply unsolicited *updates* from a plugin. Return those that failed without ``ignore_failure``."""
         del plugin
         return [
-            each
-            for each in updates
-            if not self._change(each.container_id, limits(each.linux.resources)) and not each.ignore_failure
+            update
+            for update in updates
+            if not self._change(update.container_id, limits(update.linux.resources)) and not update.ignore_failure
         ]
 
     def _change(self, identity: str, fields: Fields) -> bool:
@@ -116,9 +116,10 @@ class NodePlugins:
             labels=config.labels,
             annotations=config.annotations,
             args=[*config.command, *config.args],
-            env=[f"{each.key}={each.value}" for each in config.envs],
+            env=[f"{env.key}={env.value}" for env in config.envs],
             mounts=[
-                nri.Mount(destination=each.container_path, source=each.host_path, type="bind") for each in config.mounts
+                nri.Mount(destination=mount.container_path, source=mount.host_path, type="bind")
+                for mount in config.mounts
             ],
             linux=nri.LinuxContainer(resources=_resources(found.limits())),
             pid=status.pid,
@@ -171,9 +172,11 @@ def _resources(fields: Fields) -> nri.LinuxResources:
 def _answer(plugin: str, changes: PluginChanges) -> Answer:
     updates = tuple(
         Update(
-            container_id=each.container_id, resources=limits(each.linux.resources), ignore_failure=each.ignore_failure
+            container_id=update.container_id,
+            resources=limits(update.linux.resources),
+            ignore_failure=update.ignore_failure,
         )
-        for each in changes.updates
+        for update in changes.updates
     )
     return Answer(adjust=dict(_adjusted(plugin, changes.adjustment)) if changes.adjustment else {}, updates=updates)
 

@@ -213,7 +213,9 @@ class NriRuntime:
     @property
     def lost(self) -> tuple[PluginLost, ...]:
         """The plugins that were connected, or tried to connect, and no longer are."""
-        return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
+        return tuple(
+            PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
+        )
 
     async def listen(self, path: str) -> Acceptor:
         """Accept plugins at the socket at *path*, which :func:`bound` makes."""
@@ -269,7 +271,7 @@ class NriRuntime:
         before = len(self._lost)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self.plugins) < plugins and all(each.plugin == _NOBODY for each in self.lost[before:]):
+                while len(self.plugins) < plugins and all(plugin.plugin == _NOBODY for plugin in self.lost[before:]):
                     self._changed.clear()
                     await self._changed.wait()
         return len(self.plugins) >= plugins
@@ -308,7 +310,7 @@ def synchronisation(
     [(1, 0, False)]
     """
     *before, last = parts(pods, containers, BATCH, lambda each: each.ByteSize() + 8)
-    found = [nri.SynchronizeRequest(pods=each[0], containers=each[1], more=True) for each in before]
+    found = [nri.SynchronizeRequest(pods=part[0], containers=part[1], more=True) for part in before]
     return [*found, nri.SynchronizeRequest(pods=last[0], containers=last[1])]
 
 

@@ -169,7 +169,7 @@ class Spdy:
 
     def _packed(self, headers: Mapping[str, str]) -> bytes:
         texts = [each.encode() for pair in headers.items() for each in pair]
-        raw = _NUMBER.pack(len(headers)) + b"".join(_NUMBER.pack(len(each)) + each for each in texts)
+        raw = _NUMBER.pack(len(headers)) + b"".join(_NUMBER.pack(len(text)) + text for text in texts)
         return self._compress.compress(raw) + self._compress.flush(zlib.Z_SYNC_FLUSH)
 
     def _unpacked(self, block: bytes) -> dict[str, str]:

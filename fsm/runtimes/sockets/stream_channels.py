@@ -78,7 +78,7 @@ class WebSocketLink:
         self._socket = WSConnection(ConnectionType.SERVER)
         self._socket.initiate_upgrade_connection(headers, path)
         known = [each for event in self._socket.events() if isinstance(event, Request) for each in event.subprotocols]
-        self.protocol = next((each for each in protocols if each in known), "")
+        self.protocol = next((protocol for protocol in protocols if protocol in known), "")
         link.send(self._socket.send(AcceptConnection(subprotocol=self.protocol or None)))
 
     async def received(self) -> AsyncIterator[bytes]:

@@ -96,9 +96,9 @@ class StreamServer:
             self._server.close()
         writers = [*self._writers]
         await self._sessions.cancel()
-        for each in writers:
+        for writer in writers:
             with suppress(OSError):
-                await each.wait_closed()
+                await writer.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
@@ -134,7 +134,9 @@ class StreamServer:
         elif wanted == SPDY.lower():
             known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
             protocol = (
-                PORTS if isinstance(offered, OfferedPorts) else next((each for each in COMMANDS if each in known), "")
+                PORTS
+                if isinstance(offered, OfferedPorts)
+                else next((command for command in COMMANDS if command in known), "")
             )
             if not protocol:
                 socket.send(_refusal(http, 403, f"no protocol of streams in common; known are {', '.join(COMMANDS)}"))

@@ -281,6 +281,6 @@ class Client:
     def close(self) -> None:
         """End every call in progress, and every later one, with :class:`ClosedError`."""
         self._closed = True
-        for each in self._waiting.values():
-            if not each.done():
-                each.set_exception(ClosedError("it was not answered: the connection is closed"))
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ClosedError("it was not answered: the connection is closed"))
