@@ -14,7 +14,7 @@ from fsm.conformance.client_paths import usual
 from fsm.conformance.clients import DomainClient
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.machine import Event, Machine
-from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
+from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4

@@ -14,8 +14,8 @@ from fsm.errors import documented, of_extra, refused
 from fsm.language.library import is_system, load, load_system
 from fsm.machine import Machine
 from fsm.machine.versions import Bounded, unknown_profile
+from fsm.runtimes.names import POD
 from fsm.runtimes.node_model import DAMAGED, NODE, ONE_POD, RELAYED, node
-from fsm.runtimes.recordings.pod_calls import POD
 from fsm.sut import SUT
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from fsm.runtimes.sockets.cri_server import CriServer
 if TYPE_CHECKING:
     from pathlib import Path
 
-_RUN = CriServer._run_pod  # noqa: SLF001  (what is slow here)
+_RUN = CriServer.RunPodSandbox
 
 DIRECT = (
     "import sys; from fsm.runtimes.sockets.cri_client import CriClient; from fsm.runtimes.sockets.cri_pb2 import *; "
@@ -55,7 +55,7 @@ def test_what_a_killed_test_has_begun_is_answered(
             over.set()
         return await _RUN(server, request)
 
-    monkeypatch.setattr(CriServer, "_run_pod", slow)
+    monkeypatch.setattr(CriServer, "RunPodSandbox", slow)
     with served(tmp_path) as address:
         with subprocess.Popen([sys.executable, "-c", script, address], stderr=subprocess.DEVNULL) as process:
             assert begun.wait(20)

@@ -191,7 +191,7 @@ def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> N
         (f"{RULE}do = 'fail'\nseed = 2\n", r"rules.toml:4: 'seed' without 'probability' \[FSM605\]"),
         (
             f"{RULE}do = 'delay'\nmilliseconds = 1\ncode = 'ABORTED'\n",
-            r"rules.toml:5: 'code' means nothing where do = 'delay'",
+            r"rules.toml:5: 'code' has no effect with do = 'delay'",
         ),
         (f"{RULE}do = 'fail'\ncode = 'TEAPOT'\n", r"rules.toml:4: .*\[FSM012\]"),
         (f"{RULE}do = 'fail'\nnth = 0\n", r"rules.toml:4: .*\[FSM012\]"),

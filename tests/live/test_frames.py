@@ -82,9 +82,9 @@ def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> 
     ("header", "why"),
     [
         (struct.pack(">II", 0, 5), "a frame for connection 0, which is reserved"),
-        (struct.pack(">II", 1, LONGEST + 1), "a frame of 4,194,315 bytes, where 4,194,314 are the most"),
-        (b"\xff" * 8, "a frame of 4,294,967,295 bytes, where 4,194,314 are the most"),
-        (b"GET / HTTP/1.1\r\n", "a frame of 790,644,820 bytes, where 4,194,314 are the most"),
+        (struct.pack(">II", 1, LONGEST + 1), "a frame of 4,194,315 bytes, more than 4,194,314"),
+        (b"\xff" * 8, "a frame of 4,294,967,295 bytes, more than 4,194,314"),
+        (b"GET / HTTP/1.1\r\n", "a frame of 790,644,820 bytes, more than 4,194,314"),
     ],
 )
 def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:

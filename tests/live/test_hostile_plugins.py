@@ -86,7 +86,7 @@ def test_it_is_said_what_is_wrong_and_nothing_is_left(
         (f"{sys.executable} {PLUGIN} wants", "has asked for an update of a container that never was"),
         ("true", "has closed its connection before it registered; it ended with exit code 0"),
         ("echo no NRI", "has closed its connection before it registered; it ended with exit code 0"),
-        (f"{sys.executable} -c \"import os; os.write(3, b'GET / HTTP/1.1\\r\\n' * 9)\"", "sent what is no NRI"),
+        (f"{sys.executable} -c \"import os; os.write(3, b'GET / HTTP/1.1\\r\\n' * 9)\"", "sent data that is not NRI"),
     ],
 )
 def test_what_does_not_connect(contract: Machine, command: str, found: str, monkeypatch: pytest.MonkeyPatch) -> None:

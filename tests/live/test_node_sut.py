@@ -141,7 +141,7 @@ def test_a_pod_whose_run_was_refused_does_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
 ) -> None:
     """With a restart; if it does, it is found by its name, and removed."""
-    run, listed = CriServer._run_pod, CriServer._list_pods  # noqa: SLF001  (what the twin spoils)
+    run, listed = CriServer.RunPodSandbox, CriServer.ListPodSandbox
     refused: list[Any] = []
 
     async def running(server: CriServer, request: Any) -> cri.RunPodSandboxResponse:  # noqa: ANN401
@@ -156,8 +156,8 @@ def test_a_pod_whose_run_was_refused_does_not_come_back(
             await run(server, refused.pop())
         return await listed(server, request)
 
-    monkeypatch.setattr(CriServer, "_run_pod", running)
-    monkeypatch.setattr(CriServer, "_list_pods", listing)
+    monkeypatch.setattr(CriServer, "RunPodSandbox", running)
+    monkeypatch.setattr(CriServer, "ListPodSandbox", listing)
     with served(tmp_path, plugins=NodePlugins()) as address:
         runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
         life = "plugin-joins; run-pod=refused-by-plugin; restart"

@@ -12,8 +12,7 @@ import pytest
 
 from fsm.conformance.suite import conform
 from fsm.language.library import load
-from fsm.runtimes.names import POD_EVENTS
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import EVENTS, POD_EVENTS
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.harness import LoopSUT
 from fsm.runtimes.reference.nri.messages import NRIError, RegistrationError

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.runtimes.names import POD_EVENTS
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import EVENTS, POD_EVENTS
 from fsm.runtimes.reference.nri.messages import NRIError
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import NUMBERS, PLUGIN, NriError, NriLink, PluginChanges, RelayedEvent
@@ -350,7 +349,7 @@ async def test_nonsense_ends_the_connection_with_its_reason() -> None:
     await runtime.serve(await asyncio.open_connection(sock=left))
     right.close()
 
-    assert "sent what is no NRI: a frame of 790,644,820 bytes" in runtime.lost[0].why
+    assert "sent data that is not NRI: a frame of 790,644,820 bytes" in runtime.lost[0].why
 
 
 def test_a_socket_that_is_in_use_is_not_taken(tmp_path: Path) -> None:

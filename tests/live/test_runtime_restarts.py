@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from fsm.conformance.tested import Tested
 
 _CREATE, _START, _STATUS = (
-    CriServer._create_container,  # noqa: SLF001  (what the twins spoil)
-    CriServer._start_container,  # noqa: SLF001
-    CriServer._container_status,  # noqa: SLF001
+    CriServer.CreateContainer,
+    CriServer.StartContainer,
+    CriServer.ContainerStatus,
 )
 
 
@@ -82,7 +82,7 @@ def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.
     with served(tmp_path) as address:
         right = done("container-status", address, life, command)
     (tmp_path / "restarted").unlink()  # or there is nothing to unlink
-    monkeypatch.setattr(CriServer, "_container_status", waiting)
+    monkeypatch.setattr(CriServer, "ContainerStatus", waiting)
     with served(tmp_path) as address:
         wrong = done("container-status", address, life, command)
 
@@ -94,7 +94,7 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         found = done("container-status", address, "restart", {"restart_command": "echo no >&2; exit 4"})
 
-    assert broken(found) == ["echo no >&2; exit 4 ended with 4: no"]
+    assert broken(found) == ["echo no >&2; exit 4 exited with 4: no"]
 
 
 def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:
@@ -250,7 +250,7 @@ def test_what_a_call_has_made_that_was_cut_off_is_found(
                 await asyncio.sleep(0.01)
         raise CallError("create", "UNAVAILABLE", "gone")
 
-    monkeypatch.setattr(CriServer, "_create_container", lost)
+    monkeypatch.setattr(CriServer, "CreateContainer", lost)
     with served(tmp_path) as address:
         command = {"kill_command": f"touch {tmp_path / 'killed'}"}
         found = done("container-status", address, "crash@0 create=created,created", command)

@@ -22,10 +22,11 @@ from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.monitor.judgement import judge
 from fsm.runtimes.live import leftovers
+from fsm.runtimes.live.container_sut import RuntimeContainerSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.sockets import cri_pb2 as cri
-from fsm.runtimes.sockets.cri_client import CriClient
+from fsm.runtimes.sockets.cri_client import CallAnswer, CriClient
 from fsm.runtimes.sockets.cri_server import CriServer
 from fsm.verdict import Fails, Holds
 
@@ -128,15 +129,15 @@ async def _crash(_server: CriServer, _request: object) -> cri.StopContainerRespo
     raise CallError("stop", "UNAVAILABLE", "gone")
 
 
-_STATUS: Callable[[CriServer, Any], Any] = CriServer._container_status  # noqa: SLF001  (what the twin spoils)
+_STATUS: Callable[[CriServer, Any], Any] = CriServer.ContainerStatus
 
 
 @pytest.mark.parametrize(
     ("method", "wrong", "life", "says"),
     [
-        ("_remove_container", _nothing, "create=created; remove=begins,removed", "remove-"),
-        ("_container_status", _unknown, "create=created", "not-started-has-no-start"),
-        ("_stop_container", _crash, "create=created; stop", "StopContainer was answered UNAVAILABLE"),
+        ("RemoveContainer", _nothing, "create=created; remove=begins,removed", "remove-"),
+        ("ContainerStatus", _unknown, "create=created", "not-started-has-no-start"),
+        ("StopContainer", _crash, "create=created; stop", "StopContainer was answered UNAVAILABLE"),
     ],
 )
 def test_a_wrong_answer_is_found(
@@ -184,10 +185,14 @@ def test_what_a_killed_run_has_left_is_removed(own: str) -> None:
 
 
 def test_an_interrupted_test_leaves_nothing(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(_sut: object) -> None:
-        signal.raise_signal(signal.SIGINT)
+    call = RuntimeContainerSUT._call  # noqa: SLF001  (what is interrupted)
 
-    monkeypatch.setattr("fsm.runtimes.live.container_sut.RuntimeContainerSUT._exec", interrupted)
+    def interrupted(sut: RuntimeContainerSUT, op: str) -> CallAnswer:
+        if op == "Exec":
+            signal.raise_signal(signal.SIGINT)
+        return call(sut, op)
+
+    monkeypatch.setattr(RuntimeContainerSUT, "_call", interrupted)
     with pytest.raises(KeyboardInterrupt):
         again("cri-container", address, "create=created; exec")
 
@@ -210,7 +215,7 @@ def test_a_failure_is_repeated_recorded_and_judged_alike(tmp_path: Path, old: st
 WRONG = [
     (["cri-container", "--against", "cri:unix:///no/such.sock"], "there is no such socket"),
     (["cri-container", "--against", "cri:tcp://localhost:1"], "is not the address of a Unix socket"),
-    (["nri-api", "--against", "cri:unix:///no/such.sock"], "nri-api is no machine of calls"),
+    (["nri-api", "--against", "cri:unix:///no/such.sock"], "nri-api does not describe CRI calls"),
     (["cri-container", "--against", "reference", "--image", "busybox"], "is for --against cri:ADDRESS"),
     (["cri-pod", "--against", "cri:/it", "--properties", "--record", "x"], "not of its properties"),
 ]
@@ -230,7 +235,7 @@ async def _no_pods(_server: CriServer, _request: object) -> cri.RunPodSandboxRes
 
 def test_a_runtime_without_pods_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With the runtime's message."""
-    monkeypatch.setattr(CriServer, "_run_pod", _no_pods)
+    monkeypatch.setattr(CriServer, "RunPodSandbox", _no_pods)
 
     with served(tmp_path) as address, pytest.raises(InputError, match="no sandbox image") as refused:
         find(f"cri:{address}", load("cri-container"))()

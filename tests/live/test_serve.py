@@ -491,11 +491,11 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
     """With a remedy, and nothing that existed is touched."""
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for arguments, what in (
-        (["--cri", f"unix://{tmp_path}/file"], "is there already, and is no socket"),
+        (["--cri", f"unix://{tmp_path}/file"], "exists already and is not a socket"),
         (["--cri", f"unix://{tmp_path}/no/it.sock"], f"there is no folder {tmp_path}/no"),
         (
             ["--cri", f"unix://{tmp_path}/it.sock", "--nri", f"unix://{tmp_path}/file"],
-            "is there already, and is no socket",
+            "exists already and is not a socket",
         ),
         (["--cri", "tcp://localhost:1"], "is not the address of a Unix socket"),
         (["--cri", f"unix://{tmp_path}/it.sock", "--profile", "containerd-1.66"], "containerd-1.6"),

@@ -15,7 +15,7 @@ from served import ServedClient, served
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.runtimes.live.nri_recorder import LineWriter, record
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import EVENTS
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import PluginChanges, RelayedEvent

@@ -132,10 +132,10 @@ def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pyte
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")
 
-    monkeypatch.setattr(CriServer, "_stop_container", silent)
+    monkeypatch.setattr(CriServer, "StopContainer", silent)
     programme = Programme(before=MEETING.before, threads=(("stop-container",), ("update-container",)))
     if gone:
-        monkeypatch.setattr(CriServer, "_list_pods", silent)
+        monkeypatch.setattr(CriServer, "ListPodSandbox", silent)
     with runs(tmp_path) as tried:
         race = raced_in(tried, programme, 1)
         further = tried.race_in(programme, 1)
@@ -152,8 +152,8 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("run", "UNAVAILABLE", "gone")
 
-    monkeypatch.setattr(CriServer, "_run_pod", silent)
-    monkeypatch.setattr(CriServer, "_list_pods", silent)
+    monkeypatch.setattr(CriServer, "RunPodSandbox", silent)
+    monkeypatch.setattr(CriServer, "ListPodSandbox", silent)
     with served(tmp_path, plugins=NodePlugins()) as address:
         machine = node(None)
         options = {"nri": f"unix://{tmp_path / 'nri.sock'}"}

@@ -168,7 +168,7 @@ async def test_what_is_not_protobuf_is_refused() -> None:
 
     assert (await wire.request(b"\xff\xff")).status.code == ttrpc.Code.INVALID_ARGUMENT
     inner = Request(service="Door", method="Configure", payload=b"\xff").SerializeToString()
-    assert (await wire.request(inner)).status.message == "the payload is no ConfigureRequest"
+    assert (await wire.request(inner)).status.message == "the payload is not of type ConfigureRequest"
 
 
 async def test_requests_beyond_the_limits_are_refused() -> None:
@@ -211,7 +211,7 @@ async def test_what_is_too_long_is_neither_sent_nor_taken() -> None:
 
 async def test_nonsense_is_a_protocol_error() -> None:
     wire = Wire(Configure=configure(good))
-    with pytest.raises(ProtocolError, match="kind 2, where requests"):
+    with pytest.raises(ProtocolError, match="kind 2, but requests"):
         await wire.server.received(encoded(1, MessageKind.RESPONSE, b""))
     with pytest.raises(ProtocolError, match="kind 3, where responses"):
         await wire.client.received(encoded(1, MessageKind.DATA, b""))

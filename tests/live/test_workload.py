@@ -84,8 +84,8 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
     [
         (STATIC + LINKED, "is not static"),
         (STATIC, "is cut off"),
-        (b"#!/bin/sh\n", "is no binary"),
-        (b"", "is no binary"),
+        (b"#!/bin/sh\n", "is not a 64-bit Linux binary"),
+        (b"", "is not a 64-bit Linux binary"),
         (STATIC.replace(b"\x3e", b"\x03") + LOADED, "unknown number 3"),
     ],
 )
@@ -111,7 +111,7 @@ def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.
 @pytest.mark.parametrize(
     ("script", "what"),
     [
-        ("echo first >&2; echo 'ctr: no such socket' >&2; exit 1", "took no image: ctr: no such socket"),
+        ("echo first >&2; echo 'ctr: no such socket' >&2; exit 1", "could not import the image: ctr: no such socket"),
         ("sleep 9", "within 0.2 s"),
     ],
 )

@@ -12,7 +12,7 @@ from thorough import TIMES
 from fsm.language.library import load
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, Room, contradiction
 from fsm.recordings.restarts import Restarts
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.recordings.recorded_acts import RecordedActs, of_calls, of_log
 
 CONTAINERS = load("cri-container")

@@ -34,7 +34,8 @@ from fsm.runtimes.recordings.line_forms import NOTHING, QUIET, SAYS, SLOW, LineF
 from fsm.runtimes.recordings.line_templates import Templates
 from fsm.runtimes.recordings.log_in_bulk import Bulk
 from fsm.runtimes.recordings.log_reader import AHEAD
-from fsm.runtimes.recordings.pod_shapes import Removed, Step, removed_so
+from fsm.runtimes.recordings.open_calls import OpenCalls, doubted
+from fsm.runtimes.recordings.pod_shapes import Step
 from fsm.trace import key, nanoseconds
 
 if TYPE_CHECKING:
@@ -321,23 +322,22 @@ def scanned_time(text: str) -> int | None:
 
 
 MISTAKES: dict[str, Any] = {
-    "pods are not given back": patch.object(log_in_bulk, "given_back", lambda *_: None),
+    "pods are not given back": patch.object(log_in_bulk, "put_back", lambda *_: None),
     "every template is known by one line": patch.object(
         log_in_bulk, "form", lambda line: LineForm(NOTHING) if b"failed" in line else form(line)
     ),
     "names are not kept": patch.object(Log, "called_so", lambda *_: None),
-    "removed containers are others": patch.object(
-        log_in_bulk, "removed_so", lambda seen, *_, **__: Removed((seen,), None) if seen.event == "exit" else None
+    "a call that was made before changes nothing": patch.object(
+        log_in_bulk, "doubted", lambda seen, calls: ([seen], calls or OpenCalls())
     ),
     "no call is in progress on what was removed": patch.object(
-        log_in_bulk, "removed_so", lambda seen, _=None, *, doubted=False: removed_so(seen, doubted=doubted)
+        log_in_bulk, "doubted", lambda seen, _: doubted(seen, OpenCalls())
     ),
-    "replies are not remembered": patch.object(Bulk, "_replied", lambda *_: None),
-    "calls from before may go on for ever": patch.object(Bulk, "_late", lambda *_: np.empty(0, np.int64)),
+    "replies are not remembered": patch.object(Bulk, "_report_replies", lambda *_: None),
+    "calls from before may go on for ever": patch.object(Bulk, "_late_rows", lambda *_: np.empty(0, np.int64)),
     "a pod that is removed is not forgotten": patch.object(
         pod_shapes, "Step", lambda *parts: Step(*parts)._replace(gone=False)
     ),
-    "a pod is never of a shape that others have": patch.object(pod_shapes, "_others", lambda _: False),
 }
 
 

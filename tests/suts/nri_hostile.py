@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.frames import Multiplexer
-from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RUNTIME, inherited
+from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RUNTIME
 from fsm.runtimes.sockets.ttrpc import Client, MessageDecoder, MessageKind, RpcError, encoded
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
@@ -53,7 +54,7 @@ async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: by
 
 
 async def main() -> None:
-    mux = Multiplexer(*await inherited(3))
+    mux = Multiplexer(*await asyncio.open_unix_connection(sock=socket.socket(fileno=3)))
     decoder = MessageDecoder()
 
     async def asked(data: bytes) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import socket
 import sys
 from typing import TYPE_CHECKING
 
@@ -109,9 +110,15 @@ class Pinning:
         """Nothing is stored."""
 
 
+async def launched(plugin: NriPlugin) -> None:
+    """Serve the connection that the runtime which started this process left open."""
+    connection = socket.socket(fileno=int(os.environ["NRI_PLUGIN_SOCKET"]))
+    await plugin.serve(*await asyncio.open_unix_connection(sock=connection))
+
+
 if __name__ == "__main__":
     pinning = Pinning()
     if "NRI_PLUGIN_SOCKET" in os.environ:
-        asyncio.run(pinning.plugin.run_launched())
+        asyncio.run(launched(pinning.plugin))
     else:
         asyncio.run(pinning.plugin.run(os.environ["NRI_SOCKET"], patient=True))

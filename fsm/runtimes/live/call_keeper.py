@@ -1,12 +1,12 @@
 """A process between a test and a runtime that lets calls in progress end when the test is killed or interrupted.
 
 If the caller of RunPodSandbox goes away while containerd is starting a process, containerd leaves that process behind,
-invisible through CRI.  So clients connect to this process instead.  It forwards all bytes except the frame with which a
-client cancels a call, because the runtime knows the call's deadline anyway.  The connection to the runtime stays open
+invisible through CRI. So clients connect to this process instead. It forwards all bytes except the frame with which a
+client cancels a call, because the runtime knows the call's deadline anyway. The connection to the runtime stays open
 until all calls on it have been answered.
 
-It runs on its own, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm.  Its standard input is the
-socket that it listens on.  It exits when nobody holds the other end of its standard output.
+It runs on its own, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input is the
+socket that it listens on. It exits when nobody holds the other end of its standard output.
 """
 
 import os
@@ -21,19 +21,10 @@ from pathlib import Path
 from typing import Final
 
 _HEAD: Final = struct.Struct(">HBBBI")
-_DATA: Final = 0
-_HEADERS: Final = 1
-_RESET: Final = 3
-"""Types of HTTP/2 frames.  Each frame begins with a nine-byte header."""
-
-_LAST: Final = 1
-"""Flag of the last frame of a stream."""
-
-_PREFACE: Final = 24
-"""Length of the bytes that a client sends before its first frame."""
-
-_SECONDS: Final = 30.0
-"""Number of seconds within which calls in progress must end."""
+_DATA, _HEADERS, _RESET = 0, 1, 3  # types of HTTP/2 frames, each of which begins with a header of nine bytes
+_LAST: Final = 1  # flag of the last frame of a stream
+_PREFACE: Final = 24  # length of the bytes that a client sends before its first frame
+_SECONDS: Final = 30.0  # number of seconds within which calls in progress must end
 
 
 class CallKeeper:
@@ -58,7 +49,7 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Accept no more calls, and wait until those in progress have ended.  May be called again."""
+        """Accept no more calls, and wait until those in progress have ended. May be called again."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -75,7 +66,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Forward data in both directions.  When one side is gone, wait up to *seconds* for calls in progress."""
+        """Forward data in both directions. When one side is gone, wait up to *seconds* for calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):

@@ -2,9 +2,9 @@
 
 A successful ContainerStatus has a second line with the status.
 
-A call that passed a proxy has the request to the runtime and its answer.  If a client got something else, it is in
-``injected``.  A call that never reached the runtime is a line whose ``op`` is ``fault``.  A connection that found no
-runtime, or lost it, is a line whose ``op`` is ``connect``.  Neither counts as a call in a lifecycle.
+A call that passed a proxy has the request to the runtime and its answer. If a client got something else, it is in
+``injected``. A call that never reached the runtime is a line whose ``op`` is ``fault``. A connection that found no
+runtime, or lost it, is a line whose ``op`` is ``connect``. Neither counts as a call in a lifecycle.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ import msgspec
 from google.protobuf.message import DecodeError
 
 from fsm.runtimes.live.passing_calls import PassedCall
+from fsm.runtimes.names import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.recordings.container_events import EVENT
-from fsm.runtimes.recordings.pod_calls import CONTAINER_CALLS, POD_CALLS
 from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer, Method
 from fsm.runtimes.sockets.cri_pb2 import ContainerEventResponse, ContainerEventType, ContainerState, PodSandboxState
 
@@ -88,7 +88,7 @@ def named(states: Any, number: int) -> str:  # noqa: ANN401  (an enum of protobu
 
 
 class CallRecording:
-    """Appends calls to a file at *path*, compressed if its name ends in ``.gz``.  Threads may share it.
+    """Appends calls to a file at *path*, compressed if its name ends in ``.gz``. Threads may share it.
 
     Each call is written immediately, so that a killed process loses at most the last one.
     """
@@ -118,7 +118,7 @@ class CallRecording:
                 self._file.flush()
 
     def close(self) -> None:
-        """Close the file.  May be called again."""
+        """Close the file. May be called again."""
         with self._lock:
             self._file.close()
 
@@ -161,7 +161,7 @@ def identity(path: str, request: bytes) -> str:
 
 
 def recorded(call: PassedCall) -> list[dict[str, int | str]]:
-    """Return the lines of *call*.  Calls of other services, and streams other than events, have no lines.
+    """Return the lines of *call*. Calls of other services, and streams other than events, have no lines.
 
     Raise ``DecodeError`` if its messages are not CRI messages.
     """

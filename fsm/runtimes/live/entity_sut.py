@@ -1,23 +1,23 @@
 """Shared base of the SUTs for a container and a pod of a real runtime, which may be killed in the middle of a call.
 
-All their calls go through CRI.  Crash points are times.  Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time
+All their calls go through CRI. Crash points are times. Effect number *n* of :class:`~fsm.sut.Crashing` is *n* time
 steps after the first one, which is shortly after the call began.
 """
 
 import secrets
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from threading import Thread
 from typing import Any, ClassVar, Final
-
-from google.protobuf.message import Message
 
 from fsm.conformance.other_judges import ToldEvents
 from fsm.machine import Machine
 from fsm.runtimes.live.call_recording import named
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
-from fsm.runtimes.sockets.cri_client import CallAnswer
+from fsm.runtimes.sockets import cri_pb2 as cri
+from fsm.runtimes.sockets.cri_client import METHODS, CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
@@ -25,19 +25,27 @@ PATIENCE: Final = 20.0
 """Number of seconds within which the runtime shows an exit or completes a removal. containerd may take ten."""
 
 
+CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # what tests change the resources of an entity to
+
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 """Outcomes of a restart in the shipped models that occur only if the stored data of an entity is damaged."""
 
 
 class EntitySUT(ABC):
-    """An entity of *machine* in the runtime of *session*.  The SUT closes the session.
+    """An entity of *machine* in the runtime of *session*. The SUT closes the session.
 
     If given, *restart* restarts the runtime, and *damage* restarts it with the stored data of a given entity damaged.
-    ``states`` is the CRI enum of the entity's states.  ``certain`` maps a call and an outcome, as named in the shipped
-    models, to the only runtime that can promise the outcome, or to an empty string for all runtimes.
+    ``states`` is the CRI enum of the entity's states, and ``key`` the field of requests that has its id. ``calls``
+    holds the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named in the
+    shipped models, to the only runtime that can promise the outcome, or to an empty string for all runtimes.
     """
 
     states: ClassVar[Any]
+    key: ClassVar[str]
+    calls: ClassVar[frozenset[str]]
+    status_call: ClassVar[str]
+    removal: ClassVar[str]
+    listing: ClassVar[str]
     certain: ClassVar[Mapping[tuple[str, str], str]]
 
     def __init__(
@@ -53,26 +61,15 @@ class EntitySUT(ABC):
         self._session = session
         self._restart = restart
         self._damage = damage
-        self._calls = self._of_client()
         self._wanted: set[str] = set()
         self._made: list[str] = []
         self._seen: Any = None
+        self._name = ""
         self._begin()
 
     @abstractmethod
-    def _of_client(self) -> Mapping[str, Callable[[], CallAnswer]]:
-        """Map the CRI name of each call that a client can make to the function that makes it."""
-
-    @abstractmethod
-    def _status(self) -> CallAnswer: ...
-
-    @abstractmethod
-    def _removed(self, identity: str) -> CallAnswer:
-        """Request the removal of *identity*."""
-
-    @abstractmethod
-    def _there(self) -> Iterator[str]:
-        """Yield the runtime's ids of entities with this entity's name."""
+    def _call(self, op: str) -> CallAnswer:
+        """Make the call *op* so that the arranged outcomes occur."""
 
     @abstractmethod
     def _exit(self) -> None:
@@ -85,21 +82,28 @@ class EntitySUT(ABC):
         self._session.close()
 
     def reset(self) -> None:
-        for each in self._made:
-            if not wait(lambda it=each: self._removed(it).reply in {"ok", "NOT_FOUND"}, PATIENCE):  # type: ignore[misc]
-                raise BrokenError(f"{each} cannot be removed")
+        for identity in self._made:
+            if not wait(partial(self._is_removed, identity), PATIENCE):
+                raise BrokenError(f"{identity} cannot be removed")
         self._begin()
 
+    def _is_removed(self, identity: str) -> bool:
+        return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
+
     def remove(self) -> None:
-        """Request the removal of everything made.  Raise :class:`BrokenError` if the runtime does not answer."""
-        for each in self._made:
-            self._session.answered(self._removed(each))
+        """Request the removal of everything made. Raise :class:`BrokenError` if the runtime does not answer."""
+        for identity in self._made:
+            self._session.answered(self._ask(self.removal, identity))
 
     def _begin(self) -> None:
         self._made.clear()
         # Start with an id that the runtime has never assigned.
         self._id = secrets.token_hex(32)
         self._wanted.clear()
+
+    def _wants(self, *outcomes: str) -> bool:
+        """Check whether one of *outcomes* is arranged for the next call."""
+        return not self._wanted.isdisjoint(outcomes)
 
     def _new(self, answer: CallAnswer, identity: str) -> CallAnswer:
         if answer.code == "OK":
@@ -109,7 +113,9 @@ class EntitySUT(ABC):
 
     def find(self) -> None:
         """Continue with an entity that has this name in the runtime, but whose id no reply has returned."""
-        for identity in self._there():
+        answer = self._session.answered(self._session.client.call(self.listing))
+        entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
+        for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:
             if identity not in self._made:
                 self._id = identity
                 self._made.append(identity)
@@ -120,8 +126,8 @@ class EntitySUT(ABC):
 
     def do(self, event: str) -> str:
         try:
-            if (call := self._calls.get(self._rpc[event])) is not None:
-                return self._session.answered(call()).reply
+            if self._rpc[event] in self.calls:
+                return self._session.answered(self._call(self._rpc[event])).reply
             if event == "exit":
                 self._exit()
             elif event == "restart" and self._damage is not None and self._seen and self._wanted & DAMAGED:
@@ -137,25 +143,26 @@ class EntitySUT(ABC):
             self._wanted.clear()
 
     def shows(self) -> str:
-        answer = self._session.answered(self._status())
+        answer = self._session.answered(self._ask(self.status_call))
         self._seen = answer.message.status if answer.code == "OK" else None
         if self._seen is None:
             return ABSENT if answer.code == "NOT_FOUND" else ""
         return named(self.states, self._seen.state)
 
     def _is(self, state: int) -> bool:
-        answer = self._session.answered(self._status())
+        answer = self._session.answered(self._ask(self.status_call))
         return answer.code == "OK" and bool(answer.message.status.state == state)
 
-    def _called(self, op: str, request: Message) -> CallAnswer:
-        return self._session.client.call(op, request)
+    def _ask(self, op: str, identity: str = "", *, seconds: float | None = None, **fields: object) -> CallAnswer:
+        """Call *op* on *identity* (default: the current entity), with more *fields* and within *seconds* if given."""
+        request = METHODS[op].request(**{self.key: identity or self._id}, **fields)
+        return self._session.client.call(op, request, timeout=seconds)
 
 
 BEGINNING: Final = 0.003
-"""Number of seconds from the start of a call to the earliest kill.  A shorter call is not cut off."""
+"""Number of seconds from the start of a call to the earliest kill. A shorter call is not cut off."""
 
-STEP: Final = 0.015
-"""Number of seconds between successive kill times."""
+STEP: Final = 0.015  # number of seconds between successive kill times
 
 
 class KilledSUT(EntitySUT):
@@ -175,7 +182,7 @@ class KilledSUT(EntitySUT):
 
     def crash(self, event: str, point: int) -> bool:
         """Like :class:`~fsm.sut.Crashing`, except that a call that is not cut off needs no restart."""
-        if self._rpc[event] not in self._calls:
+        if self._rpc[event] not in self.calls:
             raise UnsupportedError("only calls are cut off")
         call = Thread(target=self._attempted, args=(event,), daemon=True)
         call.start()

@@ -1,8 +1,8 @@
 """Changes of the calls that pass a proxy: rules from a file, and frames that are held, dropped or replaced.
 
-Frames from the client keep their order and their header blocks, so that the runtime can decode them.  Only the data of
-a call is held back.  Frames from the runtime get new header blocks, so that any of them can be dropped.  Dropped data
-is credited to its sender, because flow control would otherwise stop the whole connection.
+Frames from the client keep their order and their header blocks, so that the runtime can decode them. Only the data of a
+call is held back. Frames from the runtime get new header blocks, so that any of them can be dropped. Dropped data is
+credited to its sender, because flow control would otherwise stop the whole connection.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Check whether the rule applies to this call of its method.  Every call whose id matches is counted."""
+        """Check whether the rule applies to this call of its method. Every call whose id matches is counted."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -66,16 +66,16 @@ class FaultRules:
 
     def concern(self, method: str) -> bool:
         """Check whether a call of this method may be changed."""
-        return any(each.concerns(method) for each in self.rules)
+        return any(rule.concerns(method) for rule in self.rules)
 
     def of(self, method: str, identity: str) -> WrittenFault | None:
-        """Return the first fault that applies to this call on *identity*.  Every matching rule counts the call."""
-        struck = [each.written for each in self.rules if each.concerns(method) and each.strikes(identity)]
+        """Return the first fault that applies to this call on *identity*. Every matching rule counts the call."""
+        struck = [rule.written for rule in self.rules if rule.concerns(method) and rule.strikes(identity)]
         return struck[0] if struck else None
 
 
 def read_rules(path: str | Path) -> FaultRules:
-    """Read the rules in the file at *path*.  Raise :class:`InputError` with all errors in it and their lines."""
+    """Read the rules in the file at *path*. Raise :class:`InputError` with all errors in it and their lines."""
     hint = f"give the path of a file of faults, see {documented('how-to/proxy')}"
     file = parse(contents(path, most=LARGEST, code="FSM605", hint=hint), WrittenFaults, path=str(path))
     if problems := [each for index in range(len(file.written.fault)) for each in _problems(file, index)]:
@@ -98,8 +98,7 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
     if rule.do == "delay" and not rule.milliseconds:
         found.append(("do", "a delay without milliseconds", "add: milliseconds = 500"))
     found += [
-        (word, f"'{word}' means nothing where do = '{rule.do}'", "remove it")
-        for word in sorted(unused[rule.do] & given)
+        (word, f"'{word}' has no effect with do = '{rule.do}'", "remove it") for word in sorted(unused[rule.do] & given)
     ]
     if "seed" in given and "probability" not in given:
         found.append(("seed", "'seed' without 'probability'", "add: probability = 0.1, or remove it"))
@@ -115,7 +114,7 @@ _UNDECIDED: Final = 16_384
 
 @dataclass(slots=True, kw_only=True)
 class _Held:
-    """A call whose data is held back.  ``decided`` is true once the rules have been applied to it."""
+    """A call whose data is held back. ``decided`` is true once the rules have been applied to it."""
 
     parts: list[Frame] = field(default_factory=list)
     decided: bool = False
@@ -123,7 +122,7 @@ class _Held:
 
 @dataclass(slots=True, kw_only=True)
 class StreamFaults:
-    """The calls of one connection under rules.  ``identity`` returns the id in the request of a method."""
+    """The calls of one connection under rules. ``identity`` returns the id in the request of a method."""
 
     calls: PassingCalls
     rules: FaultRules
@@ -164,7 +163,7 @@ class StreamFaults:
 
     def _decide(self, number: int, held: _Held, now: int) -> None:
         stream = self.calls.streams.get(number)
-        long = sum(each.counted() for each in held.parts) > _UNDECIDED
+        long = sum(part.counted() for part in held.parts) > _UNDECIDED
         if stream is None or not (stream.request.complete or held.parts[-1].ends() or long):
             return
         held.decided = True
@@ -191,12 +190,12 @@ class StreamFaults:
         stream = self.calls.streams.get(number)
         if held is not None and stream is not None:
             stream.start = time.time_ns()
-            for each in held.parts:
-                self.to_server(each.whole)
+            for part in held.parts:
+                self.to_server(part.whole)
 
     def _drop(self, number: int) -> None:
         if held := self._held.pop(number, None):
-            self.to_client(credit(sum(each.counted() for each in held.parts)))
+            self.to_client(credit(sum(part.counted() for part in held.parts)))
 
     def _cancel(self, number: int) -> None:
         if number in self.calls.streams:
@@ -205,8 +204,9 @@ class StreamFaults:
             self._answer(number, "CANCELED", "canceled by fsm proxy")
 
     def _answer(self, number: int, code: str, message: str, before: Headers = ()) -> None:
-        """End the call for the client.  *before* holds the runtime's other headers."""
-        kept = [each for each in before if each[0] not in {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}]
+        """End the call for the client. *before* holds the runtime's other headers."""
+        own_names = {b"grpc-status", b"grpc-message", b"grpc-status-details-bin"}
+        kept = [header for header in before if header[0] not in own_names]
         own = [(b"grpc-status", b"%d" % CODES.index(code)), (b"grpc-message", quote(message, safe=" ").encode())]
         first = (
             [] if before or number in self._begun else [(b":status", b"200"), (b"content-type", b"application/grpc")]

@@ -10,13 +10,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 KEY: Final = "io.container-fsm.run"
-"""Key of the label on everything that a test makes in a runtime.  Its value is a :class:`RunLabel` as text."""
+"""Key of the label on everything that a test makes in a runtime. Its value is a :class:`RunLabel` as text."""
 
-NAMESPACE: Final = "container-fsm"
-"""Kubernetes namespace of all test pods."""
-
-_STARTED: Final = 19
-"""Index of the start time in ``/proc/PID/stat``, counted from the field after the command name."""
+NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
+_STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
 
 
 class RunLabel(NamedTuple):
@@ -48,7 +45,7 @@ def read(text: str) -> RunLabel | None:
     (RunLabel(boot='b', namespace='n', process=7, started=9), None)
     """
     parts = text.split(".")
-    if len(parts) != len(RunLabel._fields) or not all(each.isdecimal() for each in parts[2:]):
+    if len(parts) != len(RunLabel._fields) or not all(part.isdecimal() for part in parts[2:]):
         return None
     return RunLabel(parts[0], parts[1], int(parts[2]), int(parts[3]))
 
@@ -81,7 +78,7 @@ def _started(process: int) -> int | None:
 
 
 def shims() -> dict[int, str]:
-    """Return, by process id, the id for which each running shim was started.  Empty without ``/proc``."""
+    """Return, by process id, the id for which each running shim was started. Empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):

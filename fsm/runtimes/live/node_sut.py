@@ -1,11 +1,11 @@
 """A pod and its container in a real runtime, and a test plugin, as one system under test.
 
-Calls on the pod and the container go through CRI, as in the tests of either one.  The outputs are the events that the
-runtime relays to the plugin.  The runtime relays the exit of a container on a separate thread, in no fixed order.  So
+Calls on the pod and the container go through CRI, as in the tests of either one. The outputs are the events that the
+runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, in no fixed order. So
 such an exit is moved behind the other outputs of its step, or before the removal that implies it.
 
-Several threads may also call a second container of the pod.  Such races are judged from their recording, which consists
-of the calls and the events that the plugin received.  In :class:`ToldNodeSUT`, a model judges that recording after each
+Several threads may also call a second container of the pod. Such races are judged from their recording, which consists
+of the calls and the events that the plugin received. In :class:`ToldNodeSUT`, a model judges that recording after each
 step of a test that another machine plans.
 """
 
@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from fsm.conformance.other_judges import ToldEvents
 from fsm.conformance.race_runs import Witness
@@ -29,24 +29,16 @@ from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.pod_sut import RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.live.told_plugin import ToldPlugin
-from fsm.runtimes.names import RUNNING
+from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, RUNNING
 from fsm.runtimes.node_model import NODE
-from fsm.runtimes.recordings.nri_events import DECODER, EVENT_NAMES
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.recordings.nri_events import DECODER
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 
 _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
-    "run-pod": (POD, "run"),
-    "stop-pod": (POD, "stop"),
-    "remove-pod": (POD, "remove"),
-    "exit-pod": (POD, "exit"),
-    "create-container": (CONTAINER, "create"),
-    "start-container": (CONTAINER, "start"),
-    "stop-container": (CONTAINER, "stop"),
-    "remove-container": (CONTAINER, "remove"),
+    **{f"{event}-pod": (POD, event) for event in ("run", "stop", "remove", "exit")},
+    **{f"{event}-container": (CONTAINER, event) for event in ("create", "start", "stop", "remove", "exit")},
     "update-container": (CONTAINER, "update-resources"),
-    "exit-container": (CONTAINER, "exit"),
 }
 """The joint events that the SUT of the pod or container performs: that SUT, and the event's name in its machine."""
 
@@ -86,46 +78,40 @@ _FAULTS: Final = frozenset(
         *(f"{POD} {each}" for each in ("failed", "not-stopped", "unmonitored", "forgotten", "unknown", "skipped")),
     }
 )
-"""Steps that only a fault causes.  Joint outcomes are named by their steps."""
+"""Steps that only a fault causes. Joint outcomes are named by their steps."""
 
-_DAMAGED: Final = f"{CONTAINER} unknown"
-"""The step of a restart that finds the checkpoint of the container damaged."""
-
-_COSTLY: Final = frozenset({"restart", "run-pod"})
-"""Events that take several times as long as any other."""
+_DAMAGED: Final = f"{CONTAINER} unknown"  # the step of a restart that finds the checkpoint of the container damaged
+_COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as any other
 
 _LATE: Final = "relay-exit"
 
 _STOPPED: Final = "StopContainer"
 
-_RELAYED: Final = 2.0
-"""Number of seconds within which the runtime relays the exit of a container."""
+_RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves.  During any other event, it comes from an exit, on its own thread."""
+"""Calls that relay StopContainer themselves. During any other event, it comes from an exit, on its own thread."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """Events after which an exit is relayed only if the plugin expects it."""
 
-_SECOND: Final = ".2"
-"""Suffix of calls on the second container, as in a system with two containers."""
+_SECOND: Final = ".2"  # suffix of calls on the second container, as in a system with two containers
 
-_CALLS: Final = ("create-container", "start-container", "stop-container", "remove-container", "update-container")
+_CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CONTAINER and name != "exit")
 
-CONTRACT: Final = "nri-plugin-contract"
-"""The machine that describes what plugins may rely on.  It judges races."""
+CONTRACT: Final = "nri-plugin-contract"  # the machine that describes what plugins may rely on. It judges races.
 
 LAYER: Final = ("nri-container", "nri-pod")
 """The machines that judge relayed events without the recorded calls, whoever makes the calls."""
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*.  Closes the session.
+    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*. Closes the session.
 
     If given, *restart* restarts the runtime, and *damage* restarts it with the checkpoint of a given container damaged.
-    *model* under *profile* judges the events relayed to the plugin, in races too.  The machines *by_calls* judge the
-    calls of a race without these events.  *seen* is called with the answer to each call.
+    *model* under *profile* judges the events relayed to the plugin, in races too. The machines *by_calls* judge the
+    calls of a race without these events. *seen* is called with the answer to each call.
     """
 
     before = ("plugin-joins",)
@@ -145,9 +131,7 @@ class RuntimeNodeSUT:
     ) -> None:
         self._session = session
         self._restart, self._damage = restart, damage
-        self._model = model
-        self._by_calls = by_calls
-        self._profile = profile
+        self.model, self._profile, self._by_calls = model, profile, by_calls
         self._seen = seen
         self._calls: list[bytes] = []
         self._heard = 0
@@ -187,8 +171,8 @@ class RuntimeNodeSUT:
 
     def reset(self) -> None:
         self.plugin.leave()
-        for each in (self._second, self._container, self._pod):
-            each.reset()
+        for sut in (self._second, self._container, self._pod):
+            sut.reset()
         self.plugin.forget()
         self._names.clear()
         self._late, self._awaited, self._taken = False, True, 0
@@ -200,29 +184,28 @@ class RuntimeNodeSUT:
         if not self.plugin.lines:
             return None
         calls, events = self._written()
-        with_calls = "" if self._model in LAYER else calls
+        with_calls = "" if self.model in LAYER else calls
         try:
-            return judge(events, calls=with_calls, models=[self._model], profile=self._profile)
+            return judge(events, calls=with_calls, models=[self.model], profile=self._profile)
         except InputError as error:
             if {each.code for each in error.problems} != {"FSM206"}:
                 raise
             return None
 
     def _written(self) -> tuple[str, str]:
-        written = []
-        for end, content in self._files().items():
-            path = self._session.folder / f"calls{end}"
+        """Write the calls and the events to two files, and return their names."""
+        calls, events = (self._session.folder / f"calls{end}" for end in self._files())
+        for path, content in zip((calls, events), self._files().values(), strict=True):
             path.write_bytes(content)
-            written.append(str(path))
-        return written[0], written[1]
+        return str(calls), str(events)
 
     def _files(self) -> Mapping[str, bytes]:
         return {"": b"".join(self._calls[: self._heard]), ".nri": b"".join(line + b"\n" for line in self.plugin.lines)}
 
     def race_violations(self) -> Sequence[Violation]:
         """Remove all entities, so that the plugin receives any remaining events, and return the violations."""
-        for each in (self._second, self._container, self._pod):
-            each.remove()
+        for sut in (self._second, self._container, self._pod):
+            sut.remove()
         found = [*illegal(self.judged())]
         if self._by_calls:
             calls, _ = self._written()
@@ -244,17 +227,12 @@ class RuntimeNodeSUT:
 
     def witness(self) -> Witness:
         ahead = time.time_ns() - time.monotonic_ns()
-        events = [event for line in self.plugin.lines if (event := DECODER.decode(line)).event in EVENT_NAMES]
-        told = (
-            Operation(
-                called=event.ts - ahead,
-                returned=event.ts - ahead + 1,
-                event=f"{EVENT_NAMES[event.event]} {(event.container or event.pod)[:4]}",
-            )
-            for event in events
-            if event.ts is not None
-        )
-        return Witness(told=tuple(told), files=self._files())
+        relayed = []
+        for event in map(DECODER.decode, self.plugin.lines):
+            if event.ts is not None and event.event in EVENT_NAMES:
+                at, what = event.ts - ahead, f"{EVENT_NAMES[event.event]} {(event.container or event.pod)[:4]}"
+                relayed.append(Operation(called=at, returned=at + 1, event=what))
+        return Witness(told=tuple(relayed), files=self._files())
 
     def never(self, event: str, outcome: str) -> bool:
         way, _, within = outcome.partition(": ")
@@ -343,30 +321,23 @@ class RuntimeNodeSUT:
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
     """Yield one violation per cause in the recording of a test, without its location in files that no longer exist."""
-    found = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)] if judged else []
+    found = (
+        [judgement.verdict for judgement in judged.judgements if isinstance(judgement.verdict, Illegal)]
+        if judged
+        else []
+    )
     for verdict in found:
         for finding in verdict.findings:
             yield replace(finding.first[0], file="", line=0)
 
 
 class ToldNodeSUT(RuntimeNodeSUT):
-    """A pod and its container.  *model*, under *profile*, judges the events relayed to the plugin."""
+    """A pod and its container, whose *model* judges the events relayed to the plugin after each step of a test."""
 
-    def __init__(
-        self,
-        session: RuntimeSession,
-        nri: str,
-        restart: Callable[[], None] | None = None,
-        damage: Callable[[str], None] | None = None,
-        *,
-        model: str,
-        profile: str | None,
-        seen: Callable[[CallAnswer], object] | None = None,
-    ) -> None:
-        self.model = model
+    def __init__(self, *runtime: Any, **options: Any) -> None:  # noqa: ANN401  (the parameters of its base)
         self._last: Judged | None = None
-        self._met: dict[str, Counter[tuple[str, str]]] = {}
-        super().__init__(session, nri, restart, damage, model=model, profile=profile, seen=seen)
+        self._covered: dict[str, Counter[tuple[str, str]]] = {}
+        super().__init__(*runtime, **options)
 
     def reset(self) -> None:
         self._count()
@@ -379,9 +350,9 @@ class ToldNodeSUT(RuntimeNodeSUT):
 
     def covered(self) -> tuple[Covered, ...]:
         self._count()
-        return tuple(Covered(machine=name, cells=dict(cells)) for name, cells in self._met.items())
+        return tuple(Covered(machine=name, cells=dict(cells)) for name, cells in self._covered.items())
 
     def _count(self) -> None:
         for each in self._last.judgements if self._last else ():
-            self._met.setdefault(each.machine.name, Counter()).update(each.covered.cells)
+            self._covered.setdefault(each.machine.name, Counter()).update(each.covered.cells)
         self._last = None

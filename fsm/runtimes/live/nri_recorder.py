@@ -1,8 +1,8 @@
 """An NRI plugin that only observes: it records the events relayed to it, and requests nothing.
 
-Lines are written on a separate thread, so an answer never waits for a disk.  If writing falls too far behind, the
-plugin disconnects until everything is written, and is then synchronised again.  A recording therefore never lacks lines
-without showing it.
+Lines are written on a separate thread, so an answer never waits for a disk. If writing falls too far behind, the plugin
+disconnects until everything is written, and is then synchronised again. A recording therefore never lacks lines without
+showing it.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import NriError, PluginChanges, RelayedEvent
 from fsm.runtimes.sockets.nri_plugin import NriPlugin, offered
 
-BEHIND: Final = 50_000
-"""Maximum number of lines that may wait to be written."""
+BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
 
 
 class LineSink(Protocol):
@@ -41,7 +40,7 @@ class LineWriter(Outbox[bytes]):
         super().__init__(lambda line: file.write(line + b"\n"), idle=file.flush, most=most)
 
     def close(self, seconds: float | None = None) -> None:
-        """Write all queued lines and stop.  Raise :class:`OSError` if not all could be written."""
+        """Write all queued lines and stop. Raise :class:`OSError` if not all could be written."""
         super().close(seconds)
         if self.error is not None:
             raise self.error
@@ -50,7 +49,7 @@ class LineWriter(Outbox[bytes]):
 def opened(path: Path) -> BinaryIO | gzip.GzipFile:
     """Open *path* for appending a recording, which is compressed if the name ends in ``.gz``.
 
-    A compressed file must not exist yet.  If a killed process left the last line of an uncompressed file unfinished,
+    A compressed file must not exist yet. If a killed process left the last line of an uncompressed file unfinished,
     write a newline first.
     """
     if path.suffix == ".gz":
@@ -65,7 +64,7 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handlers of the recording plugin.  ``events`` and ``connections`` count what was recorded.
+    """Handlers of the recording plugin. ``events`` and ``connections`` count what was recorded.
 
     *full* is called when a line could not be accepted.
     """
@@ -86,8 +85,11 @@ class NriRecorder:
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        listed = [{"id": each.id, "pod": each.pod_sandbox_id, "state": _state(each)} for each in containers]
-        self._record("Synchronize", pods=[{"id": each.id} for each in pods], containers=listed)
+        listed = [
+            {"id": container.id, "pod": container.pod_sandbox_id, "state": _state(container)}
+            for container in containers
+        ]
+        self._record("Synchronize", pods=[{"id": pod.id} for pod in pods], containers=listed)
         return ()
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
@@ -129,8 +131,8 @@ async def record(
 ) -> NriRecorder:
     """Record the events relayed to a plugin at the socket *address* until *ended*, across restarts of the runtime.
 
-    *told* is called with messages for the user.  Raise :class:`OSError` if nothing listens at first or if writing
-    fails, and :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
+    *told* is called with messages for the user. Raise :class:`OSError` if nothing listens at first or if writing fails,
+    and :class:`~fsm.runtimes.sockets.nri_link.NriError` if the runtime refuses the plugin.
     """
     full = asyncio.Event()
     recorder = NriRecorder(writer, full.set)
@@ -143,8 +145,8 @@ async def record(
         try:
             await asyncio.wait({running, *waits}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in waits:
-                each.cancel()
+            for task in waits:
+                task.cancel()
             await plugin.leave()
             await running
         if writer.error is not None:

@@ -9,15 +9,14 @@ from typing import Final, Generic, TypeVar
 
 T = TypeVar("T")
 
-MOST: Final = 65_536
-"""Maximum number of waiting items.  Further items are dropped."""
+MOST: Final = 65_536  # maximum number of waiting items. Further items are dropped.
 
 
 class Outbox(Generic[T]):
     """Calls *take* with each item in order, on its own thread, and *idle* whenever the queue has become empty.
 
     Items that arrive while *most* items are waiting or being taken are dropped, as is everything after *take* has
-    failed.  ``dropped`` counts them.  ``error`` is the failure, and *failed* is called with ``failure``, its reason.
+    failed. ``dropped`` counts them. ``error`` is the failure, and *failed* is called with ``failure``, its reason.
     """
 
     def __init__(
@@ -43,7 +42,7 @@ class Outbox(Generic[T]):
         return self._put - self._done
 
     def put(self, thing: T) -> bool:
-        """Queue *thing*.  Return False if it is dropped."""
+        """Queue *thing*. Return False if it is dropped."""
         if self.failure or self.waiting >= self._most:
             self.dropped += 1
             return False

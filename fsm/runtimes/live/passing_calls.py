@@ -29,19 +29,19 @@ _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12:
 class PassedCall:
     """One call, as the runtime received and answered it.
 
-    ``method`` is the full path.  A message is ``None`` if it did not come or is not kept.  ``start`` and ``end`` are in
-    nanoseconds since the epoch.  Each message of a stream whose messages are wanted is a call without a ``code``.  Its
-    ``start`` is that of the stream, and its ``end`` the time at which it came.  ``injected`` is the code that the
-    client got instead, or what else was done to the call.  If ``reached`` is false, the call never reached the runtime.
+    ``method`` is the full path. A message is ``None`` if it did not come or is not kept. ``start`` and ``end`` are in
+    nanoseconds since the epoch. Each message of a stream whose messages are wanted is a call without a ``code``. Its
+    ``start`` is that of the stream, and its ``end`` the time at which it came. ``injected`` is the code that the client
+    got instead, or what else was done to the call. If ``reached`` is false, the call never reached the runtime.
     """
 
     method: str
-    request: bytes | None
-    reply: bytes | None
     start: int
     end: int
-    code: str
-    detail: str
+    request: bytes | None = None
+    reply: bytes | None = None
+    code: str = ""
+    detail: str = ""
     injected: str = ""
     reached: bool = True
 
@@ -65,9 +65,8 @@ class Stream:
 class PassingCalls:
     """Reads the frames of both directions.
 
-    *ended* is called with each call.  *wanted* selects the methods whose messages are kept, and *each* selects those
-    for which every answer message is reported.  ``goes`` is set once the runtime has announced the end of the
-    connection.
+    *ended* is called with each call. *wanted* selects the methods whose messages are kept, and *each* selects those for
+    which every answer message is reported. ``goes`` is set once the runtime has announced the end of the connection.
     """
 
     def __init__(
@@ -99,7 +98,7 @@ class PassingCalls:
             self.end(part.stream, now, code="DEADLINE_EXCEEDED" if late else "CANCELED")
 
     def from_server(self, part: Frame, now: int) -> tuple[Headers, bool] | None:
-        """Read a frame from the runtime.  Return the headers that it completes, like :class:`HeaderBlocks`."""
+        """Read a frame from the runtime. Return the headers that it completes, like :class:`HeaderBlocks`."""
         block = self._answered.add(part) if part.kind in {HEADERS, CONTINUATION} else None
         stream = self.streams.get(part.stream)
         if stream is None:
@@ -109,17 +108,8 @@ class PassingCalls:
             stream.reply.add(part.payload())
             if stream.each:
                 for message in stream.reply.taken():
-                    self._ended(
-                        PassedCall(
-                            method=stream.method,
-                            request=None,
-                            reply=message,
-                            start=stream.start,
-                            end=max(now, stream.start),
-                            code="",
-                            detail="",
-                        )
-                    )
+                    end = max(now, stream.start)
+                    self._ended(PassedCall(method=stream.method, reply=message, start=stream.start, end=end))
         elif part.kind == RST_STREAM:
             code = _RESETS.get(int.from_bytes(part.payload(), "big"), "INTERNAL")
             self.end(part.stream, now, code=code, detail="the stream was reset")

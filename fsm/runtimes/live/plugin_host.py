@@ -1,9 +1,9 @@
 """One NRI plugin under test and the runtime that it connects to, controlled step by step.
 
-The plugin is a command, started as runtimes start plugins, or any program that connects to a socket.  Every violation
-by the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
+The plugin is a command, started as runtimes start plugins, or any program that connects to a socket. Every violation by
+the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
 
-A user's own check receives each answer of the plugin and returns what is wrong with it.  It gets pods, containers and
+A user's own check receives each answer of the plugin and returns what is wrong with it. It gets pods, containers and
 answers as plain data, with the field names of NRI messages.
 """
 
@@ -38,7 +38,7 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """Checks the answers on one connection.  The :option:`--answers` factory makes it from the listed objects."""
+    """Checks the answers on one connection. The :option:`--answers` factory makes it from the listed objects."""
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
         """Return what is wrong with *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
@@ -52,12 +52,12 @@ class AnswerCheck:
         self._answers: Answers | None = None
 
     def connected(self, pods: Iterable[Message], containers: Iterable[Message], updates: Iterable[Message]) -> str:
-        """Make the connection's checker.  Return what is wrong with the *updates* requested at synchronisation."""
+        """Make the connection's checker. Return what is wrong with the *updates* requested at synchronisation."""
         try:
             self._answers = self._factory([*map(_plain, pods)], [*map(_plain, containers)])
         except (Exception, SystemExit) as error:  # noqa: BLE001  (a user's code may raise anything)
-            return f"cannot be judged: {_raised(error)}"
-        return self._said("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
+            return f"cannot be judged: {_error_text(error)}"
+        return self._verdict("Synchronize", {}, None, {"update": [*map(_plain, updates)]})
 
     def told(self, event: RelayedEvent, changes: PluginChanges) -> str:
         """Return what is wrong with the *changes* answered to *event*."""
@@ -65,15 +65,15 @@ class AnswerCheck:
         if changes.adjustment is not None:
             answer["adjust"] = _plain(changes.adjustment)
         container = _plain(event.container) if event.container is not None else None
-        return self._said(event.name, _plain(event.pod), container, answer)
+        return self._verdict(event.name, _plain(event.pod), container, answer)
 
-    def _said(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
+    def _verdict(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str:
         if self._answers is None:
             return ""
         try:
             said = self._answers.on(event, pod, container, answer)
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            said = _raised(error)
+            said = _error_text(error)
         return f"has answered {event} wrongly: {said}" if said else ""
 
 
@@ -81,19 +81,15 @@ def _plain(message: Message) -> dict[str, Any]:
     return MessageToDict(message, preserving_proto_field_name=True)
 
 
-def _raised(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     text = next(iter(str(error).splitlines()), "")
     return text if isinstance(error, AssertionError) and text else f"{type(error).__name__}: {text}"
 
 
-AS: Final = ("fsm-test", "10")
-"""Name and index of a plugin that is started."""
-PATIENCE: Final = 30.0
-"""Number of seconds within which a plugin must connect to the socket for the first time."""
-GRACE: Final = 0.5
-"""Number of seconds within which a process must exit when its runtime has gone."""
-IMPATIENCE: Final = 0.5
-"""Number of seconds within which a plugin must connect if the previous attempt failed."""
+AS: Final = ("fsm-test", "10")  # name and index of a plugin that is started
+PATIENCE: Final = 30.0  # number of seconds within which a plugin must connect to the socket for the first time
+GRACE: Final = 0.5  # number of seconds within which a process must exit when its runtime has gone
+IMPATIENCE: Final = 0.5  # number of seconds within which a plugin must connect if the previous attempt failed
 _LAUNCH: Final = """
 import os, sys
 descriptor, name, index, *command = sys.argv[1:]
@@ -101,7 +97,7 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""A program that becomes the plugin.  Not a shell, because some shells support only ten file descriptors."""
+"""A program that becomes the plugin. Not a shell, because some shells support only ten file descriptors."""
 
 
 class PluginHost:
@@ -136,7 +132,7 @@ class PluginHost:
         raise BrokenError(f"the plugin {joined}{ended}")
 
     def relay(self, event: RelayedEvent) -> None:
-        """Relay *event* to the plugin.  Raise :class:`BrokenError` for a violation since the previous event."""
+        """Relay *event* to the plugin. Raise :class:`BrokenError` for a violation since the previous event."""
         found = self._thread.run(self._relayed(event))
         if not found:
             return
@@ -158,7 +154,7 @@ class PluginHost:
             self._process = None
 
     def close(self) -> None:
-        """Release everything.  May be called again."""
+        """Release everything. May be called again."""
         if self._thread.closed:
             return
         self.disconnect()
@@ -174,7 +170,7 @@ class PluginHost:
             self._runtime.accept(reader, writer)
 
     async def _connected(self) -> str | None:
-        """Start a runtime and wait for the plugin.  Return why it failed to connect, what it did wrong, or ``None``."""
+        """Start a runtime and wait for the plugin. Return why it failed to connect, what it did wrong, or ``None``."""
         runtime = self._runtime = NriRuntime(self.inventory, request=self._request)
         seconds = REGISTRATION + 2 * self._request
         if self._path:
@@ -193,12 +189,12 @@ class PluginHost:
             wrong = self._check.connected(*there.listed(), there.asked) if self._check is not None else ""
             return there.wrong or wrong or None
         self._failed = True
-        lost = [each.why or "has closed its connection" for each in runtime.lost]
+        lost = [plugin.why or "has closed its connection" for plugin in runtime.lost]
         again = " again after the runtime was restarted" if self._met else ""
         return lost[0] if lost else f"has not connected{again} within {seconds:g} s"
 
     async def _relayed(self, event: RelayedEvent) -> str:
-        """Relay *event*.  Return what was wrong, or an empty string."""
+        """Relay *event*. Return what was wrong, or an empty string."""
         runtime = self._runtime
         if runtime is None or not runtime.plugins:
             return self._left(runtime)
@@ -221,7 +217,7 @@ class PluginHost:
         return self.inventory.wrong or (self._check.told(event, changes) if self._check is not None else "")
 
     def _left(self, runtime: NriRuntime | None) -> str:
-        why = next((each.why for each in runtime.lost if each.why), "") if runtime else ""
+        why = next((plugin.why for plugin in runtime.lost if plugin.why), "") if runtime else ""
         ended = self._process.ended() if self._process and "within" not in why else ""
         return f"{why or 'has closed its connection'}{f'; it {ended}' if ended else ''}"
 
@@ -236,7 +232,7 @@ class PluginHost:
 
 
 class _Launched:
-    """A plugin started with its connection as file descriptor 3.  Its output is read so that it never blocks."""
+    """A plugin started with its connection as file descriptor 3. Its output is read so that it never blocks."""
 
     def __init__(self, command: Sequence[str], descriptor: int) -> None:
         launch = [sys.executable, "-I", "-S", "-c", _LAUNCH, str(descriptor), *AS]

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 
 from fsm.runtimes.sockets import nri_pb2 as nri
 
 
+@dataclass(slots=True)
 class Inventory:
     """Pods and containers by id.
 
-    ``shown`` holds the ids listed when a plugin is synchronised, and ``stopped`` the ids of stopped pods.  ``gone``
-    maps the ids of removed containers to their names.  ``wrong`` is the plugin's first invalid request, if any.
+    ``shown`` holds the ids listed when a plugin is synchronised, and ``stopped`` the ids of stopped pods. ``gone`` maps
+    the ids of removed containers to their names. ``wrong`` is the plugin's first invalid request, if any. ``asked``
+    holds the unsolicited updates that the plugin requested.
     """
 
-    def __init__(self) -> None:
-        self.pods: dict[str, nri.PodSandbox] = {}
-        self.containers: dict[str, nri.Container] = {}
-        self.shown: set[str] = set()
-        self.stopped: set[str] = set()
-        self.gone: dict[str, str] = {}
-        self.wrong = ""
-        self.asked: list[nri.ContainerUpdate] = []
-        """The unsolicited updates that the plugin requested."""
+    pods: dict[str, nri.PodSandbox] = field(default_factory=dict)
+    containers: dict[str, nri.Container] = field(default_factory=dict)
+    shown: set[str] = field(default_factory=set)
+    stopped: set[str] = field(default_factory=set)
+    gone: dict[str, str] = field(default_factory=dict)
+    wrong: str = ""
+    asked: list[nri.ContainerUpdate] = field(default_factory=list)
 
     def copy(self) -> Inventory:
         """Return a copy for :meth:`restore`."""
@@ -38,12 +39,10 @@ class Inventory:
         self.gone, self.wrong = dict(other.gone), other.wrong
 
     def add(self, container: nri.Container) -> None:
-        """Add or replace *container*."""
         self.containers[container.id] = container
         self.gone.pop(container.id, None)
 
     def remove(self, container: nri.Container) -> None:
-        """Remove *container* and remember its name."""
         self.containers.pop(container.id, None)
         self.gone[container.id] = container.name
 
@@ -57,10 +56,10 @@ class Inventory:
         return self.refused(updates)
 
     def refused(self, updates: Iterable[nri.ContainerUpdate], *, creating: str = "") -> list[nri.ContainerUpdate]:
-        """Return the *updates* of containers that do not exist or are being created.  Store the first in ``wrong``."""
+        """Return the *updates* of containers that do not exist or are being created. Store the first in ``wrong``."""
         failed = []
-        for each in updates:
-            identity = each.container_id
+        for update in updates:
+            identity = update.container_id
             if identity in self.gone:
                 wrong = f"has asked for an update of {self.gone[identity]}, which was removed"
             elif identity == creating:
@@ -70,7 +69,7 @@ class Inventory:
             else:
                 continue
             self.wrong = self.wrong or wrong
-            failed.append(each)
+            failed.append(update)
         return failed
 
 

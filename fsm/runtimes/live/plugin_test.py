@@ -1,7 +1,7 @@
 """An NRI plugin as the system under test, taken through everything that the plugin contract allows.
 
-The machine plays the runtime: its outputs at a step are relayed to the plugin.  So the steps, their order and shrinking
-are those of every other test, and only the plugin can fail.  It fails if it is late, answers with an error, leaves, or
+The machine plays the runtime: its outputs at a step are relayed to the plugin. So the steps, their order and shrinking
+are those of every other test, and only the plugin can fail. It fails if it is late, answers with an error, leaves, or
 requests an update of a container that does not exist.
 """
 
@@ -19,8 +19,7 @@ from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.runtimes.live.plugin_host import PluginHost
 from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
-from fsm.runtimes.names import POD_EVENTS, REQUEST
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import EVENTS, POD_EVENTS, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import RelayedEvent
 from fsm.sut import BrokenError
@@ -38,21 +37,17 @@ STATES: Final = {
     "cut-short": nri.CONTAINER_STOPPED,
     "stopped": nri.CONTAINER_STOPPED,
 }
-"""Maps the state of the contract to the state in a message.  In all other states, the message keeps its value."""
+"""Maps the state of the contract to the state in a message. In all other states, the message keeps its value."""
 
 
 class PluginSUT:
-    """A plugin under test against *machine*, a system of NRI events.  *where* is a command or a socket address.
+    """A plugin under test against *machine*, a system of NRI events. *where* is a command or a socket address.
 
-    Connections are made lazily.  The plugin reconnects only when an event follows that is relayed to it.
+    Connections are made lazily. The plugin reconnects only when an event follows that is relayed to it.
     """
 
     def __init__(
-        self,
-        machine: Machine,
-        where: str,
-        timeout: float | None = None,
-        answers: Callable[..., object] | None = None,
+        self, machine: Machine, where: str, timeout: float | None = None, answers: Callable[..., object] | None = None
     ) -> None:
         self._check(machine, where)
         self._model = Simulated(machine)
@@ -86,7 +81,7 @@ class PluginSUT:
     def _begin(self) -> None:
         self._pod: nri.PodSandbox | None = None
         self._containers: dict[str, nri.Container] = {}
-        self._untold: Inventory | None = None
+        self._inventory_before: Inventory | None = None
         """The inventory before the listing that awaits a new connection, or ``None`` if no connection is due."""
 
     def close(self) -> None:
@@ -109,9 +104,9 @@ class PluginSUT:
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
-        """Stop and remove what is left in the order that runtimes use.  The next test uses new ids."""
-        if self._untold is not None:
-            self._host.inventory.restore(self._untold)
+        """Stop and remove what is left in the order that runtimes use. The next test uses new ids."""
+        if self._inventory_before is not None:
+            self._host.inventory.restore(self._inventory_before)
         if self._host.connected:
             with suppress(BrokenError):  # other tests find such errors
                 self._tidy()
@@ -140,53 +135,53 @@ class PluginSUT:
         self._out = self._model.outputs()
         after = _states(self._model.shows())
         if event == CONNECTS:
-            self._apart().shown = set(self._host.inventory.pods)
+            self._next_inventory().shown = set(self._host.inventory.pods)
         elif event == POD_LISTED:
-            there, its = self._apart(), self._its_pod()
+            there, its = self._next_inventory(), self._current_pod()
             there.pods[its.id] = its
             there.shown.add(its.id)
             if after.get(POD) in {"kept-stopped", "stopped"}:
                 there.stopped.add(its.id)
         elif event.partition(".")[0] == CONTAINER_LISTED:
             slot, listed = event.replace(CONTAINER_LISTED, "container"), nri.Container()
-            there = self._apart()
-            listed.CopyFrom(self._its_container(slot, anew=slot not in before))
+            there = self._next_inventory()
+            listed.CopyFrom(self._current_container(slot, anew=slot not in before))
             listed.state = STATES.get(after.get(slot, ""), nri.CONTAINER_UNKNOWN)
             self._containers[slot] = listed
             there.add(listed)
             there.shown.add(listed.id)
         elif self._out:
-            if self._untold is not None:
-                self._untold = None
+            if self._inventory_before is not None:
+                self._inventory_before = None
                 self._host.connect()
             for each in self._out:
                 self._relay(each, before, after)
         return reply
 
-    def _apart(self) -> Inventory:
+    def _next_inventory(self) -> Inventory:
         """Return the inventory for the next connection, by default with everything listed."""
         there = self._host.inventory
-        if self._untold is None:
-            self._untold = there.copy()
+        if self._inventory_before is None:
+            self._inventory_before = there.copy()
             there.shown = {*there.pods, *there.containers}
         return there
 
-    def _its_pod(self) -> nri.PodSandbox:
+    def _current_pod(self) -> nri.PodSandbox:
         if self._pod is None:
             self._count += 1
             self._pod = pod(self._count)
         return self._pod
 
-    def _its_container(self, slot: str, *, anew: bool) -> nri.Container:
+    def _current_container(self, slot: str, *, anew: bool) -> nri.Container:
         if anew or slot not in self._containers:
             self._count += 1
-            self._containers[slot] = container(self._count, slot, self._its_pod().id)
+            self._containers[slot] = container(self._count, slot, self._current_pod().id)
         return self._containers[slot]
 
     def _relay(self, output: str, before: Mapping[str, str], after: Mapping[str, str]) -> None:
         there = self._host.inventory
         name, _, copy = output.partition(".")
-        its_pod = self._its_pod()
+        its_pod = self._current_pod()
         if name in POD_EVENTS:
             if name == "RunPodSandbox":
                 there.pods[its_pod.id] = its_pod
@@ -200,7 +195,7 @@ class PluginSUT:
                 self._pod = None
             return
         slot = f"container.{copy}" if copy else "container"
-        its = self._its_container(slot, anew=slot not in before and name != "PostUpdateContainer")
+        its = self._current_container(slot, anew=slot not in before and name != "PostUpdateContainer")
         resources = its.linux.resources if name == "UpdateContainer" else None
         if after.get(slot) in STATES:
             its.state = STATES[after[slot]]

@@ -1,6 +1,6 @@
 """A proxy between clients and a runtime: it forwards bytes unchanged, and reports every call when it has ended.
 
-Each client connection has its own connection to the runtime.  Whatever the runtime does to that connection therefore
+Each client connection has its own connection to the runtime. Whatever the runtime does to that connection therefore
 happens to the client connection too, and a client notices the absence of a runtime as it would without the proxy.
 """
 
@@ -11,36 +11,17 @@ import socket
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import partial
-from typing import Final, Protocol, cast
+from typing import Final, cast
 
 from fsm.errors import reason
 from fsm.runtimes.live.call_recording import identity, of_events, of_lifecycle
 from fsm.runtimes.live.faults import FaultRules, StreamFaults
 from fsm.runtimes.live.passing_calls import PassedCall, PassingCalls
-from fsm.runtimes.sockets.http2 import PREFACE, Frame, FrameSplitter, UnreadableError, farewell
+from fsm.runtimes.reference.clock import Tasks
+from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, farewell
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
-_BUFFERED: Final = 4 << 20
-"""Number of bytes waiting for one side at which the other side is no longer read."""
-
-
-class Interference(Protocol):
-    """Changes the calls on a connection.  It receives each frame, and forwards it or a replacement."""
-
-    def from_client(self, part: Frame, now: int) -> None: ...
-
-    def from_server(self, part: Frame, now: int) -> None: ...
-
-    def busy(self) -> bool:
-        """Check whether it still holds frames to forward."""
-        ...
-
-
-class Gone(Protocol):
-    """Called when a connection has ended."""
-
-    def __call__(self, relay: Relay, /, *, by_runtime: bool) -> None: ...
+_BUFFERED: Final = 4 << 20  # number of bytes waiting for one side at which the other side is no longer read
 
 
 class _Side(asyncio.Protocol):
@@ -56,8 +37,8 @@ class _Side(asyncio.Protocol):
         if self._refused:
             self.transport.abort()
         self.transport.set_write_buffer_limits(high=_BUFFERED)
-        for each in self._waiting:
-            self.transport.write(each)
+        for data in self._waiting:
+            self.transport.write(data)
         self._waiting.clear()
 
     def data_received(self, data: bytes) -> None:
@@ -94,65 +75,63 @@ class _Side(asyncio.Protocol):
 
 
 class Relay:
-    """A client connection, and its own connection to the runtime.
+    """A client connection of *proxy*, and its own connection to the runtime.
 
-    *unreadable* is called if the data cannot be decoded.  The data is still forwarded, except that the connection ends
-    if calls were to be changed.  *gone* is called at the end.
+    Data that cannot be decoded is still forwarded, except that the connection ends if calls were to be changed.
     """
 
-    def __init__(
-        self,
-        calls: PassingCalls,
-        *,
-        unreadable: Callable[[], None],
-        gone: Gone,
-        interference: Callable[[Relay], Interference] | None = None,
-    ) -> None:
-        self.calls = calls
-        self._unreadable, self._gone = unreadable, gone
+    def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
+        self.calls = PassingCalls(proxy.ended, of_lifecycle, of_events)
+        self._proxy = proxy
         self.client = _Side(self._from_client, self._client_gone)
         self.server = _Side(self._from_server, self._server_gone)
         self.client.other, self.server.other = self.server, self.client
         self._asking, self._answering = FrameSplitter(PREFACE), FrameSplitter()
-        self._interference = interference(self) if interference else None
+        self._faults = (
+            StreamFaults(
+                calls=self.calls,
+                rules=rules,
+                loop=asyncio.get_running_loop(),
+                to_client=self.client.write,
+                to_server=self.server.write,
+                identity=identity,
+            )
+            if rules
+            else None
+        )
         self._reads, self._over = True, False
         self._leaving, self._left = False, False
 
     async def connect(self, path: str) -> None:
-        """Connect to the runtime.  Raise ``OSError`` if it cannot be reached."""
+        """Connect to the runtime. Raise ``OSError`` if it cannot be reached."""
         await asyncio.get_running_loop().create_unix_connection(lambda: self.server, path)
         if self._over:
             self.server.close()
 
     def _from_client(self, data: bytes) -> None:
         now = time.time_ns()
-        if self._interference is None:
+        if self._faults is None:
             self.server.write(data)
         if not self._reads:
             return
         greets = self._asking.greets
         try:
             parts = self._asking.frames(data)
-            if self._interference is None:
-                for part in parts:
-                    self.calls.from_client(part, now)
-            else:
-                if greets and not self._asking.greets:
-                    self.server.write(PREFACE)
-                for part in parts:
-                    self._interference.from_client(part, now)
+            if self._faults and greets and not self._asking.greets:
+                self.server.write(PREFACE)
+            for part in parts:
+                (self._faults or self.calls).from_client(part, now)
         except UnreadableError:
             self._give_up(now)
 
     def _from_server(self, data: bytes) -> None:
         now = time.time_ns()
-        if self._interference is None:
+        if self._faults is None:
             self.client.write(data)
         if self._reads:
-            take = self._interference.from_server if self._interference else self.calls.from_server
             try:
                 for part in self._answering.frames(data):
-                    take(part, now)
+                    (self._faults or self.calls).from_server(part, now)
             except UnreadableError:
                 self._give_up(now)
         if self._leaving:
@@ -160,9 +139,9 @@ class Relay:
 
     def _give_up(self, now: int) -> None:
         self._reads = False
-        self._unreadable()
-        self.calls.end_all(now, code="UNKNOWN", detail="what passed could not be read")
-        if self._interference is not None:
+        self._proxy.unreadable()
+        self.calls.end_all(now, code="UNKNOWN", detail="the data of the connection could not be decoded")
+        if self._faults is not None:
             self.abort()
 
     def leave(self) -> None:
@@ -171,7 +150,7 @@ class Relay:
         if not self._left and self._reads and self._answering.between:
             self._left = True
             self.client.write(farewell())
-        if not self.calls.streams and not (self._interference and self._interference.busy()):
+        if not self.calls.streams and not (self._faults and self._faults.busy()):
             self.client.close()
             self.server.close()
 
@@ -192,27 +171,20 @@ class Relay:
         if not self._over:
             self._over = True
             self.calls.end_all(time.time_ns(), code=code, detail=detail)
-            self._gone(self, by_runtime=by_runtime)
+            self._proxy.gone(self, by_runtime=by_runtime)
 
 
-GRACE: Final = 5.0
-"""Number of seconds within which calls in progress may end when the proxy stops."""
-
-_TICK: Final = 0.01
-"""Number of seconds between two checks for calls in progress."""
-
-_LAST: Final = 1.0
-"""Number of seconds within which aborted connections are closed."""
-
-_STEPS: Final = 8
-"""Number of event loop iterations for refusing a connection that was just accepted, which takes four."""
+GRACE: Final = 5.0  # number of seconds within which calls in progress may end when the proxy stops
+_TICK: Final = 0.01  # number of seconds between two checks for calls in progress
+_LAST: Final = 1.0  # number of seconds within which aborted connections are closed
+_STEPS: Final = 8  # number of event loop iterations for refusing a connection that was just accepted, which takes four
 
 
 class Proxy:
     """Forwards the data received at *listener* to the socket at *path*, and back.
 
     *ended* is called with each call, and with a call without a method for each connection that found no runtime or lost
-    it.  It must not block.  *say* is called with messages for the user, once for each change.
+    it. It must not block. *say* is called with messages for the user, once for each change.
     """
 
     def __init__(
@@ -229,14 +201,13 @@ class Proxy:
         self.ending = False
         self.injected: Counter[str] = Counter()
         self._listener, self._path = listener, path
-        self._tell, self._rules, self._say = ended, rules, say
+        self._report, self._rules, self._say = ended, rules, say
         self._relays: set[Relay] = set()
-        self._connecting: set[asyncio.Task[None]] = set()
+        self._connecting = Tasks()
         self._away = False
-        self._over = False
 
     async def run(self, stop: asyncio.Event, *, grace: float = GRACE) -> None:
-        """Forward data until *stop* is set.  Then accept nothing more, and give calls in progress *grace* seconds."""
+        """Forward data until *stop* is set. Then accept nothing more, and give calls in progress *grace* seconds."""
         acceptor = Acceptor(self._listener, self._accepted, self._say)
         try:
             await stop.wait()
@@ -249,7 +220,6 @@ class Proxy:
             if not self._relays:
                 break
             await asyncio.sleep(_TICK)
-        self._over = True
         for _ in range(round(_LAST / _TICK)):
             for relay in tuple(self._relays):
                 relay.abort()
@@ -260,26 +230,9 @@ class Proxy:
             await asyncio.sleep(0)
 
     def _accepted(self, client: socket.socket) -> None:
-        relay = Relay(
-            PassingCalls(self._ended, of_lifecycle, of_events),
-            unreadable=self._unreadable,
-            gone=self._gone,
-            interference=partial(self._faults, self._rules) if self._rules else None,
-        )
+        relay = Relay(self, self._rules)
         self._relays.add(relay)
-        task = asyncio.get_running_loop().create_task(self._connect(relay, client))
-        self._connecting.add(task)
-        task.add_done_callback(self._connecting.discard)
-
-    def _faults(self, rules: FaultRules, relay: Relay) -> StreamFaults:
-        return StreamFaults(
-            calls=relay.calls,
-            rules=rules,
-            loop=asyncio.get_running_loop(),
-            to_client=relay.client.write,
-            to_server=relay.server.write,
-            identity=identity,
-        )
+        self._connecting.start(self._connect(relay, client))
 
     async def _connect(self, relay: Relay, client: socket.socket) -> None:
         start = time.time_ns()
@@ -287,43 +240,33 @@ class Proxy:
         try:
             await relay.connect(self._path)
         except OSError as error:
-            self._lost(start, f"the runtime cannot be reached: {reason(error)}")
+            self._report_unavailable(start, f"the runtime cannot be reached: {reason(error)}")
             relay.abort()
             return
         if self._away:
             self._away = False
             self._say("the runtime can be reached again")
 
-    def _lost(self, start: int, why: str) -> None:
-        self._tell(
-            PassedCall(
-                method="",
-                request=None,
-                reply=None,
-                start=start,
-                end=time.time_ns(),
-                code="UNAVAILABLE",
-                detail=why,
-                reached=False,
-            )
+    def _report_unavailable(self, start: int, why: str) -> None:
+        self._report(
+            PassedCall(method="", start=start, end=time.time_ns(), code="UNAVAILABLE", detail=why, reached=False)
         )
         if not self._away:
             self._away = True
             self._say(why)
 
-    def _ended(self, call: PassedCall) -> None:
+    def ended(self, call: PassedCall) -> None:
         self.calls += bool(call.code)
         if call.injected:
             self.injected[call.injected] += 1
-        self._tell(call)
+        self._report(call)
 
-    def _unreadable(self) -> None:
+    def unreadable(self) -> None:
         self.unread += 1
         if self.unread == 1:
-            self._say("a connection passes that cannot be read: its calls are not known")
+            self._say("a connection cannot be decoded, so its calls are unknown")
 
-    def _gone(self, relay: Relay, *, by_runtime: bool) -> None:
+    def gone(self, relay: Relay, *, by_runtime: bool) -> None:
         self._relays.discard(relay)
         if by_runtime:
-            now = time.time_ns()
-            self._lost(now, "the runtime has closed a connection")
+            self._report_unavailable(time.time_ns(), "the runtime has closed a connection")

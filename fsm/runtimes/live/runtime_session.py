@@ -1,9 +1,9 @@
 """The connection, shared directory, events and pods that one test needs of a runtime, and their removal.
 
-Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.leftovers`).  A session first
-removes what killed runs have left behind.  At its end, it removes everything it made itself, including entities whose
-id was lost with a reply.  It then looks again for leftovers of killed runs, because a runtime finishes a creation even
-if nobody waits for it, and shows the result only then.
+Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.leftovers`). A session first
+removes what killed runs have left behind. At its end, it removes everything it made itself, including entities whose id
+was lost with a reply. It then looks again for leftovers of killed runs, because a runtime finishes a creation even if
+nobody waits for it, and shows the result only then.
 """
 
 import atexit
@@ -15,7 +15,7 @@ from pathlib import Path
 from shutil import rmtree
 from threading import Event, Lock, Thread
 from time import time_ns
-from typing import Final
+from typing import Any, Final
 
 from fsm.conformance.other_judges import ToldEvents
 from fsm.errors import InputError, refused
@@ -26,36 +26,16 @@ from fsm.runtimes.live.workload import archive, import_images
 from fsm.runtimes.recordings.container_events import KINDS, MISSING
 from fsm.runtimes.recordings.cri_calls import CriCallReader
 from fsm.runtimes.recordings.event_findings import broken_by
+from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import TIMEOUT, CallAnswer, CriClient, EventStream, connected
-from fsm.runtimes.sockets.cri_pb2 import (
-    CONTAINER,
-    NODE,
-    ImageSpec,
-    LinuxPodSandboxConfig,
-    LinuxSandboxSecurityContext,
-    ListImagesResponse,
-    NamespaceOption,
-    PodSandboxConfig,
-    PodSandboxMetadata,
-    RemoveContainerRequest,
-    RemoveImageRequest,
-    RemovePodSandboxRequest,
-    RunPodSandboxRequest,
-    StopPodSandboxRequest,
-)
 from fsm.runtimes.sockets.unix_sockets import path
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
-_LONG: Final = 86_400.0
-"""Number of seconds after which a stream is replaced by a new one."""
-
-_AGAIN: Final = 0.05
-"""Number of seconds between the end of a stream, such as at a restart, and the next stream."""
-
-_ENDING: Final = 5.0
-"""Number of seconds within which a closed stream ends."""
+_LONG: Final = 86_400.0  # number of seconds after which a stream is replaced by a new one
+_AGAIN: Final = 0.05  # number of seconds between the end of a stream, such as at a restart, and the next stream
+_ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 
 
 class EventWatch:
@@ -82,12 +62,12 @@ class EventWatch:
         self._read(encoded(answer))
 
     def interrupted(self) -> None:
-        """Record that the runtime was just restarted.  The end of its stream may be noticed only later."""
+        """Record that the runtime was just restarted. The end of its stream may be noticed only later."""
         now = time_ns()
         self._read(joined([end_of_events(now, now, "UNAVAILABLE", "")]))
 
     def close(self) -> None:
-        """End the stream.  May be called again."""
+        """End the stream. May be called again."""
         self._over.set()
         if self._stream is not None:
             self._stream.close()
@@ -95,7 +75,7 @@ class EventWatch:
         self._client.close()
 
     def told(self, machine: str) -> ToldEvents:
-        """Stop watching.  Return the number of events and their violations, reported for a test of *machine*."""
+        """Stop watching. Return the number of events and their violations, reported for a test of *machine*."""
         self.close()
         with self._lock:
             self._keep(self._reader.rest())
@@ -123,30 +103,22 @@ class EventWatch:
         self._found += (seen for _, seen in found if seen.of in KINDS)
 
 
-HOST: Final = NamespaceOption(network=NODE, pid=CONTAINER)
+HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
 """Host network, so that no network must be set up, and separate PID namespaces, as the kubelet requests."""
 
-LOOK: Final = 0.002
-"""Number of seconds between two checks of a condition."""
+LOOK: Final = 0.002  # number of seconds between two checks of a condition
 
 _IMAGES: Final = "localhost/container-fsm-run:"
-"""Prefix of the names of images that runs have imported.  The run's label follows."""
+"""Prefix of the names of images that runs have imported. The run's label follows."""
 
-_LISTED: Final = 20.0
-"""Number of seconds within which CRI lists an imported image."""
-
-_ROUNDS: Final = 5
-"""Maximum number of attempts to remove leftovers."""
-
-_SETTLING: Final = 0.2
-"""Number of seconds between two attempts at removal."""
-
-_NUMBERS: Final = count()
-"""Numbers used in names that this process makes, because a runtime accepts a name only once."""
+_LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
+_ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
+_SETTLING: Final = 0.2  # number of seconds between two attempts at removal
+_NUMBERS: Final = count()  # numbers used in names that this process makes, because a runtime accepts a name only once
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Poll *done* until it is true, for at most *seconds*.  Return whether it became true."""
+    """Poll *done* until it is true, for at most *seconds*. Return whether it became true."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -157,7 +129,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away during the context.  If *blocked*, nobody can create it again until the end."""
+    """Move *folder* away during the context. If *blocked*, nobody can create it again until the end."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -172,7 +144,7 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
 class RuntimeSession:
     """A connection to the runtime at *address*, where each call may take *timeout* seconds.
 
-    Containers use *image*.  By default, this is a busybox image, which is imported if the runtime has none.  Raise
+    Containers use *image*. By default, this is a busybox image, which is imported if the runtime has none. Raise
     :class:`InputError` if there is no runtime or no image.
     """
 
@@ -193,7 +165,7 @@ class RuntimeSession:
         self.runtime = version.runtime_name
         self.version = version.runtime_version
         with client:
-            _clear(client, _dead)
+            _remove_labelled(client, _run_has_ended)
             self.image = image or self._usual_image(client)
         self._scratch = ScratchFolder()
         self._keeper = CallKeeper(self.folder, Path(path(address)))
@@ -229,48 +201,56 @@ class RuntimeSession:
         """Return a name that is not used in the runtime."""
         return f"fsm-{leftovers.own().process}-{next(_NUMBERS)}"
 
-    def pod(self) -> PodSandboxConfig:
+    def pod(self) -> cri.PodSandboxConfig:
         """Return the configuration of a new pod that uses the host network."""
         name = self.name()
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
-        return PodSandboxConfig(
-            metadata=PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=leftovers.NAMESPACE),
+        return cri.PodSandboxConfig(
+            metadata=cri.PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=leftovers.NAMESPACE),
             log_directory=str(logs),
             labels=self.labels,
-            linux=LinuxPodSandboxConfig(security_context=LinuxSandboxSecurityContext(namespace_options=HOST)),
+            linux=cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=HOST)),
         )
 
-    def run(self, pod: PodSandboxConfig, *, handler: str = "") -> CallAnswer:
-        """Call RunPodSandbox for *pod*."""
-        return self.client.call("RunPodSandbox", RunPodSandboxRequest(config=pod, runtime_handler=handler))
+    def container(self, name: str, *, image: str = "", **config: Any) -> cri.ContainerConfig:  # noqa: ANN401
+        """Return the configuration of a container called *name*, by default with the image of the session."""
+        return cri.ContainerConfig(
+            metadata=cri.ContainerMetadata(name=name),
+            image=cri.ImageSpec(image=image or self.image),
+            labels=self.labels,
+            linux=cri.LinuxContainerConfig(security_context=cri.LinuxContainerSecurityContext(namespace_options=HOST)),
+            **config,
+        )
 
-    def ready(self) -> tuple[PodSandboxConfig, str]:
-        """Run a pod and return its configuration and id.  Raise :class:`InputError` if the runtime can't run pods."""
+    def run(self, pod: cri.PodSandboxConfig, *, handler: str = "") -> CallAnswer:
+        """Call RunPodSandbox for *pod*."""
+        return self.client.call("RunPodSandbox", cri.RunPodSandboxRequest(config=pod, runtime_handler=handler))
+
+    def ready(self) -> tuple[cri.PodSandboxConfig, str]:
+        """Run a pod and return its configuration and id. Raise :class:`InputError` if the runtime can't run pods."""
         pod = self.pod()
         answer = self.run(pod)
         if answer.code != "OK":
-            what = f"runs no pods: {answer.code}, {answer.detail}"
-            raise refused(
-                self.address, "FSM606", what, "see the runtime's log; often it is the sandbox image that is missing"
-            )
+            what = f"cannot run pods: {answer.code}: {answer.detail}"
+            raise refused(self.address, "FSM606", what, "see the runtime's log; often the sandbox image is missing")
         return pod, answer.message.pod_sandbox_id
 
     def answered(self, answer: CallAnswer) -> CallAnswer:
-        """Return *answer*.  Raise :class:`BrokenError` if the runtime was unavailable or timed out."""
+        """Return *answer*. Raise :class:`BrokenError` if the runtime was unavailable or timed out."""
         seconds = (answer.end - answer.start) / 1e9
         if answer.code == "UNAVAILABLE" or (answer.code == "DEADLINE_EXCEEDED" and seconds >= self.timeout):
             raise BrokenError(f"{answer.op} was answered {answer.code} after {seconds:.1f} s: {answer.detail}")
         return answer
 
     def close(self) -> None:
-        """Remove everything that was made, and close the connections.  May be called again."""
+        """Remove everything that was made, and close the connections. May be called again."""
         self.events.close()
         self.client.close()
         self._keeper.close()
         try:
             with CriClient(self.address, timeout=self.timeout) as client:
-                _clear(client, lambda label: label == self._label or _dead(label))
+                _remove_labelled(client, lambda label: label == self._label or _run_has_ended(label))
         finally:
             atexit.unregister(self.close)
             self._scratch.close()
@@ -284,40 +264,40 @@ class RuntimeSession:
             import_images(Path(path(self.address)), archive(names=(name,)))
             wait(lambda: name in _images(client), _LISTED)  # before CRI knows the image, it would try to pull it
         except InputError as error:
-            what = f"has no image of busybox, and none could be imported: {error.problems[0].what}"
-            raise refused(self.address, "FSM606", what, "name one with --image that has sh") from error
+            what = f"has no busybox image, and none could be imported: {error.problems[0].what}"
+            raise refused(self.address, "FSM606", what, "name an image that contains sh with --image") from error
         return name
 
 
 def _images(client: CriClient) -> tuple[str, ...]:
     answer = client.call("ListImages")
-    found = answer.message.images if isinstance(answer.message, ListImagesResponse) else ()
+    found = answer.message.images if isinstance(answer.message, cri.ListImagesResponse) else ()
     return tuple(name for each in found for name in (*each.repo_tags, *each.repo_digests))
 
 
-def _dead(label: str) -> bool:
+def _run_has_ended(label: str) -> bool:
     known = leftovers.read(label)
     return known is not None and leftovers.ended(known)
 
 
-def _clear(client: CriClient, chosen: Callable[[str], bool]) -> None:
+def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
     """Remove everything whose label *chosen* accepts, and repeat until nothing is left."""
     for again in range(_ROUNDS):
         if again:
             time.sleep(_SETTLING)
         pods = _labelled(client.call("ListPodSandbox").message, "items", chosen)
         for pod in pods:
-            client.call("StopPodSandbox", StopPodSandboxRequest(pod_sandbox_id=pod))
-            client.call("RemovePodSandbox", RemovePodSandboxRequest(pod_sandbox_id=pod))
+            client.call("StopPodSandbox", cri.StopPodSandboxRequest(pod_sandbox_id=pod))
+            client.call("RemovePodSandbox", cri.RemovePodSandboxRequest(pod_sandbox_id=pod))
         # A container that was still being created when its pod was removed has no pod.
         containers = _labelled(client.call("ListContainers").message, "containers", chosen)
         for container in containers:
-            client.call("RemoveContainer", RemoveContainerRequest(container_id=container))
+            client.call("RemoveContainer", cri.RemoveContainerRequest(container_id=container))
         if not pods and not containers:
             break
     for name in _images(client):
         if name.startswith(_IMAGES) and chosen(name.removeprefix(_IMAGES)):
-            client.call("RemoveImage", RemoveImageRequest(image=ImageSpec(image=name)))
+            client.call("RemoveImage", cri.RemoveImageRequest(image=cri.ImageSpec(image=name)))
 
 
 def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:

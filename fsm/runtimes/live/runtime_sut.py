@@ -19,55 +19,51 @@ from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
 from fsm.runtimes.live.call_recording import CallRecording
 from fsm.runtimes.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
+from fsm.runtimes.live.entity_sut import EntitySUT, KilledSUT
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
 from fsm.runtimes.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
+from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
-from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 
-_RESTARTING: Final = 60.0
-"""Number of seconds within which a restarted runtime must answer again."""
+_RESTARTING: Final = 60.0  # number of seconds within which a restarted runtime must answer again
+_REPETITIONS: Final = 3  # number of repetitions of a failed test
 
-_REPETITIONS: Final = 3
-"""Number of repetitions of a failed test."""
 
-_CONTRACT: Final = ("plugin-pod", "plugin-container")
-"""The machines that make up the plugin contract."""
-
-_OF_CALLS: Final = ("pod-sandbox", "container-status")
-"""The machines of :data:`NODE` whose events are calls."""
-
-_CALLS: Final = {CONTAINER: CONTAINER_CALLS | {"CreateContainer"}, POD: POD_CALLS}
-"""Maps the kind of entity to the calls that tests make."""
+_SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
+    CONTAINER: (RuntimeContainerSUT, KilledContainerSUT),
+    POD: (RuntimePodSUT, KilledPodSUT),
+}
+"""Maps the kind of entity to its SUTs: in a runtime that keeps running, and in one that is killed."""
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that makes the SUT that is *asked* for.  Its ``rest`` is the address of a runtime.
+    """Return a function that makes the SUT that is *asked* for. Its ``rest`` is the address of a runtime.
 
-    *seen* is called with the answer to each call.  Raise :class:`InputError` if CRI clients cannot make the calls of
-    the machine.
+    *seen* is called with the answer to each call. Raise :class:`InputError` if CRI clients cannot make the calls of the
+    machine.
     """
     machine, options = asked.machine, asked.options
     if options.get("nri") and machine.name == NODE:
         return partial(_node, asked, seen)
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
-    if not called or not called <= _CALLS.get(machine.entity, frozenset()):
-        what = f"is a runtime, and {machine.name} is no machine of calls on one container, or one pod, of CRI"
-        hint = "there is cri-container and cri-pod for all runtimes, container-status and pod-sandbox for containerd"
+    plain, killed = _SUTS.get(machine.entity, (None, None))
+    if not called or plain is None or killed is None or not called <= plain.calls:
+        what = f"is a runtime, but {machine.name} does not describe CRI calls on one container or one pod"
+        hint = "use cri-container or cri-pod for any runtime, container-status or pod-sandbox for containerd"
         if machine.name in {NODE, *RELAYED}:
-            hint = "say --nri ADDRESS, the socket at which the runtime takes plugins"
+            hint = "add --nri ADDRESS, the socket at which the runtime accepts plugins"
         raise refused(f"cri:{asked.rest}", "FSM601", what, hint)
-    pods = machine.entity == POD
 
     def made() -> SUT:
         session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout, seen=seen)
         restart, damage = _restart(session, options), _damage(session, options)
         if command := options.get("kill_command"):
             kill = partial(_restarted, session, command)
-            return (KilledPodSUT if pods else KilledContainerSUT)(machine, session, restart, kill=kill, damage=damage)
-        return (RuntimePodSUT if pods else RuntimeContainerSUT)(machine, session, restart, damage=damage)
+            return killed(machine, session, restart, kill=kill, damage=damage)
+        return plain(machine, session, restart, damage=damage)
 
     return made
 
@@ -85,19 +81,16 @@ def _damage(session: RuntimeSession, options: Mapping[str, str]) -> Callable[[st
 def _node(asked: SutRequest, seen: Callable[[CallAnswer], object] | None) -> RuntimeNodeSUT:
     options, profile = asked.options, asked.profile
     session = RuntimeSession(asked.rest, image=options.get("image", ""), timeout=asked.timeout)
-    restart, damage = _restart(session, options), _damage(session, options)
-    if asked.model == NODE:
-        contract = [load(each).profiles for each in _CONTRACT]
-        return RuntimeNodeSUT(
-            session,
-            options["nri"],
-            restart,
-            damage,
-            profile=None if unknown_profile(profile, contract) else profile,
-            by_calls=[load(each).partly_under(profile) for each in _OF_CALLS],
-            seen=seen,
-        )
-    return ToldNodeSUT(session, options["nri"], restart, damage, model=asked.model, profile=profile, seen=seen)
+    runtime = (session, options["nri"], _restart(session, options), _damage(session, options))
+    if asked.model != NODE:
+        return ToldNodeSUT(*runtime, model=asked.model, profile=profile, seen=seen)
+    profiles = [load(name).profiles for name in ("plugin-pod", "plugin-container")]
+    return RuntimeNodeSUT(
+        *runtime,
+        profile=None if unknown_profile(profile, profiles) else profile,
+        by_calls=[load(name).partly_under(profile) for name in ("pod-sandbox", "container-status")],
+        seen=seen,
+    )
 
 
 def confirmed(
@@ -109,12 +102,12 @@ def confirmed(
 ) -> tuple[Failure, ...]:
     """Return *failures*, each with the number of repetitions in which it occurred again.
 
-    Failures without a trace are returned unchanged.  *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
-    with the answer to each call.  *machine* has its profile applied.  If *record* is given, the calls of the first
-    repetition are written there.  The events relayed to a plugin are written to a file beside it whose name ends in
+    Failures without a trace are returned unchanged. *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
+    with the answer to each call. *machine* has its profile applied. If *record* is given, the calls of the first
+    repetition are written there. The events relayed to a plugin are written to a file beside it whose name ends in
     ``.nri``.
     """
-    counts = [(each, 0) for each in failures if each.trace]
+    counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:
         for number in range(_REPETITIONS if counts else 0):
             sut = make(recording.take if recording is not None and not number else None)
@@ -148,7 +141,7 @@ def _restarted(session: RuntimeSession, command: str) -> None:
         raise BrokenError(f"{command} did not end within {_RESTARTING:g} s") from error
     if ran.returncode:
         said = ran.stderr.decode(errors="replace").strip()[-200:]
-        raise BrokenError(f"{command} ended with {ran.returncode}: {said}")
+        raise BrokenError(f"{command} exited with {ran.returncode}: {said}")
     session.events.interrupted()
     # Don't wait for Version: a restarting runtime answers it before it has loaded its pods.
     if not wait(lambda: session.client.call("ListPodSandbox", timeout=5).code == "OK", _RESTARTING):

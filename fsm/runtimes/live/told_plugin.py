@@ -21,11 +21,8 @@ from fsm.runtimes.sockets.nri_plugin import NriPlugin
 from fsm.runtimes.sockets.ttrpc import Code, RpcError
 from fsm.sut import BrokenError
 
-_JOINING: Final = 10.0
-"""Number of seconds within which the plugin must be synchronised or have left."""
-
-_ADDED: Final = 0.02
-"""Number of seconds after its synchronisation until the runtime also relays events to the plugin."""
+_JOINING: Final = 10.0  # number of seconds within which the plugin must be synchronised or have left
+_ADDED: Final = 0.02  # number of seconds after its synchronisation until the runtime also relays events to the plugin
 
 _T = TypeVar("_T")
 
@@ -33,9 +30,9 @@ _T = TypeVar("_T")
 class ToldPlugin:
     """A plugin at the socket *address* that ignores every pod whose name *mine* rejects.
 
-    ``recording`` holds the recorded lines of all tests.  ``told`` holds the names of the events received in this test,
-    each with the event that the test was ``doing`` then.  ``refused`` holds the names of requests to answer with an
-    error.  Raise :class:`InputError` if nothing listens at *address*.
+    ``recording`` holds the recorded lines of all tests. ``told`` holds the names of the events received in this test,
+    each with the event that the test was ``doing`` then. ``refused`` holds the names of requests to answer with an
+    error. Raise :class:`InputError` if nothing listens at *address*.
     """
 
     def __init__(self, address: str, mine: Callable[[str], bool]) -> None:
@@ -47,10 +44,8 @@ class ToldPlugin:
         self.told: list[tuple[str, str]] = []
         self.refused: set[str] = set()
         self.doing = ""
-        self.lost = ""
-        """Why the runtime closed the connection, or empty if it did not."""
-        self.running: set[str] = set()
-        """Containers that were reported as running and not yet as stopped."""
+        self.lost = ""  # why the runtime closed the connection, or empty if it did not
+        self.running: set[str] = set()  # containers that were reported as running and not yet as stopped
         self._recorder = NriRecorder(self, lambda: None)
         self._plugin: NriPlugin | None = None
         self._connection: Future[None] | None = None
@@ -112,7 +107,7 @@ class ToldPlugin:
             connection.cancel()
 
     def close(self) -> None:
-        """Leave and stop the thread.  May be called again."""
+        """Leave and stop the thread. May be called again."""
         if not self._thread.closed:
             self.leave()
             self._thread.close()
@@ -134,8 +129,8 @@ class ToldPlugin:
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        mine = {each.id: each for each in pods if self._is_mine(each)}
-        inside = [each for each in containers if each.pod_sandbox_id in mine]
+        mine = {pod.id: pod for pod in pods if self._is_mine(pod)}
+        inside = [container for container in containers if container.pod_sandbox_id in mine]
         await self._recorder.synchronize([*mine.values()], inside)
         self.running = {each.id for each in inside if each.state == nri.CONTAINER_RUNNING}
         self._synchronized.set()

@@ -1,6 +1,6 @@
 """Images for containers under test: a static binary as an OCI archive, and its import into containerd.
 
-Nothing is downloaded.  The same binary produces the same bytes, and so the same image, on every machine.  The caller
+Nothing is downloaded. The same binary produces the same bytes, and so the same image, on every machine. The caller
 chooses the command that a container runs.
 """
 
@@ -28,10 +28,9 @@ From containerd 2.0 on, the option is ``pinned_images.sandbox``.
 
 BINARY: Final = Path("/bin/busybox")
 APPLETS: Final = ("cat", "echo", "false", "kill", "sh", "sleep", "test", "touch", "true")
-"""Commands in ``/bin`` of an image.  They are links to the binary, as busybox expects."""
+"""Commands in ``/bin`` of an image. They are links to the binary, as busybox expects."""
 
-NAMESPACE: Final = "k8s.io"
-"""containerd namespace of CRI's images and containers."""
+NAMESPACE: Final = "k8s.io"  # containerd namespace of CRI's images and containers
 
 _SLEEP: Final = ["/bin/sleep", "2147483647"]
 _FOLDERS: Final = ("bin", "dev", "etc", "proc", "root", "sys", "tmp")
@@ -41,11 +40,8 @@ _ARCHITECTURES: Final = {22: "s390x", 62: "amd64", 183: "arm64", 21: "ppc64le", 
 _MANIFEST: Final = "application/vnd.oci.image.manifest.v1+json"
 
 _BITS_64: Final = b"\x7fELF\x02"
-_HEADER: Final = 64
-"""Size in bytes of the header of a 64-bit ELF file."""
-
-_INTERPRETER: Final = 3
-"""Type of the program header that names a dynamic linker (``PT_INTERP``)."""
+_HEADER: Final = 64  # size in bytes of the header of a 64-bit ELF file
+_INTERPRETER: Final = 3  # type of the program header that names a dynamic linker (``PT_INTERP``)
 
 _PEER: Final = struct.Struct("3i")
 _INSTALL: Final = "install one: apt-get install busybox-static"
@@ -55,7 +51,7 @@ _CODE: Final = "FSM601"
 def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) -> bytes:
     """Return an OCI archive with an image for each of *names*: *binary* as ``/bin/busybox``, with applet links.
 
-    The default command sleeps.  Each image has an id of its own, so that it can be removed without the others.  Raise
+    The default command sleeps. Each image has an id of its own, so that it can be removed without the others. Raise
     :class:`InputError` if *binary* cannot be read, is not a static 64-bit ELF file, or is for an unknown architecture.
     """
     try:
@@ -93,7 +89,7 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import *content*, an OCI archive, into the containerd at socket *endpoint*.  Repeating it changes nothing.
+    """Import *content*, an OCI archive, into the containerd at socket *endpoint*. Repeating it changes nothing.
 
     Raise :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or if it fails.
     """
@@ -106,17 +102,21 @@ def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> N
                 [*command, "images", "import", file.name], capture_output=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
-            raise _refused(str(endpoint), f"took no image within {timeout:g} s", "is the daemon busy?") from None
+            raise _refused(
+                str(endpoint), f"did not import the image within {timeout:g} s", "is the daemon busy?"
+            ) from None
     if ran.returncode:
         why = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise _refused(
-            str(endpoint), f"took no image: {why}", "does a containerd listen there, and may you talk to it?"
+            str(endpoint),
+            f"could not import the image: {why}",
+            "does a containerd listen there, and may you talk to it?",
         )
 
 
 def _architecture(data: bytes, path: str) -> str:
     if not data.startswith(_BITS_64) or len(data) < _HEADER:
-        raise _refused(path, "is no binary of 64 bits for Linux", _INSTALL)
+        raise _refused(path, "is not a 64-bit Linux binary", _INSTALL)
     order = "<" if data[5] == 1 else ">"
     (machine,) = struct.unpack_from(f"{order}H", data, 18)
     (headers,) = struct.unpack_from(f"{order}Q", data, 32)
@@ -127,7 +127,7 @@ def _architecture(data: bytes, path: str) -> str:
     if any(struct.unpack_from(f"{order}I", data, start)[0] == _INTERPRETER for start in starts):
         raise _refused(path, "is not static: it needs libraries of this machine", _INSTALL)
     if machine not in _ARCHITECTURES:
-        raise _refused(path, f"is for a machine of the unknown number {machine}", _INSTALL)
+        raise _refused(path, f"is for an unknown architecture, number {machine}", _INSTALL)
     return _ARCHITECTURES[machine]
 
 

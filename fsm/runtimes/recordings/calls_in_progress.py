@@ -12,19 +12,11 @@ from math import inf
 from typing import Final, NamedTuple
 
 from fsm.recordings.time_order import HELD
+from fsm.runtimes.names import MAKES, RELAYED
 from fsm.runtimes.recordings.cri_calls import LOST
-from fsm.runtimes.recordings.pod_calls import MAKES
 from fsm.trace import Line, Observation
 
 NO_ID: Final = "a pod that has no id yet"
-
-RELAYED: Final = {
-    "RunPodSandbox": ("RunPodSandbox",),
-    "CreateContainer": ("CreateContainer", "PostCreateContainer"),
-    "StartContainer": ("StartContainer", "PostStartContainer"),
-    "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
-}
-"""Maps each call to the events that it relays to the plugin before it replies successfully."""
 
 _CAUSES: Final = {
     **{event: (call,) for call, events in RELAYED.items() for event in events},
@@ -124,7 +116,7 @@ class CallsInProgress:
     def interrupted(self, at: int, *, gap: bool) -> None:
         """Forget the calls in progress, because the runtime restarted or, if *gap* is true, lines are missing."""
         for which, creations in self._vain.items():
-            self._vain[which] = [each._replace(until=min(each.until, at)) for each in creations]
+            self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
         self.over.clear()
         self._spent.clear()
@@ -203,7 +195,7 @@ class CallsInProgress:
         found: dict[tuple[str, str], Asked] = {}
         for (call, entity), event in sorted(self._unreturned.items(), key=lambda each: each[1].at):
             for creations in (left.get((call, place), []) for place in event.among):
-                mine = next((each for each in creations if each.at <= event.at <= each.until), None)
+                mine = next((creation for creation in creations if creation.at <= event.at <= creation.until), None)
                 if mine and (call, entity) not in found:
                     creations.remove(mine)
                     found[call, entity] = mine

@@ -34,16 +34,15 @@ from fsm.recordings.form import Recording
 from fsm.recordings.line_reader import LineReader
 from fsm.recordings.notes import Notes
 from fsm.recordings.time_order import HELD
-from fsm.runtimes.recordings.calls_in_progress import NO_ID, RELAYED, Asked, CallsInProgress, Received
+from fsm.runtimes.names import CONTAINER, FULL, MAKES, POD, RELAYED
+from fsm.runtimes.recordings.calls_in_progress import NO_ID, Asked, CallsInProgress, Received
 from fsm.runtimes.recordings.cri_calls import LOST
 from fsm.runtimes.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
-from fsm.runtimes.recordings.one_run import FULL, OneRun
-from fsm.runtimes.recordings.pod_calls import CONTAINER, MAKES, POD
+from fsm.runtimes.recordings.one_run import OneRun
 from fsm.runtimes.recordings.runtime_forms import CALLS, COMBINED, LOG, named
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 
-_BATCH: Final = 1_024
-"""Number of observations per batch."""
+_BATCH: Final = 1_024  # number of observations per batch
 
 _ENDS: Final = frozenset(call for _, call in SUCCEEDS)
 _REMOVED: Final = frozenset({"RemovePodSandbox", "RemoveContainer", "removal-succeeds"})
@@ -157,8 +156,7 @@ class CombinedReader:
     _order: int = 0
     _connection: int = 0
     _there: bool = False
-    _connected: int = 0
-    """Number of the latest point at which the plugin was certainly connected."""
+    _connected: int = 0  # number of the latest point at which the plugin was certainly connected
     _given_up: int = -_QUIET
     """Time at which a caller last gave up a call. A plugin that the call waited for may have been closed."""
     _calls: bool = False
@@ -186,7 +184,7 @@ class CombinedReader:
                 self.run.events.at(event.ts)
                 self._waiting += [*(self._connects(point) if event.connects else self._event(point, event))]
         if len(self._waiting) > HELD:
-            self._left()
+            self._drop_unproved()
         while self._waiting and self._waiting[0][2] <= self._connected:
             yield self._waiting.popleft()[:2]
 
@@ -210,7 +208,7 @@ class CombinedReader:
                 if self._progress.none(seen.entity, pod, NO_ID):
                     self._received.pop(seen.entity, None)
             else:
-                self._known[seen.entity] = self._knows(seen)
+                self._known[seen.entity] = self._known_after(seen)
                 self._received[seen.entity].append((seen.output, self._order))
             # An output of the runtime is an event in this recording, at the time when the plugin received it.
             runs = seen.event == "listed" and seen.entity in self._running and self._calls
@@ -220,7 +218,7 @@ class CombinedReader:
             began = self._order
         self._connected = max(self._connected, (began or 0) - 1)
 
-    def _knows(self, seen: Observation) -> _Known:
+    def _known_after(self, seen: Observation) -> _Known:
         if seen.output == "CreateContainer":
             return _Known(self._connection, seen.output, started=False, since=inf)
         known = self._known.get(seen.entity) or _Known(0, "", started=True, since=inf)
@@ -234,7 +232,7 @@ class CombinedReader:
         ):
             return
         on = seen.detail if (seen.of, seen.event) == (CONTAINER, "CreateContainer") else seen.entity
-        meant, certain = ((NO_ID,), True) if seen.event == "RunPodSandbox" else self._meant(on)
+        meant, certain = ((NO_ID,), True) if seen.event == "RunPodSandbox" else self._possible_ids(on)
         whole = certain and seen.event not in MAKES
         self.run.called(structs.replace(seen, entity=meant[0]) if whole else seen)
         if seen.phase == "request":
@@ -242,7 +240,7 @@ class CombinedReader:
             self._progress.asks(seen.event, meant, asked)
             self._running -= set(meant) if seen.event in _ENDS else set()
             return
-        ended = [self._progress.ended(seen, each, at=point.at, line=point.line) for each in meant]
+        ended = [self._progress.ended(seen, identity, at=point.at, line=point.line) for identity in meant]
         first = ended[0] if certain else None
         ok = seen.reply == "ok"
         lost = seen.phase == "lost" or seen.reply in LOST
@@ -257,13 +255,13 @@ class CombinedReader:
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
             return  # another call may relay the removal if this one found the pod gone
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
-        lacks = self._lacking(ended_on, first, point.at) if first and not lost else []
+        lacks = self._unrelayed_events(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
             yield from self._succeeded(point, ended_on, first, lacks)
         elif (ok or lost) and seen.event in _ENDS:
             yield from self._unclear(point.line, seen, meant)
 
-    def _meant(self, identity: str) -> tuple[tuple[str, ...], bool]:
+    def _possible_ids(self, identity: str) -> tuple[tuple[str, ...], bool]:
         """Return the ids that *identity* may stand for, and whether there is certainly only one."""
         if len(identity) >= FULL or identity in self._created or identity in self._known:
             return (identity,), True
@@ -282,7 +280,7 @@ class CombinedReader:
             what = f"{seen.event} succeeded" + f" before {' and '.join(lacks)} was relayed" * (signal == UNRELAYED)
             done = Observation(entity=seen.entity, of=seen.of, event=signal, at=seen.at, detail=what)
             yield point.line, done, self._order
-        inner = [each for each in self._within(seen.entity) if self._known[each].since < asked.order]
+        inner = [each for each in self._containers_in(seen.entity) if self._known[each].since < asked.order]
         for each in inner if there and seen.event == "RemovePodSandbox" else ():
             if self._progress.excused("RemoveContainer", each, seen.entity, asked):
                 yield from _unclear(point.line, each, CONTAINER, seen)
@@ -293,11 +291,11 @@ class CombinedReader:
         if seen.event in _REMOVED:
             self._created.discard(seen.entity)
 
-    def _lacking(self, seen: Observation, asked: Asked, at: int) -> list[str]:
+    def _unrelayed_events(self, seen: Observation, asked: Asked, at: int) -> list[str]:
         """Return the events of a call that the plugin has not received. A failed call may still relay them."""
         received = self._received.get(seen.entity, [])
         lacks = [*RELAYED.get(seen.event, (seen.event,))]
-        if seen.event == "StopContainer" and _stopped(received, asked.order):
+        if seen.event == "StopContainer" and _was_stopped(received, asked.order):
             lacks.clear()
         elif seen.event in _ENDS and seen.reply == "ok":
             stopped = seen.event == "StopPodSandbox" and seen.event in (name for name, _ in received)
@@ -306,29 +304,29 @@ class CombinedReader:
             since = [next((it for it in received if it[0] == each and it[1] > asked.order), None) for each in lacks]
             if seen.event == "UpdateContainerResources":
                 # Each update relays its own events, so do not count these for the next one.
-                self._received[seen.entity] = [each for each in received if each not in since]
+                self._received[seen.entity] = [event for event in received if event not in since]
             lacks = [each for each, it in zip(lacks, since, strict=True) if it is None]
         if at - self._given_up <= _QUIET:
             self._progress.over[seen.event, seen.entity] += [(asked.order, each) for each in lacks]
         return lacks
 
-    def _within(self, pod: str) -> list[str]:
-        return [each for each in self._known if self.events.pods.get(each) == pod]
+    def _containers_in(self, pod: str) -> list[str]:
+        return [identity for identity in self._known if self.events.pods.get(identity) == pod]
 
     def _unclear(self, line: Line, seen: Observation, meant: tuple[str, ...]) -> Iterator[_Waiting]:
         """Yield a "maybe" observation for each entity that the call may have ended without relaying an event."""
-        for each in meant:
-            for container in self._within(each) if seen.of == POD else ():
+        for identity in meant:
+            for container in self._containers_in(identity) if seen.of == POD else ():
                 yield from _unclear(line, container, CONTAINER, seen)
-            if each in self._known:
-                yield from _unclear(line, each, seen.of, seen)
+            if identity in self._known:
+                yield from _unclear(line, identity, seen.of, seen)
 
     def rest(self) -> Iterator[tuple[Line, Observation]]:
         """Yield the waiting successes if the plugin stayed connected, and then the events that no call has caused."""
         held = [seen for _, seen, order in self._waiting if order]
-        if any(map(self._missed, held)):
+        if any(map(self._missed_event, held)):
             self.events.notes["calls after the last event of the plugin"] += len(held)
-            self._waiting = deque(each for each in self._waiting if not each[2])
+            self._waiting = deque(waiting for waiting in self._waiting if not waiting[2])
         yield from ((line, seen) for line, seen, _ in self._waiting)
         named = set[str]().union(*self.run.calls.ids.values())
         for _, line, seen, among in self._progress.alone(self.run.calls.last, late=self.late):
@@ -337,7 +335,7 @@ class CombinedReader:
                 yield line, Observation(entity=seen.entity, of=seen.of, event=UNASKED, at=seen.at, detail=what)
 
     def _connects(self, point: RecordedPoint) -> Iterator[_Waiting]:
-        self._left()
+        self._drop_unproved()
         if self._connection:
             # While the plugin was not connected, anything may have happened without being recorded.
             covered = self._covered and self._calls
@@ -345,7 +343,7 @@ class CombinedReader:
         self._connection += 1
         self._there = False
 
-    def _left(self) -> None:
+    def _drop_unproved(self) -> None:
         """Drop the waiting successes, because the plugin may not have been connected."""
         waiting = tuple(self._waiting)
         self._waiting.clear()
@@ -355,7 +353,7 @@ class CombinedReader:
             elif seen.entity in self._known and seen.event != UNRELAYED:
                 self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
-    def _missed(self, seen: Observation) -> bool:
+    def _missed_event(self, seen: Observation) -> bool:
         """Check whether the plugin missed the event of *seen* on this connection and so may have disconnected."""
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
@@ -365,7 +363,7 @@ class CombinedReader:
         return seen.of == CONTAINER or bool(known.output)
 
 
-def _stopped(received: list[tuple[str, int]], asked: int) -> bool:
+def _was_stopped(received: list[tuple[str, int]], asked: int) -> bool:
     """Check whether a stop was the last event *received* before the point *asked*, or was received after it."""
     moved = [(name, order) for name, order in received if "Update" not in name]
     before = [name for name, order in moved if order < asked]

@@ -17,14 +17,13 @@ from __future__ import annotations
 from collections import Counter, OrderedDict, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
-from fsm.runtimes.recordings.one_run import FULL
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.names import CONTAINER, FULL, POD
 from fsm.trace import Line, Observation
 
-EVENT: Final = "event"
-"""``op`` of a line with an event. Without an id, the line marks the end of its stream."""
+Numbered: TypeAlias = Iterator[tuple[int | Line, Observation]]  # observations with their lines
+EVENT: Final = "event"  # ``op`` of a line with an event. Without an id, the line marks the end of its stream.
 
 CREATED: Final = "CONTAINER_CREATED_EVENT"
 STARTED: Final = "CONTAINER_STARTED_EVENT"
@@ -39,8 +38,7 @@ KINDS: Final = {f"event of a {each}": each for each in (CONTAINER, POD)}
 """Maps the kinds of findings of this module, which no machine has, to the kinds of entities that they concern."""
 
 _SENDS: Final = {"StartContainer": STARTED, "RemoveContainer": DELETED, "RemovePodSandbox": DELETED}
-SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})
-"""Calls that send events."""
+SENDERS: Final = frozenset({*_SENDS, "CreateContainer", "RunPodSandbox"})  # calls that send events
 
 _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 """Maps each kind of entity to the events that the call which creates it sends."""
@@ -48,17 +46,13 @@ _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 _SURE: Final = 2
 """Number of consecutive events on a stream that prove it the only one. Any other would have received one of them."""
 
-_EARLY: Final = 16
-"""Maximum number of events to keep for an entity until the call that creates it has ended."""
-
-_EXIT: Final = 10 * 1_000_000_000
-"""Maximum time in nanoseconds to handle an exit that a call waited for."""
+_EARLY: Final = 16  # maximum number of events to keep for an entity until the call that creates it has ended
+_EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds to handle an exit that a call waited for
 
 _MOST: Final = 8_192
 """Maximum number of pods and containers to remember, at most one eighth of them removed. The oldest are forgotten."""
 
-_LEAST: Final = 1_000_000_000
-"""Assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer."""
+_LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanoseconds, unless a recorded call takes longer
 
 
 class ToldEvent(NamedTuple):
@@ -118,7 +112,7 @@ class EventJudge:
     _within: dict[str, list[str]] = field(default_factory=dict)
     _creating: Counter[str] = field(default_factory=Counter)
     _leaking: set[str] = field(default_factory=set)
-    _strangers: dict[str, list[ToldEvent]] = field(default_factory=dict)
+    _unknown_in_pod: dict[str, list[ToldEvent]] = field(default_factory=dict)
     _reached: dict[tuple[str, int, int | Line], list[str]] = field(default_factory=dict)
     _removed: dict[str, int] = field(default_factory=dict)
     _gone: deque[str] = field(default_factory=deque)
@@ -130,28 +124,28 @@ class EventJudge:
     _doubted: list[tuple[int, Observation, int | Line]] = field(default_factory=list)
     _longest: int = _LEAST
 
-    def told(self, event: ToldEvent) -> Iterator[tuple[int | Line, Observation]]:
-        yield from self._passed(event.at)
-        yield from self._heard(event)
+    def told(self, event: ToldEvent) -> Numbered:
+        yield from self._due_findings(event.at)
+        yield from self._missing_events(event)
         if not event.entity:
             return
         if event.order < self._settled.get(event.stream, 0):
             what = f"{event.type} came before the event of a call that had ended"
-            yield event.line, self._found(event, DISORDERED, what)
+            yield event.line, self._finding(event, DISORDERED, what)
         entity = self._entities.get(event.entity)
         if entity is None or not entity.known:
             self._unknown(event)
             return
-        self._judge(entity, event)
+        self._check_event(entity, event)
 
-    def _heard(self, event: ToldEvent) -> Iterator[tuple[int | Line, Observation]]:
+    def _missing_events(self, event: ToldEvent) -> Numbered:
         """Track whether missing events can be recognised, and yield those that *event* shows to be missing."""
         if not event.entity:
             self._open.pop(event.stream, None)
             self._settled.pop(event.stream, None)
             self._ends += 1
         elif len(self._open | {event.stream: 0}) == 1:
-            due = [each for each in self._lacking if each[0] < event.at]
+            due = [finding for finding in self._lacking if finding[0] < event.at]
             self._lacking = [each for each in self._lacking if each[0] >= event.at]
             yield from ((line, seen) for _, seen, line in due)
             self._open[event.stream] = self._open.get(event.stream, 0) + 1
@@ -165,11 +159,11 @@ class EventJudge:
         for each in self._open:
             self._open[each] = 0
 
-    def _judge(self, entity: _Entity, event: ToldEvent) -> None:
+    def _check_event(self, entity: _Entity, event: ToldEvent) -> None:
         """Check *event* against the calls on *entity*, whose creation is recorded."""
         key = (event.stream, event.type, event.at)
         if key in entity.told:
-            self._doubt(event, f"{event.type} came twice")
+            self._report_uncaused(event, f"{event.type} came twice")
             return
         entity.told.add(key)
         calls = entity.calls.get(event.type)
@@ -179,59 +173,61 @@ class EventJudge:
             entity.stopped = True
             # The event may be late, because a removal that waits for the container to stop continues at the same time.
             come = (event.entity, STOPPED)
-            self._lacking = [each for each in self._lacking if (each[1].entity, each[1].output) != come]
+            self._lacking = [finding for finding in self._lacking if (finding[1].entity, finding[1].output) != come]
             began = entity.started is not None or entity.calls[STARTED].open or entity.calls[STARTED].lost
             if entity.of == CONTAINER and not began and entity.restarts == self._ends:
-                self._doubt(event, f"{STOPPED} came of what was not started")
+                self._report_uncaused(event, f"{STOPPED} came of what was not started")
         elif event.type in _MADE[entity.of]:
-            self._doubt(event, f"{event.type} came when the call was over that sends it")
+            self._report_uncaused(event, f"{event.type} came when the call was over that sends it")
         elif calls is None or calls.lost:
             pass
         elif calls.open:
             calls.told.append(event)
         else:
-            self._doubt(event, f"{event.type} came while no call was in progress that sends it")
+            self._report_uncaused(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
         """Keep *event* until its entity is known. A container of a known pod must be known or in creation."""
-        entity = self._at(event.entity, POD if event.entity == event.pod else CONTAINER)
+        entity = self._entity_called(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]
         pod = self._entities.get(event.pod)
         if event.pod in {"", event.entity} or pod is None or not pod.known or event.pod in self._leaking:
             return
         if self._creating[event.pod]:
-            self._strangers.setdefault(event.pod, []).append(event)
+            self._unknown_in_pod.setdefault(event.pod, []).append(event)
         else:
-            self._stranger(event)
+            self._report_stranger(event)
 
-    def _stranger(self, event: ToldEvent) -> None:
-        self._doubt(event, f"{event.type} came of a container that no call has created")
+    def _report_stranger(self, event: ToldEvent) -> None:
+        self._report_uncaused(event, f"{event.type} came of a container that no call has created")
 
-    def asked(self, call: EventCall) -> Iterator[tuple[int | Line, Observation]]:
-        yield from self._passed(call.start)
+    def asked(self, call: EventCall) -> Numbered:
+        yield from self._due_findings(call.start)
         if call.op == "CreateContainer":
-            for pod in self._meant(call.pod):
+            for pod in self._possible_ids(call.pod):
                 self._creating[pod] += 1
         elif sends := _SENDS.get(call.op):
-            those = self._meant(call.id)
+            those = self._possible_ids(call.id)
             if call.op == "RemovePodSandbox":
                 those = [*those, *(each for pod in those for each in self._within.get(pod, ()))]
             self._reached[call.op, call.start, call.line] = those
             for each in those:
-                entity = self._at(each, POD if call.op == "RemovePodSandbox" and each in self._within else CONTAINER)
+                entity = self._entity_called(
+                    each, POD if call.op == "RemovePodSandbox" and each in self._within else CONTAINER
+                )
                 calls = entity.calls[sends]
                 if not calls.open:
                     calls.ok, calls.some = 0, False
                     calls.told.clear()
                 calls.open += 1
 
-    def replied(self, call: EventCall) -> Iterator[tuple[int | Line, Observation]]:
-        yield from self._passed(call.end)
+    def replied(self, call: EventCall) -> Numbered:
+        yield from self._due_findings(call.end)
         sends = _SENDS.get(call.op)
         self._longest = max(self._longest, call.end - call.start)
         if call.op == "RunPodSandbox" and call.answer:
-            self._makes(call, POD)
+            self._register(call, POD)
         elif call.op == "CreateContainer":
             self._created(call)
         elif sends:
@@ -239,7 +235,7 @@ class EventJudge:
                 if entity := self._entities.get(each):
                     self._ended(each, entity, call, sends)
             if call.op == "RemovePodSandbox":
-                for pod in self._meant(call.id):
+                for pod in self._possible_ids(call.id):
                     self._removed[pod] = call.end
 
     def _ended(self, name: str, entity: _Entity, call: EventCall, sends: str) -> None:
@@ -254,20 +250,20 @@ class EventJudge:
             return
         if not calls.lost:
             most = calls.ok + calls.some
-            for stream in {each.stream for each in calls.told}:
+            for stream in {event.stream for event in calls.told}:
                 those = [each for each in calls.told if each.stream == stream]
                 for each in those[most:]:
-                    self._doubt(each, f"{each.type} came more often than a call succeeded that sends it")
+                    self._report_uncaused(each, f"{each.type} came more often than a call succeeded that sends it")
             if calls.ok and not entity.gone and not calls.told:
-                self._lacks(name, entity.of, sends, call)
+                self._report_missing(name, entity.of, sends, call)
             self._settle(calls.told)
         calls.told.clear()
         if sends == DELETED and calls.ok:
             if entity.of == CONTAINER and entity.started is not None and not entity.stopped and not entity.gone:
-                self._lacks(name, CONTAINER, STOPPED, call, since=entity.started, after=_EXIT)
-            self._goes(name, entity)
+                self._report_missing(name, CONTAINER, STOPPED, call, since=entity.started, after=_EXIT)
+            self._mark_removed(name, entity)
 
-    def _goes(self, name: str, entity: _Entity) -> None:
+    def _mark_removed(self, name: str, entity: _Entity) -> None:
         if name in self._within.get(entity.pod, ()):
             self._within[entity.pod].remove(name)
         entity.gone = True
@@ -283,97 +279,99 @@ class EventJudge:
         self._leaking.discard(name)
 
     def _settle(self, told: list[ToldEvent]) -> None:
-        for each in told:
-            self._settled[each.stream] = max(self._settled.get(each.stream, 0), each.order)
+        for event in told:
+            self._settled[event.stream] = max(self._settled.get(event.stream, 0), event.order)
 
     def _created(self, call: EventCall) -> None:
-        for pod in self._meant(call.pod):
+        for pod in self._possible_ids(call.pod):
             self._creating[pod] = max(0, self._creating[pod] - 1)  # the call may have begun before the first event
             if not self._creating[pod]:
                 del self._creating[pod]
             if call.answer is None:
                 self._leaking.add(pod)
         if call.answer:
-            self._makes(call, CONTAINER)
-        for pod in self._meant(call.pod):
+            self._register(call, CONTAINER)
+        for pod in self._possible_ids(call.pod):
             if not self._creating[pod]:
-                for event in self._strangers.pop(pod, ()):
+                for event in self._unknown_in_pod.pop(pod, ()):
                     entity = self._entities.get(event.entity)
                     if pod not in self._leaking and (entity is None or not entity.known):
-                        self._stranger(event)
+                        self._report_stranger(event)
 
-    def _makes(self, call: EventCall, of: str) -> None:
-        entity = self._at(call.id, of)
+    def _register(self, call: EventCall, of: str) -> None:
+        entity = self._entity_called(call.id, of)
         entity.of, entity.known, entity.restarts = of, True, self._ends
         if of == POD:
             self._within[call.id] = []
         else:
-            (entity.pod, *others) = self._meant(call.pod) or [""]
+            (entity.pod, *others) = self._possible_ids(call.pod) or [""]
             if entity.pod and not others:
                 self._within.setdefault(entity.pod, []).append(call.id)
             reached = any(op == "RemovePodSandbox" and entity.pod in those for (op, *_), those in self._reached.items())
             pod = self._entities.get(entity.pod)
             if reached or pod is None or not pod.known or self._removed.get(entity.pod, -1) >= call.start:
                 entity.calls[DELETED].lost = True
-        self._sent(entity, call)
+        self._check_creation_events(entity, call)
         early, entity.early = entity.early, []
         for event in early:
             if event.type in _MADE[of]:
-                self._judge(entity, event)
+                self._check_event(entity, event)
 
-    def _sent(self, entity: _Entity, call: EventCall) -> None:
+    def _check_creation_events(self, entity: _Entity, call: EventCall) -> None:
         """Check that each stream had one event of each type, in the order sent, while *call* created *entity*."""
         first: dict[int, int] = {}
         for each in _MADE[entity.of]:
             told = [event for event in entity.early if event.type == each and call.start <= event.at <= call.end]
             for event in told[1:]:
                 if any(event.stream == other.stream for other in told[: told.index(event)]):
-                    self._doubt(event, f"{each} came twice")
+                    self._report_uncaused(event, f"{each} came twice")
             if not told:
-                self._lacks(call.id, entity.of, each, call)
+                self._report_missing(call.id, entity.of, each, call)
             for event in told:
                 if first.setdefault(event.stream, event.order) > event.order:
-                    self._doubt(event, f"{event.type} came before what the same call sends first", DISORDERED)
+                    self._report_uncaused(event, f"{event.type} came before what the same call sends first", DISORDERED)
             self._settle(told)
             entity.told |= {(event.stream, event.type, event.at) for event in told}
             entity.early = [event for event in entity.early if event not in told]
 
-    def _lacks(self, name: str, of: str, type_: str, call: EventCall, *, since: int = 0, after: int = 0) -> None:
+    def _report_missing(
+        self, name: str, of: str, type_: str, call: EventCall, *, since: int = 0, after: int = 0
+    ) -> None:
         if self._since is not None and self._since <= (since or call.start):
             what = f"{call.op} succeeded, and {type_} did not come"
             seen = Observation(entity=name, of=_kind(of), event=MISSING, output=type_, at=call.end, detail=what)
             self._lacking.append((call.end + after, seen, call.line))
 
-    def _doubt(self, event: ToldEvent, what: str, signal: str = UNCAUSED) -> None:
-        self._doubted.append((event.at, self._found(event, signal, what), event.line))
+    def _report_uncaused(self, event: ToldEvent, what: str, signal: str = UNCAUSED) -> None:
+        self._doubted.append((event.at, self._finding(event, signal, what), event.line))
 
-    def _found(self, event: ToldEvent, signal: str, what: str) -> Observation:
+    def _finding(self, event: ToldEvent, signal: str, what: str) -> Observation:
         entity = self._entities.get(event.entity)
         of = entity.of if entity else CONTAINER
         return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
 
-    def _passed(self, now: int) -> Iterator[tuple[int | Line, Observation]]:
+    def _due_findings(self, now: int) -> Numbered:
         """Yield the events without a cause that no call recorded from *now* on can have sent."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
             since = now - 2 * self._longest
-            due = [each for each in self._doubted if each[0] < since]
+            due = [finding for finding in self._doubted if finding[0] < since]
             self._doubted = [each for each in self._doubted if each[0] >= since]
             yield from ((line, seen) for _, seen, line in due)
 
-    def rest(self) -> Iterator[tuple[int | Line, Observation]]:
+    def rest(self) -> Numbered:
         """Yield the remaining events without a cause, unless a stream is open because the recording breaks off."""
         if not self._open:
             yield from ((line, seen) for _, seen, line in self._doubted)
         self._doubted.clear()
         self._lacking.clear()
 
-    def _at(self, name: str, of: str) -> _Entity:
+    def _entity_called(self, name: str, of: str) -> _Entity:
         found = self._entities.setdefault(name, _Entity(of=of, restarts=self._ends))
         if len(self._entities) > _MOST:
             self._forget(next(iter(self._entities)))
         return found
 
-    def _meant(self, name: str) -> list[str]:
+    def _possible_ids(self, name: str) -> list[str]:
         """Return the ids that *name* may stand for. If there are several, calls on them no longer prove anything."""
         if name in self._entities or len(name) in {0, FULL}:
             return [name] if name else []

@@ -15,10 +15,11 @@ from typing import Final
 from msgspec import structs
 
 from fsm.recordings.notes import FOREIGN
+from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.runtimes.recordings.error_texts import met, split, unresolved
 from fsm.runtimes.recordings.log_entries import Entry, entry
 from fsm.runtimes.recordings.open_calls import Beginning
-from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
+from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Observation, Phase
 
 RELEVANT: Final = re.compile(
@@ -84,8 +85,7 @@ DOUBTFUL: Final = 64
 """Number of replies before a crash that may be false. A handler that panics still logs a successful return."""
 
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
-_NAMED: Final = 65_536
-"""Maximum number of containers and pods whose names are kept."""
+_NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
 
 NO_EVENT: Final = "lines without a lifecycle event"
 
@@ -134,7 +134,7 @@ class Log:
             return relay
         found = entry(line)
         if found is None:
-            return self._joined(self._framed(line))
+            return self._joined(self._without_message(line))
         begun = self.joiner.begun(found.at)
         seen = self.unjoined(found)
         if seen is None:
@@ -145,7 +145,7 @@ class Log:
     def _joined(self, found: Sequence[Observation]) -> Sequence[Observation]:
         return found if self.as_called else [each for seen in found for each in self.joiner.joined(seen)]
 
-    def _framed(self, line: bytes) -> Sequence[Observation]:
+    def _without_message(self, line: bytes) -> Sequence[Observation]:
         """Return the observations in a line without a containerd message: crashes, boots, and dropped lines."""
         if _SUPPRESSED.search(line):
             return [seen for _, seen in self.gap()]
@@ -169,12 +169,12 @@ class Log:
         if _RUN.match(message):
             if ran := _RAN.search(message):
                 self.called_so(ran[1], message)
-                return (_made(ran[1], POD, "RunPodSandbox", found),)
+                return (_creation(ran[1], POD, "RunPodSandbox", found),)
             phase: Phase = "reply" if message.endswith(" failed, error") else "request"
             return (Observation(of=POD, event="RunPodSandbox", phase=phase, at=found.at),)
-        return self._happened(found)
+        return self._other_event(found)
 
-    def _happened(self, found: Entry) -> Sequence[Observation] | None:
+    def _other_event(self, found: Entry) -> Sequence[Observation] | None:
         message = found.message
         if exit_event := _EXIT.search(message):
             return self._exited(exit_event, found)
@@ -233,7 +233,7 @@ class Log:
         if created:
             self._replied("CreateContainer", pod, "ok", found)
             self.called_so(created[1], found.message, self.names.get(pod, ()))
-            return (structs.replace(_made(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
+            return (structs.replace(_creation(created[1], CONTAINER, "CreateContainer", found), detail=pod),)
         if found.message.endswith(" failed"):
             return self._replied("CreateContainer", pod, "", found)
         return self._called("CreateContainer", pod, "", found)
@@ -259,7 +259,7 @@ class Log:
         return (Observation(entity=entity, of=of, event="exit", phase="noticed", at=found.at),)
 
 
-def _made(entity: str, of: str, call: str, found: Entry) -> Observation:
+def _creation(entity: str, of: str, call: str, found: Entry) -> Observation:
     return Observation(entity=entity, of=of, event=call, phase="reply", reply="ok", at=found.at)
 
 

@@ -13,7 +13,7 @@ observation says that there may have been one (:mod:`fsm.recordings.restarts`).
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,16 +24,16 @@ from fsm.recordings.line_reader import decoded
 from fsm.recordings.notes import Notes
 from fsm.recordings.restarts import Restarts, Stretches
 from fsm.recordings.time_order import Ordering
-from fsm.runtimes.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, ToldEvent
+from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
+from fsm.runtimes.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, Numbered, ToldEvent
 from fsm.runtimes.recordings.error_texts import capitals, meant, met, unanswered, unresolved
-from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS, Joiner
+from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Line, Nanoseconds, Observation
 
 LOST: Final = frozenset({"CANCELED", "DEADLINE_EXCEEDED", "UNAVAILABLE"})
 """Codes after which the call may still be in progress, because the client gave up or lost the connection."""
 
-_READS: Final = 1_024
-"""Maximum number of status calls whose intervals are kept for the lines with their results."""
+_READS: Final = 1_024  # maximum number of status calls whose intervals are kept for the lines with their results
 
 
 _STATUS: Final = ("created", "started", "finished", "exit_code", "reason", "message")
@@ -109,7 +109,7 @@ class CriCallReader:
     def __post_init__(self) -> None:
         self._stretches = Stretches(restarts=self.restarts)
 
-    def observations(self, line: bytes, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
+    def observations(self, line: bytes, number: int | Line) -> Numbered:
         """Yield the observations whose order is final once *line* is read, each with its line number."""
         if not line.strip():
             return
@@ -122,10 +122,10 @@ class CriCallReader:
             self.notes["calls that reached no container or pod"] += 1
             call.op = ""
         if call.op == EVENT:
-            yield from self._event(call, number)
+            yield from self._add_event(call, number)
             return
         if call.op == "status":
-            read = self._read(call)
+            read = self._status_call(call)
             call.op, call.code = "ContainerStatus", "OK"
             if read:
                 call.start, call.end = read.start, read.end
@@ -135,22 +135,22 @@ class CriCallReader:
             call.op = ""
         elif call.op == "ContainerStatus" and call.code == "OK":
             self._reads.append(call)
-        yield from self._placed(call, number)
+        yield from self._add_call(call, number)
 
-    def _placed(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
+    def _add_call(self, call: CriCallLine, number: int | Line) -> Numbered:
         start = call.start if call.start is not None else self._latest
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
             self.notes["calls told too late"] += 1  # overlapping calls were judged without it
-            for each, kind in self._joiner.concerned(*_on(call)) if call.op else ():
+            for each, kind in self._joiner.concerned(*_named_entity(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
         self._points.add(end, _Point(end, call, number, asks=False))
         if self.settle is None:
-            yield from self._settled(self._points.settled())
+            yield from self._observe_points(self._points.settled())
 
-    def _event(self, call: CriCallLine, number: int | Line) -> Iterator[tuple[int | Line, Observation]]:
+    def _add_event(self, call: CriCallLine, number: int | Line) -> Numbered:
         """Add an event at the runtime's timestamp. ``end`` becomes its position among all events."""
         self._told += 1
         self.notes["container events"] += bool(call.id)
@@ -162,14 +162,14 @@ class CriCallReader:
             return
         self._points.add(at, _Point(at, call, number, asks=False))
         if self.settle is None:
-            yield from self._settled(self._points.settled())
+            yield from self._observe_points(self._points.settled())
 
-    def paused(self, quiet: int) -> Iterator[tuple[int | Line, Observation]]:
+    def paused(self, quiet: int) -> Numbered:
         """Yield the observations that are final after *quiet* nanoseconds without a line, if lines are awaited."""
         if self.settle is not None:
-            yield from self._settled(self._points.due(self.settle, quiet))
+            yield from self._observe_points(self._points.due(self.settle, quiet))
 
-    def gap(self) -> Iterator[tuple[int | Line, Observation]]:
+    def gap(self) -> Numbered:
         """Yield the remaining observations, then a gap, because lines are missing."""
         yield from self.rest()
         self._joiner, self._stretches = Joiner(), Stretches(restarts=self.restarts)
@@ -177,7 +177,7 @@ class CriCallReader:
         self._reads.clear()
         yield 0, Observation(phase="gap")
 
-    def _read(self, shown: CriCallLine) -> CriCallLine | None:
+    def _status_call(self, shown: CriCallLine) -> CriCallLine | None:
         """Return the status call whose result is *shown*. The call may have used a shortened id."""
         for read in reversed(self._reads):
             if read.id and shown.id.startswith(read.id):
@@ -185,17 +185,20 @@ class CriCallReader:
                 return read
         return None
 
-    def rest(self) -> Iterator[tuple[int | Line, Observation]]:
-        yield from self._settled(self._points.rest())
-        yield from self._seen(self._stretches.rest())
+    def rest(self) -> Numbered:
+        yield from self._observe_points(self._points.rest())
+        yield from self._observe_calls(self._stretches.rest())
         yield from self._events.rest()
 
-    def _settled(self, points: Iterable[_Point]) -> Iterator[tuple[int | Line, Observation]]:
+    def _observe_points(self, points: Iterable[_Point]) -> Numbered:
         for point in points:
             call = point.call
             if call.op == EVENT:
                 # Calls are held back until a restart before them is decided. Recorded events stay in order with them.
-                yield from self._seen(self._stretches.take(point.at, point)) if self.as_called else self._told_of(point)
+                if self.as_called:
+                    yield from self._observe_calls(self._stretches.take(point.at, point))
+                else:
+                    yield from self._observe_event(point)
                 continue
             code = meant(call.code, call.detail)
             down = unanswered(code, call.detail)
@@ -212,9 +215,10 @@ class CriCallReader:
                     line=point.line,
                 )
                 yield from self._events.asked(sent) if point.asks else self._events.replied(sent)
-            yield from self._seen(self._stretches.take(point.at, point, change=change, down=down and not point.asks))
+            timed = self._stretches.take(point.at, point, change=change, down=down and not point.asks)
+            yield from self._observe_calls(timed)
 
-    def _told_of(self, point: _Point) -> Iterator[tuple[int | Line, Observation]]:
+    def _observe_event(self, point: _Point) -> Numbered:
         call = point.call
         if not self.as_called:
             event = ToldEvent(point.at, call.id, call.pod, call.type, call.stream, call.end or 0, point.line)
@@ -223,13 +227,13 @@ class CriCallReader:
             of = POD if call.id == call.pod else CONTAINER
             yield point.line, Observation(entity=call.id, of=of, output=call.type, at=point.at)
 
-    def _seen(self, points: Iterable[tuple[_Point, Observation | None]]) -> Iterator[tuple[int | Line, Observation]]:
+    def _observe_calls(self, points: Iterable[tuple[_Point, Observation | None]]) -> Numbered:
         for point, restart in points:
             if restart is not None:
                 self._joiner.may_restart()
                 yield point.line, restart
             if point.call.op == EVENT:
-                yield from self._told_of(point)
+                yield from self._observe_event(point)
             elif point.call.op:
                 seen = _request(point.call) if point.asks else _reply(point.call)
                 for each in (seen,) if self.as_called else self._joiner.joined(seen):
@@ -237,7 +241,7 @@ class CriCallReader:
 
 
 def _request(call: CriCallLine) -> Observation:
-    entity, of = _on(call)
+    entity, of = _named_entity(call)
     return Observation(entity=entity, of=of, event=call.op, phase="request", at=call.start)
 
 
@@ -249,13 +253,13 @@ def _reply(call: CriCallLine) -> Observation:
     if made and call.id:
         of = POD if call.op == "RunPodSandbox" else CONTAINER
         return structs.replace(seen, entity=call.id, of=of, detail=call.pod, start=call.start)
-    entity, of = _on(call)
+    entity, of = _named_entity(call)
     state = call.state or met(call.detail, pod=of == POD)
     fields = call.fields() if call.state and reply else None
     return structs.replace(seen, entity=entity, of=of, met=state, detail=call.detail, fields=fields)
 
 
-def _on(call: CriCallLine) -> tuple[str, str]:
+def _named_entity(call: CriCallLine) -> tuple[str, str]:
     """Return the id that *call* names, and its kind. RunPodSandbox names no id, because its pod has none yet."""
     if call.op in MAKES:
         return call.pod if call.op == "CreateContainer" else "", POD

@@ -32,7 +32,7 @@ class EventFindings:
     """Adds findings about events to the monitor for the same kind of entity."""
 
     def __init__(self, monitors: Sequence[Monitor], file: str) -> None:
-        self._monitors = {each.machine.entity: each for each in monitors}
+        self._monitors = {monitor.machine.entity: monitor for monitor in monitors}
         self._file = file
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:

@@ -17,7 +17,7 @@ from fsm.mutation.strict_reading import Contradiction, contradiction
 from fsm.recordings.form import RecordingForm
 from fsm.recordings.line_reader import LineReader
 from fsm.recordings.restarts import Assume, Restarts
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.recordings.recorded_acts import (
     Entity,
     RecordedActs,
@@ -91,7 +91,7 @@ class StrictReading:
                 if found is not None and entity not in self.illegal:
                     self.illegal[entity] = self._contradiction(self.before, entity) is not None
                 if found is not None and not self.illegal[entity]:
-                    return self._stated(found)
+                    return self._explained(found)
         for act in read.started_once_stopped():
             if act.entity not in self.started:
                 why = f"{act.entity} is started in line {act.line}, and its pod was stopped before"
@@ -107,7 +107,7 @@ class StrictReading:
         why = f"{late[0]} succeeds before the plugin is told of it"
         return Illegality(machine=self.machines[of].name, cell=f"{late[0]} succeeds", why=why)
 
-    def _stated(self, found: Contradiction) -> Illegality:
+    def _explained(self, found: Contradiction) -> Illegality:
         act, states = found.act, " or ".join(found.states)
         seen = " ".join(filter(None, (act.event, act.reply, act.shows)))
         return Illegality(

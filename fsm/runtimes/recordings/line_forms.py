@@ -58,6 +58,16 @@ class LineForm(NamedTuple):
     seen: Observation | None = None
 
 
+_REPLACEMENTS: Final = {
+    log_scanner.TIME: (b"2031-05-06T07:08:SS.123451Z", b"2032-01-02T03:04:SS.52+02:00"),
+    log_scanner.NUMBER: (b"7", b"90210"),
+    log_scanner.ZEROS: (b"007", b"03"),
+    log_scanner.NAME: (b"q", b"a-7.failed"),
+    log_scanner.MIXED: (b"x7q", b"9f0b"),
+}
+"""Maps each kind of span, except ids, to two other values that it might have."""
+
+
 class _Either(Joiner):
     def kind(self, identity: str) -> str:
         del identity
@@ -80,7 +90,7 @@ def spans(line: bytes) -> list[Span]:
 def form(line: bytes) -> LineForm:
     """Return the form of all lines with the same template as *line*."""
     cut = spans(line)
-    tried = [_read(changed, found) for changed, found in _variants(line, cut)]
+    tried = [_form_of(changed, found) for changed, found in _variants(line, cut)]
     return tried[0] if all(each == tried[0] for each in tried) else LineForm(SLOW)
 
 
@@ -94,7 +104,8 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
             if span.kind == log_scanner.ID:
                 new = ids.setdefault(old, b"%064x" % (16**63 * (3 * turn + len(ids)) + 7 * turn))
             else:
-                new = _other(span.kind, turn, number)
+                # Times of one line differ, because the log uses one of them.
+                new = _REPLACEMENTS[span.kind][turn - 1].replace(b"SS", b"%02d" % (number % 60))
             changed += line[at : span.start]
             found.append(Span(span.kind, len(changed), len(changed) + len(new)))
             changed += new
@@ -102,29 +113,12 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
         yield changed + line[at:], found
 
 
-def _other(kind: int, turn: int, number: int) -> bytes:
-    match kind:
-        case log_scanner.TIME:
-            return (b"2031-05-06T07:08:%02d.12345%dZ", b"2032-01-02T03:04:%02d.5%d7+02:00")[turn - 1] % (
-                number % 60,
-                turn,
-            )
-        case log_scanner.NUMBER:
-            return (b"7", b"90210")[turn - 1]
-        case log_scanner.ZEROS:
-            return (b"007", b"03")[turn - 1]
-        case log_scanner.NAME:
-            return (b"q", b"a-7.failed")[turn - 1]
-        case _:
-            return (b"x7q", b"9f0b")[turn - 1]
-
-
-def _read(line: bytes, cut: Sequence[Span]) -> LineForm:
+def _form_of(line: bytes, cut: Sequence[Span]) -> LineForm:
     """Return the form of *line*, with placeholders for its time and error."""
     if RELEVANT.search(line) is None:
         return LineForm(NOTHING)
     found = entry(line)
-    times = [line[each.start : each.end].decode() for each in cut if each.kind == log_scanner.TIME]
+    times = [line[span.start : span.end].decode() for span in cut if span.kind == log_scanner.TIME]
     if found is None or found.at not in times[: log_scanner.MOMENTS]:
         return LineForm(SLOW)
     moment = times.index(found.at)

@@ -17,8 +17,7 @@ _TERMINAL: Final = re.compile(r"^(?:\x1b\[\d+m)?[A-Z]{4}(?:\x1b\[0m)?\[([^\]]+)\
 _FIELD: Final = re.compile(rf'(?:^|\s)(?:\x1b\[\d+m)?(error|version|id)(?:\x1b\[0m)?=(?:{_QUOTED}|([^\s"]\S*))')
 _ESCAPE: Final = re.compile(r"\\(x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)", re.DOTALL)
 _PLAIN: Final = {"n": "\n", "t": "\t", "r": "\r"}
-_FRAMES: Final = 4
-"""Maximum number of wrappers to remove, such as a log collector's around journald's."""
+_FRAMES: Final = 4  # maximum number of wrappers to remove, such as a log collector's around journald's
 
 
 class Entry(NamedTuple):

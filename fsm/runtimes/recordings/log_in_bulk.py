@@ -15,43 +15,34 @@ from numpy.typing import NDArray
 
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.time_order import WINDOW
+from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.recordings import pod_calls
 from fsm.runtimes.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
 from fsm.runtimes.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
 from fsm.runtimes.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
 from fsm.runtimes.recordings.line_templates import Scanned, Templates
 from fsm.runtimes.recordings.log_entries import entry
-from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD, Joiner
-from fsm.runtimes.recordings.pod_shapes import Pod, Shapes, Step, given_back, removed_so
+from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls, doubted
+from fsm.runtimes.recordings.pod_calls import Joiner
+from fsm.runtimes.recordings.pod_shapes import Pod, Shapes, Step, put_back
 from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1
-"""Share of lines that only the log can read, above which the log reads all lines of a piece."""
-
-_FEW: Final = 64
-"""Minimum number of lines for which reading in bulk pays off."""
+_SLOW: Final = 0.1  # share of lines that only the log can read, above which the log reads all lines of a piece
+_FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
     """The meaning of the lines of a template: the observation ``seen``, which has the number ``symbol``.
 
-    ``gone`` is the number of the variant that it becomes for a removed container, or -1 if that depends on other
-    entities.
+    ``removed`` is the number of its variant if it is a call on one container, to be used once the container has been
+    removed. Otherwise, it is -1.
     """
 
     symbol: int
     seen: Observation
-    gone: int
-
-
-class _Doubted(NamedTuple):
-    """A line about a removed container, if unrecorded calls may be open: its ``variants``, and ``calls`` after it."""
-
-    variants: tuple[int, ...]
-    calls: OpenCalls
+    removed: int
 
 
 def _others(joiner: Joiner) -> tuple[Container[str], ...]:
@@ -59,16 +50,30 @@ def _others(joiner: Joiner) -> tuple[Container[str], ...]:
     return joiner.containers, joiner.pod_of, joiner.removed[POD], containers, pods
 
 
+class _Plain(NamedTuple):
+    """The symbols of a template's lines for a pod and for a container, and the variant for a removed container.
+
+    The symbols are -1 if more than the id is needed, and the variant is -1 if the joiner is needed.
+    """
+
+    pod: int
+    container: int
+    removed: int
+
+
+_NOT_PLAIN: Final = _Plain(-1, -1, -1)
+
+
 class Bulk:
     """Reads lines of *log* in bulk."""
 
     def __init__(self, log: Log) -> None:
         self.log = log
-        self._said = Variants()
-        self._shapes = Shapes(self._said.number)
+        self._variants = Variants()
+        self._shapes = Shapes(self._variants.number)
         self._pods: dict[str, Pod] = {}
         self._sayings: dict[tuple[Observation, bool, bool], _Saying] = {}
-        self._doubts: dict[tuple[int, OpenCalls | None], _Doubted | None] = {}
+        self._doubts: dict[tuple[int, OpenCalls | None], tuple[list[int], OpenCalls]] = {}
         self._templates = Templates(_TEMPLATES)
         self._clear(0)
 
@@ -76,10 +81,8 @@ class Bulk:
         self._anew = anew
         self._forms: list[LineForm] = []
         self._sayings_of: list[tuple[_Saying, ...]] = []
-        # For each template, the symbols for a pod and for a container, or -1 if more than the id is needed.
-        self._plain: list[tuple[int, int]] = []
-        self._unasked: list[tuple[int, int]] = []
-        self._gone: list[int] = []
+        self._plain: list[_Plain] = []
+        self._plain_unless_asked: list[_Plain] = []
         self._waiting: set[int] = set()
         # The last row is for lines without a template, whose number is -1.
         self._does = np.full(_TEMPLATES + 1, SLOW, np.int8)
@@ -112,8 +115,8 @@ class Bulk:
         start = 0
         while start < count:
             start = self._read(scanned, start, seen)
-        self._replied(seen)
-        return batch_of(self._said, scanned, first, file, seen)
+        self._report_replies(seen)
+        return batch_of(self._variants, scanned, first, file, seen)
 
     def _scanned(self, cut: Scanned) -> ScannedLines:
         if cut.anew != self._anew:
@@ -133,12 +136,11 @@ class Bulk:
             return
         self._forms += [LineForm(SLOW)] * (now - before)
         self._sayings_of += [()] * (now - before)
-        self._plain += [(-1, -1)] * (now - before)
-        self._unasked += [(-1, -1)] * (now - before)
-        self._gone += [-1] * (now - before)
+        self._plain += [_NOT_PLAIN] * (now - before)
+        self._plain_unless_asked += [_NOT_PLAIN] * (now - before)
         self._waiting.update(range(before, now))
         times = np.bincount(templates + 1, minlength=now + 1)[1:]
-        for template in [each for each in self._waiting if times[each] > (each >= before)]:
+        for template in [number for number in self._waiting if times[number] > (number >= before)]:
             self._waiting.discard(template)
             found = form(cut.line(int(np.flatnonzero(templates == template)[0])))
             self._forms[template], self._does[template] = found, found.does
@@ -151,20 +153,19 @@ class Bulk:
                 )
                 self._sayings_of[template] = said = tuple(says)
                 if not found.named and found.pod < 0:
-                    self._unasked[template] = said[-1].symbol, said[0].symbol
-                    self._plain[template] = self._unasked[template] if found.always else (-1, -1)
-                    self._gone[template] = said[0].gone if len(said) == 1 else -1
+                    plain = _Plain(said[-1].symbol, said[0].symbol, said[0].removed if len(said) == 1 else -1)
+                    self._plain_unless_asked[template] = plain
+                    self._plain[template] = plain if found.always else _NOT_PLAIN
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
         """Return the meaning of *seen*. *made* marks a creation, and *either* an id that may be of either kind."""
         found = self._sayings.get((seen, made, either))
         if found is None:
-            after = removed_so(seen) if not made and seen.of == CONTAINER else None
-            gone = self._said.number(after.seen[0]) if after and len(after.seen) == 1 else -1
-            found = self._sayings[seen, made, either] = _Saying(len(self._sayings), seen, gone)
+            removed = self._variants.number(seen) if seen.of == CONTAINER and not made else -1
+            found = self._sayings[seen, made, either] = _Saying(len(self._sayings), seen, removed)
         return found
 
-    def _late(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
+    def _late_rows(self, scanned: ScannedLines, start: int) -> NDArray[np.int64]:
         """Return the rows from *start* on at which the joiner may find that all calls from before the log are over."""
         joiner = self.log.joiner
         if joiner.beginning is None:
@@ -178,31 +179,31 @@ class Bulk:
     def _read(self, scanned: ScannedLines, start: int, seen: Found) -> int:  # noqa: C901, PLR0912  (run for every line)
         """Read the lines from row *start* on. Return the row from which to continue with a new state of the joiner."""
         log, joiner, began = self.log, self.log.joiner, self.log.joiner.began
-        beginning, asked, late = joiner.beginning, bool(log.asked), self._late(scanned, start)
+        beginning, asked, late = joiner.beginning, bool(log.asked), self._late_rows(scanned, start)
         concern = scanned.does >= SAYS
         concern[late] = True
         rows = np.flatnonzero(concern[start:]) + start
         templates, entities = scanned.cut.templates[rows], scanned.entities[rows]
-        plain = self._plain if asked else self._unasked
-        check, ids, gone, does = set(late.tolist()), seen.ids, self._gone, scanned.does.tolist()
-        pods, removed, others = self._pods, joiner.removed[CONTAINER], _others(joiner)
-        containers, pod_of, pods_removed, unrecorded, unrecorded_pods = others
+        plain = self._plain if asked else self._plain_unless_asked
+        check, ids, does = set(late.tolist()), seen.ids, scanned.does.tolist()
+        pods, pod_of = self._pods, joiner.pod_of
+        removed, unrecorded = joiner.removed[CONTAINER], joiner.unrecorded[CONTAINER]
         row: int
         for row, template, entity in zip(rows.tolist(), templates.tolist(), entities.tolist(), strict=True):
             if check and row in check:
                 found = entry(scanned.cut.line(row))
                 for each in joiner.begun(found.at if found else ""):
-                    seen.add(self._said.number(each), each.entity, row)
+                    seen.add(self._variants.number(each), each.entity, row)
                 if began is None or joiner.beginning is None:
                     return row
             if does[row] != SAYS:
                 if does[row] == SLOW:
-                    self._slowly(scanned.cut.line(row), row, seen)
+                    self._read_by_log(scanned.cut.line(row), row, seen)
                     same = joiner.beginning is beginning and joiner.began == began
                     if log.joiner is not joiner or not same or bool(log.asked) != asked:
                         return row + 1
                 continue
-            identity, (of_pod, of_container) = ids[entity], plain[template]
+            identity, (of_pod, of_container, variant) = ids[entity], plain[template]
             if of_container >= 0:
                 pod = pods.get(identity)
                 if pod is not None:
@@ -210,59 +211,47 @@ class Bulk:
                     step = pod.shape.steps.get((of_container if place else of_pod, place))
                     if step is not None:
                         if step.one < 0:
-                            self._take(pod, step, place, entity, row, seen)
+                            self._apply(pod, step, place, entity, row, seen)
                             continue
                         pod.shape = step.to
                         seen.variants.append(step.one)
                         seen.entities.append(entity)
                         seen.rows.append(row)
                         continue
-                elif (
-                    gone[template] >= 0
-                    and identity in removed
-                    and identity not in pod_of
-                    and identity not in unrecorded
-                    and identity not in containers
-                    and identity not in pods_removed
-                    and identity not in unrecorded_pods
-                ):
+                elif variant >= 0 and identity in removed and identity not in pod_of and identity not in unrecorded:
+                    # The joiner knows nothing more about a removed container, so it would return the call itself.
                     if beginning is None:
-                        seen.variants.append(gone[template])
+                        seen.variants.append(variant)
                         seen.entities.append(entity)
                         seen.rows.append(row)
-                        continue
-                    if self._doubted(template, entity, row, seen, beginning):
-                        continue
-            self._said_so(scanned, row, entity, seen)
+                    else:
+                        self._doubted(variant, entity, row, seen, beginning)
+                    continue
+            self._join(scanned, row, entity, seen)
         return len(scanned.does)
 
-    def _doubted(self, template: int, entity: int, row: int, seen: Found, beginning: Beginning) -> bool:
-        """Add the variants for a line about a removed container. Return ``False`` if its effect is unknown."""
-        said, whose = self._sayings_of[template][0], (CONTAINER, seen.ids[entity])
-        known = said.symbol, beginning.calls.get(whose)
-        if known not in self._doubts:
+    def _doubted(self, variant: int, entity: int, row: int, seen: Found, beginning: Beginning) -> None:
+        """Add what is certain about a removed container while unrecorded calls on it may be open."""
+        key = (CONTAINER, seen.ids[entity])
+        step = (variant, beginning.calls.get(key))
+        if step not in self._doubts:
             if len(self._doubts) > _TEMPLATES:
                 self._doubts.clear()
-            found = removed_so(said.seen, known[1], doubted=True)
-            numbers = tuple(map(self._said.number, found.seen)) if found else ()
-            self._doubts[known] = _Doubted(numbers, found.calls) if found and found.calls is not None else None
-        doubted = self._doubts[known]
-        if doubted is None:
-            return False
-        beginning.calls[whose] = doubted.calls
-        for variant in doubted.variants:
-            seen.variants.append(variant)
+            found, calls = doubted(self._variants.variants[variant], step[1])
+            self._doubts[step] = [self._variants.number(each) for each in found], calls
+        numbers, beginning.calls[key] = self._doubts[step]
+        for number in numbers:
+            seen.variants.append(number)
             seen.entities.append(entity)
             seen.rows.append(row)
-        return True
 
-    def _said_so(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
+    def _join(self, scanned: ScannedLines, row: int, entity: int, seen: Found) -> None:
         log, joiner, template = self.log, self.log.joiner, int(scanned.cut.templates[row])
         found, says, identity = self._forms[template], self._sayings_of[template], seen.ids[entity]
         home = seen.ids[scanned.cut.ids[row, found.pod]] if found.pod >= 0 else ""
         one = says[0]
         if not found.always and (one.seen.event, identity) in log.asked:
-            self._slowly(scanned.cut.line(row), row, seen)
+            self._read_by_log(scanned.cut.line(row), row, seen)
             return
         if found.named:
             line = scanned.cut.line(row).decode("utf-8", errors="replace")
@@ -283,15 +272,15 @@ class Bulk:
                 steps[which] = self._shapes.step(pod, one.seen, place, made=bool(home))
             step = steps[which]
             if step is not None:
-                self._take(pod, step, place, entity, row, seen)
+                self._apply(pod, step, place, entity, row, seen)
                 return
         self._give_back(identity)
         self._give_back(home)
         self._make_room()
         for what in joiner.joined(structs.replace(one.seen, entity=identity, detail=home or one.seen.detail)):
-            seen.add(self._said.number(what), what.entity, row)
+            seen.add(self._variants.number(what), what.entity, row)
 
-    def _take(self, pod: Pod, step: Step, place: int, entity: int, row: int, seen: Found) -> None:
+    def _apply(self, pod: Pod, step: Step, place: int, entity: int, row: int, seen: Found) -> None:
         joiner, ids = self.log.joiner, pod.ids
         made = place == len(ids)
         if made:
@@ -312,7 +301,7 @@ class Bulk:
         if step.gone:
             self._make_room()
             joiner.forget_pod(ids[0])
-        if step.moved:
+        if step.comes:
             pod.ids = [ids[where] for where in step.comes]
         pod.shape = step.to
         if step.to.rests:
@@ -331,7 +320,7 @@ class Bulk:
     def _pod(self, identity: str) -> Pod | None:
         """Return the pod that *identity* is or belongs to, if its calls can be handled by steps."""
         pod = self._pods.get(identity)
-        if pod is None and (pod := self._shapes.taken(self.log.joiner, identity)) is not None:
+        if pod is None and (pod := self._shapes.take(self.log.joiner, identity)) is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
                 self._pods[each] = pod
         return pod
@@ -341,29 +330,29 @@ class Bulk:
         if pod is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):
                 self._pods.pop(each, None)
-            given_back(self.log.joiner, pod)
+            put_back(self.log.joiner, pod)
 
     def give_back(self) -> None:
         """Give all pods back to the joiner, because the log itself reads the next lines."""
         for pod in {id(each): each for each in self._pods.values()}.values():
-            given_back(self.log.joiner, pod)
+            put_back(self.log.joiner, pod)
         self._pods.clear()
 
-    def _slowly(self, line: bytes, row: int, seen: Found) -> None:
+    def _read_by_log(self, line: bytes, row: int, seen: Found) -> None:
         self.give_back()
         if CRASH.search(line):
-            self._replied(seen)
+            self._report_replies(seen)
         for each in self.log.read(line):
             seen.own[len(seen.variants)] = each
             seen.add(-1, each.entity, row)
 
-    def _replied(self, seen: Found) -> None:
+    def _report_replies(self, seen: Found) -> None:
         """Report the latest replies to the log, which doubts them after a crash."""
         replies: list[tuple[str, str]] = []
         at = len(seen.variants)
         while at > seen.replied and len(replies) < DOUBTFUL:
             at -= 1
-            what = seen.own[at] if seen.variants[at] < 0 else self._said.variants[seen.variants[at]]
+            what = seen.own[at] if seen.variants[at] < 0 else self._variants.variants[seen.variants[at]]
             if what.phase == "reply":
                 replies.append((seen.ids[seen.entities[at]], what.of))
         self.log.replies.extend(reversed(replies))

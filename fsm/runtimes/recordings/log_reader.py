@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 ENOUGH: Final = 12 << 20
 """Maximum size in bytes of a log read line by line. Loading the libraries for bulk reading would take longer."""
 
-AHEAD: Final = 2
-"""Number of pieces to scan ahead of the one being read."""
+AHEAD: Final = 2  # number of pieces to scan ahead of the one being read
 
 
 @dataclass(slots=True, kw_only=True)

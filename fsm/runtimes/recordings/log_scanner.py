@@ -12,20 +12,11 @@ from numpy.typing import NDArray
 
 from fsm.compiled import Bytes, Number, Numbers, beside, inner
 
-UNFIT: Final = -1
-"""Template number of a line without a template."""
-
-MOMENTS: Final = 2
-"""Maximum number of timestamps in a line whose positions are recorded."""
-
-IDS: Final = 4
-"""Maximum number of distinct ids in a line."""
-
-SPANS: Final = 128
-"""Maximum number of parts cut out of a line."""
-
-LONGEST: Final = 8_192
-"""Maximum length in bytes of a line with a template."""
+UNFIT: Final = -1  # template number of a line without a template
+MOMENTS: Final = 2  # maximum number of timestamps in a line whose positions are recorded
+IDS: Final = 4  # maximum number of distinct ids in a line
+SPANS: Final = 128  # maximum number of parts cut out of a line
+LONGEST: Final = 8_192  # maximum length in bytes of a line with a template
 
 ID, TIME, NUMBER, ZEROS, NAME, MIXED = 1, 2, 3, 4, 5, 6
 """Kinds of parts that are cut out. ``ZEROS`` is a number with leading zeros, which JSON does not allow."""
@@ -38,10 +29,8 @@ _NEWLINE, _PLUS, _COMMA, _MINUS, _DOT, _ZERO, _NINE, _COLON, _CLOSING = map(ord,
 _T, _Z, _SMALL_A, _SMALL_X, _SMALL_U, _U = map(ord, "TZaxuU")
 _FULL: Final = 64
 _YEAR: Final = 4
-_LAST: Final = 2261
-"""Last year whose times all fit in 64 bits as nanoseconds since the epoch."""
-_LONG: Final = 18
-"""Maximum number of digits that every number parser accepts. The number fits in 64 bits."""
+_LAST: Final = 2261  # last year whose times all fit in 64 bits as nanoseconds since the epoch
+_LONG: Final = 18  # maximum number of digits that every number parser accepts. The number fits in 64 bits.
 _DATE, _SECONDS, _ZONE, _NANOSECONDS = 10, 19, 6, 9
 """Lengths in characters of a date, a time down to the second, a UTC offset, and the longest fraction of a second."""
 _OFFSET: Final = np.int64(719_469)

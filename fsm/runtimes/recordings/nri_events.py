@@ -14,14 +14,11 @@ import msgspec
 
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.notes import Notes
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD
+from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 
-CONNECTS: Final = "connects"
-"""Signal that a new connection of the plugin begins."""
-
-UNASKED: Final = "unasked"
-"""Signal that an event was relayed although no call that relays it was in progress."""
+CONNECTS: Final = "connects"  # signal that a new connection of the plugin begins
+UNASKED: Final = "unasked"  # signal that an event was relayed although no call that relays it was in progress
 
 UNRELAYED: Final = "success-unrelayed"
 """Signal that a call succeeded although not all of its events were relayed after its request."""
@@ -43,36 +40,6 @@ SHOWN: Final = frozenset(
 REMEMBERED: Final = 65_536
 """Maximum number of gone containers to keep in ``pods``, because events are judged only after they are read."""
 
-EVENTS: Final = (
-    "RunPodSandbox",
-    "StopPodSandbox",
-    "RemovePodSandbox",
-    "CreateContainer",
-    "PostCreateContainer",
-    "StartContainer",
-    "PostStartContainer",
-    "UpdateContainer",
-    "PostUpdateContainer",
-    "StopContainer",
-    "RemoveContainer",
-    "UpdatePodSandbox",
-    "PostUpdatePodSandbox",
-)
-"""Pod and container events, in the order of their bits in NRI's event mask."""
-
-_POD_EVENTS: Final = frozenset(name for name in EVENTS if name.endswith("PodSandbox"))
-
-
-def _enum(name: str) -> str:
-    """Return the NRI enum name of the event *name*.
-
-    >>> _enum("PostStartContainer")
-    'POST_START_CONTAINER'
-    """
-    return "".join(f"_{letter}" if letter.isupper() else letter.upper() for letter in name).lstrip("_")
-
-
-EVENT_NAMES: Final = {form: name for name in EVENTS for form in (name, _enum(name))}
 LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
     "CONTAINER_RUNNING": "sync-running",
@@ -155,13 +122,13 @@ class NriEventReader:
         name = EVENT_NAMES.get(event.event)
         if event.container and event.pod:
             self._belongs(event.container, event.pod)
-        if name in _POD_EVENTS and event.pod:
+        if name in POD_EVENTS and event.pod:
             if name == "RunPodSandbox":
                 self._new[event.pod] = set()
             elif name == "RemovePodSandbox":
                 self._are_over(self._new.pop(event.pod, ()))
             yield Observation(entity=event.pod, of=POD, output=name, at=event.ts)
-        elif name and name not in _POD_EVENTS and event.container:
+        elif name and name not in POD_EVENTS and event.container:
             known = self._new.get(event.pod, {event.container})
             if event.container not in known and name != "CreateContainer":
                 yield Observation(entity=event.container, of=CONTAINER, shows=ABSENT, at=event.ts)
@@ -180,11 +147,11 @@ class NriEventReader:
             if isinstance(identity, str) and identity:
                 yield Observation(entity=identity, of=POD, event="listed", at=event.ts)
         self._are_over(tuple(self._there))
-        for each in event.containers:
-            if isinstance(each, dict) and isinstance(identity := each.get("id"), str):
-                if isinstance(pod := each.get("pod"), str) and pod:
+        for container in event.containers:
+            if isinstance(container, dict) and isinstance(identity := container.get("id"), str):
+                if isinstance(pod := container.get("pod"), str) and pod:
                     self._belongs(identity, pod)
-                signal = LISTED.get(str(each.get("state", "")), "sync-gone")
+                signal = LISTED.get(str(container.get("state", "")), "sync-gone")
                 yield Observation(entity=identity, of=CONTAINER, event=signal, at=event.ts)
 
     def _belongs(self, container: str, pod: str) -> None:
@@ -193,9 +160,9 @@ class NriEventReader:
         self._over.pop(container, None)
 
     def _are_over(self, containers: Iterable[str]) -> None:
-        for each in containers:
-            self._there.pop(each, None)
-            self._over[each] = None
+        for container in containers:
+            self._there.pop(container, None)
+            self._over[container] = None
         while len(self._over) > REMEMBERED:
             oldest, _ = self._over.popitem(last=False)
             self.pods.pop(oldest, None)

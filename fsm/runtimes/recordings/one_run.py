@@ -10,15 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from fsm.errors import Problem
-from fsm.runtimes.recordings.pod_calls import MAKES
+from fsm.runtimes.names import FULL, MAKES
 from fsm.trace import Observation, nanoseconds
 
-APART: Final = 60 * 1_000_000_000
-"""Maximum number of nanoseconds between the recordings of one run."""
-
-FULL: Final = 64
-_SHORTEST: Final = 8
-"""Length of a full id, and of the shortest prefix that is assumed not to match another id by chance."""
+APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between the recordings of one run
+_SHORTEST: Final = 8  # length of the shortest prefix of an id that is assumed not to match another id by chance
 
 _HINT: Final = "give the events and the calls of the same run"
 
@@ -68,4 +64,4 @@ class OneRun:
     def _shared(self, of: str) -> bool:
         received, called = self.events.ids[of], self.calls.ids[of]
         short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
-        return not received.isdisjoint(called) or any(each.startswith(short) for each in received)
+        return not received.isdisjoint(called) or any(identity.startswith(short) for identity in received)

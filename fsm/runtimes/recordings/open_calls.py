@@ -39,21 +39,8 @@ class Beginning:
     def doubted(self, seen: Observation) -> list[Observation]:
         """Return what is certain about *seen*, along with observations of unrecorded calls that may be in progress."""
         key = (seen.of, seen.entity)
-        before = [] if key in self.calls else _underway(seen)
-        calls = self.calls.setdefault(key, OpenCalls())
-        if seen.phase == "request":
-            self.calls[key] = OpenCalls((*calls.names, seen.event), mixed=bool(calls.names))
-            return [_forgotten(seen), *_underway(seen)] if calls.names else [*before, seen]
-        if seen.phase not in {"reply", "lost"}:
-            return [*before, seen]
-        left = list(calls.names)
-        if seen.event in left:
-            left.remove(seen.event)
-        self.calls[key] = OpenCalls(tuple(left), mixed=bool(left))
-        if calls == OpenCalls((seen.event,)):
-            return [*before, seen]
-        judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
-        return [_forgotten(seen), *judged, *_underway(seen)]
+        found, self.calls[key] = doubted(seen, self.calls.get(key))
+        return found
 
     def quiet(self) -> bool:
         """Check whether none of these entities has a recorded call in progress."""
@@ -69,6 +56,28 @@ class Beginning:
             found += [Observation(entity=entity, of=of, event=call, phase="request") for call in calls.names]
         self.calls.clear()
         return found
+
+
+def doubted(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
+    """Return what is certain about *seen* on an entity with these open *calls*, and the open calls after it.
+
+    *calls* is ``None`` if the entity has not been observed yet.
+    """
+    before = _underway(seen) if calls is None else []
+    calls = calls or OpenCalls()
+    if seen.phase == "request":
+        after = OpenCalls((*calls.names, seen.event), mixed=bool(calls.names))
+        return [_forgotten(seen), *_underway(seen)] if calls.names else [*before, seen], after
+    if seen.phase not in {"reply", "lost"}:
+        return [*before, seen], calls
+    left = list(calls.names)
+    if seen.event in left:
+        left.remove(seen.event)
+    after = OpenCalls(tuple(left), mixed=bool(left))
+    if calls == OpenCalls((seen.event,)):
+        return [*before, seen], after
+    judged = [msgspec.structs.replace(seen, phase="answered")] if seen.reply else []
+    return [_forgotten(seen), *judged, *_underway(seen)], after
 
 
 def _forgotten(seen: Observation) -> Observation:

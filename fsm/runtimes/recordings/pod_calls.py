@@ -9,7 +9,6 @@ A container whose creation was not recorded may belong to any pod whose start wa
 
 from __future__ import annotations
 
-import re
 from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Final
@@ -17,41 +16,9 @@ from typing import Final
 from msgspec import structs
 
 from fsm.recordings.time_order import WINDOW
+from fsm.runtimes.names import CONTAINER, FULL_ID, INNER, NOT_READY, POD
 from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
-
-CONTAINER: Final = "container"
-POD: Final = "pod"
-
-MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that create an entity, which has no id yet. CreateContainer names the pod instead."""
-
-POD_CALLS: Final = MAKES | {
-    "StopPodSandbox",
-    "RemovePodSandbox",
-    "PodSandboxStatus",
-    "PortForward",
-    "UpdatePodSandboxResources",
-}
-
-CONTAINER_CALLS: Final = frozenset(
-    {
-        "StartContainer",
-        "StopContainer",
-        "RemoveContainer",
-        "ContainerStatus",
-        "UpdateContainerResources",
-        "ReopenContainerLog",
-        "ExecSync",
-        "Exec",
-        "Attach",
-        "ContainerStats",
-        "CheckpointContainer",
-    }
-)
-_INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
-_FULL: Final = re.compile(r"[0-9a-f]{64}")
-_NOT_READY: Final = "SANDBOX_NOTREADY"
 
 UNRECORDED: Final = 65_536
 """Maximum number of containers, and of pods, of unrecorded origin to remember. The oldest are forgotten first."""
@@ -100,13 +67,13 @@ class Joiner:
             return POD
         return CONTAINER if identity in self.pod_of or identity in self.unrecorded[CONTAINER] else ""
 
-    def _meant(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
+    def _possible_ids(self, identity: str, of: str) -> tuple[tuple[str, ...], bool]:
         """Return the full ids that *identity* may stand for, and whether there is certainly only one.
 
         Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous
         here, because some existing entities are unknown here and some known ones may no longer exist.
         """
-        if _FULL.fullmatch(identity):
+        if FULL_ID.fullmatch(identity):
             return (identity,), True
         known = self.pod_of if of == CONTAINER else self.containers
         mine = tuple(each for each in known if each.startswith(identity))
@@ -115,7 +82,7 @@ class Joiner:
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
         """Return id and kind of each entity that a call on *identity* may concern. Pods include their containers."""
-        meant, _ = self._meant(identity, of) if identity else ((), False)
+        meant, _ = self._possible_ids(identity, of) if identity else ((), False)
         inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
         return [*((each, of) for each in meant), *inner]
 
@@ -134,48 +101,48 @@ class Joiner:
                 return [structs.replace(seen, phase="", detail="")]
             case "CreateContainer" if seen.of == CONTAINER:
                 on_pod = structs.replace(seen, entity=seen.detail, of=POD, detail="", start=None)
-                return [*(self._called(on_pod) if seen.detail else ()), *self._created(seen)]
+                return [*(self._called(on_pod) if seen.detail else ()), *self._join_container(seen)]
             case _:
                 return self._called(seen)
 
     def _called(self, call: Observation) -> list[Observation]:
         identity, of = call.entity, call.of
         what = structs.replace(call, reply="", met="", detail="", fields=None)
-        meant, certain = self._meant(identity, of)
-        found = self._vague(what, meant)
+        meant, certain = self._possible_ids(identity, of)
+        found = self._track_short_id(what, meant)
         if certain:
-            return [*found, *self._of(structs.replace(call, entity=meant[0]))]
+            return [*found, *self._on_entity(structs.replace(call, entity=meant[0]))]
         # The id is ambiguous or unknown. Judge the reply on its own, as the call may have been on any of the entities.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
         if call.phase != "answered":
             for each in meant:
-                found += self._of(structs.replace(what, entity=each))
+                found += self._on_entity(structs.replace(what, entity=each))
         return found
 
-    def _vague(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
+    def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
         """Track a pod call under its short id if the id matches no known pod, or matched none at the request."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
-        return [*self._before(seen), *self._after(seen)]
+        return [*self._inner_requests(seen), *self._inner_ends(seen)]
 
-    def _of(self, seen: Observation) -> list[Observation]:
+    def _on_entity(self, seen: Observation) -> list[Observation]:
         if seen.of == POD:
             if seen.event == "CreateContainer":
-                self._creates(seen)
-            elif seen.met == _NOT_READY:
+                self._track_creation(seen)
+            elif seen.met == NOT_READY:
                 self.not_ready.add(seen.entity)
-            met = [] if seen.entity in self.containers else self._meet(seen)
-            return [*met, *self._before(seen), *self._certain(seen, seen.entity), *self._after(seen)]
+            met = [] if seen.entity in self.containers else self._meet_unrecorded(seen)
+            return [*met, *self._inner_requests(seen), *self._certain_part(seen, seen.entity), *self._inner_ends(seen)]
         pod = self.pod_of.get(seen.entity, "")
         if seen.event == "RemoveContainer" and seen.phase == "reply" and seen.reply == "ok":
             self.forget(seen.entity)
-            return self._certain(seen, pod)
-        met = [] if pod else self._meet(seen)
-        return [*met, *self._certain(seen, pod), *self._starting(seen, pod)]
+            return self._certain_part(seen, pod)
+        met = [] if pod else self._meet_unrecorded(seen)
+        return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
 
-    def _starting(self, seen: Observation, pod: str) -> list[Observation]:
+    def _late_start(self, seen: Observation, pod: str) -> list[Observation]:
         """Return an observation of a start that succeeded although *pod* was stopped or not ready when requested."""
         if seen.event != "StartContainer" or not pod:
             return []
@@ -200,11 +167,11 @@ class Joiner:
         """Check whether unrecorded calls may be in progress on *pod* and its containers."""
         return self.beginning is not None and not self._closed(pod)
 
-    def _certain(self, seen: Observation, pod: str) -> list[Observation]:
+    def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
         """Return *seen*, or only what is certain about it if its entity may predate the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
-    def _meet(self, seen: Observation) -> list[Observation]:
+    def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
         """Remember an entity of unrecorded origin while it may exist. Return the requests that may have reached it."""
         unrecorded = self.unrecorded[seen.of]
         if seen.entity in self.removed[seen.of]:
@@ -216,7 +183,7 @@ class Joiner:
         if seen.of == CONTAINER and seen.entity not in unrecorded:
             for pod in self.reached:
                 if pod in self.leaks or (self.beginning is None and not self._closed(pod)):
-                    found += self._joins(seen.entity, pod, at=seen.at)
+                    found += self._requests_container_missed(seen.entity, pod, at=seen.at)
         self._remember(seen.entity, seen.of)
         return found
 
@@ -235,15 +202,15 @@ class Joiner:
             return ()
         return tuple(each for each, met in self.unrecorded[CONTAINER].items() if met > since)
 
-    def _joins(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
+    def _requests_container_missed(self, container: str, pod: str, *, at: int | str | None) -> list[Observation]:
         """Return the requests on *container* implied by calls in progress on *pod*, which may or may not reach it."""
         found: list[Observation] = []
         for reached in self.reached.get(pod, ()):
             reached.perhaps = (*reached.perhaps, container)
-            found += _inner(reached.call, (container,), "request", at=at)
+            found += _inner_calls(reached.call, (container,), "request", at=at)
         return found
 
-    def _creates(self, seen: Observation) -> None:
+    def _track_creation(self, seen: Observation) -> None:
         pod = seen.entity
         if seen.phase == "request":
             self.creating.setdefault(pod, []).append(self.met)
@@ -257,9 +224,9 @@ class Joiner:
             if seen.reply != "ok":
                 self.overlapped.pop(pod, None)
 
-    def _created(self, seen: Observation) -> list[Observation]:
+    def _join_container(self, seen: Observation) -> list[Observation]:
         container, at = seen.entity, seen.at
-        meant, certain = self._meant(seen.detail, POD)
+        meant, certain = self._possible_ids(seen.detail, POD)
         pod = meant[0] if certain else ""
         if pod:
             self.pod_of[container] = pod
@@ -269,10 +236,10 @@ class Joiner:
         found = [structs.replace(seen, phase="", detail="")]
         if self._doubtful(pod):
             return found
-        found += self._joins(container, pod, at=at)
+        found += self._requests_container_missed(container, pod, at=at)
         for call in self.overlapped.get(pod, ()):
-            found += _inner(call, (container,), "request", at=at)
-            found += _inner(call, (container,), "reply", at=at)
+            found += _inner_calls(call, (container,), "request", at=at)
+            found += _inner_calls(call, (container,), "reply", at=at)
         if pod not in self.creating:
             self.overlapped.pop(pod, None)
         return found
@@ -308,40 +275,40 @@ class Joiner:
             if not self._closed(pod):
                 for reached in calls:
                     reached.perhaps = self._reach(pod)
-                    found += _inner(reached.call, reached.perhaps, "request", at=None)
+                    found += _inner_calls(reached.call, reached.perhaps, "request", at=None)
         return found
 
     def _reach(self, pod: str) -> tuple[str, ...]:
         return (*self.containers.get(pod, ()), *self._candidates(pod))
 
     def forget(self, container: str) -> None:
-        self._gone(container, CONTAINER)
+        self._remember_removed(container, CONTAINER)
         self.unrecorded[CONTAINER].pop(container, None)
         self.starts.pop(container, None)
         pod = self.pod_of.pop(container, None)
         if pod is not None:
             self.containers.get(pod, {}).pop(container, None)
 
-    def _before(self, seen: Observation) -> list[Observation]:
+    def _inner_requests(self, seen: Observation) -> list[Observation]:
         """Return the requests on containers that a request on their pod implies."""
-        if seen.event not in _INNER or seen.phase != "request":
+        if seen.event not in INNER or seen.phase != "request":
             return []
         pod = seen.entity
         doubtful = self._doubtful(pod)
         mine = () if doubtful else tuple(self.containers.get(pod, ()))
         others = () if doubtful else self._candidates(pod)
         self.reached.setdefault(pod, []).append(Reached(call=seen.event, certain=mine, perhaps=others))
-        return _inner(seen.event, (*mine, *others), "request", at=seen.at)
+        return _inner_calls(seen.event, (*mine, *others), "request", at=seen.at)
 
-    def _after(self, seen: Observation) -> list[Observation]:
+    def _inner_ends(self, seen: Observation) -> list[Observation]:
         """Return the ends of the implied requests on containers, once the call on their pod has ended."""
-        if seen.event not in _INNER or seen.phase not in {"reply", "lost"}:
+        if seen.event not in INNER or seen.phase not in {"reply", "lost"}:
             return []
         pod = seen.entity
         if pod in self.creating:
             self.overlapped.setdefault(pod, []).append(seen.event)
         calls = self.reached.get(pod, [])
-        reached = next((each for each in calls if each.call == seen.event), None)
+        reached = next((call for call in calls if call.call == seen.event), None)
         found: list[Observation] = []
         if reached is None:
             # The request was not recorded, or its pod was unknown at the time.
@@ -353,8 +320,8 @@ class Joiner:
         if not calls:
             self.reached.pop(pod, None)
         ok = seen.reply == "ok"
-        found += _inner(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
-        found += _inner(seen.event, reached.perhaps, seen.phase, at=seen.at)
+        found += _inner_calls(seen.event, reached.certain, seen.phase, at=seen.at, reply="ok" if ok else "")
+        found += _inner_calls(seen.event, reached.perhaps, seen.phase, at=seen.at)
         if ok:
             self.stopped.add(pod)
         if seen.event == "RemovePodSandbox" and ok:
@@ -373,20 +340,20 @@ class Joiner:
         for pods in (self.whole, self.stopped, self.not_ready):
             pods.discard(pod)
         self.leaks.pop(pod, None)
-        self._gone(pod, POD)
+        self._remember_removed(pod, POD)
 
-    def _gone(self, identity: str, of: str) -> None:
+    def _remember_removed(self, identity: str, of: str) -> None:
         removed = self.removed[of]
         removed[identity] = None
         if len(removed) > UNRECORDED:
             removed.popitem(last=False)
 
 
-def _inner(
+def _inner_calls(
     call: str, containers: tuple[str, ...], phase: Phase, *, at: int | str | None, reply: str = ""
 ) -> list[Observation]:
     return [
-        Observation(entity=each, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
-        for each in containers
-        for inner in _INNER[call]
+        Observation(entity=container, of=CONTAINER, event=inner, phase=phase, reply=reply, at=at)
+        for container in containers
+        for inner in INNER[call]
     ]

@@ -14,15 +14,14 @@ from typing import Final, NamedTuple
 
 from msgspec import structs
 
-from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls
-from fsm.runtimes.recordings.pod_calls import CONTAINER, POD, Joiner, Reached
+from fsm.runtimes.names import CONTAINER, POD
+from fsm.runtimes.recordings.pod_calls import Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
 """Maximum number of a pod's ids plus calls in progress. Beyond it, there are too many combinations for a table."""
 
-_SHAPES: Final = 16_384
-"""Maximum number of shapes to keep."""
+_SHAPES: Final = 16_384  # maximum number of shapes to keep
 
 _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
@@ -44,7 +43,7 @@ class Step(NamedTuple):
     """The effect of an observation on a pod of some shape.
 
     ``seen`` has the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the next
-    shape. If ``moved`` is true, ``comes`` has the old place for each new place. ``removed`` has the places of removed
+    shape. ``comes`` has the old place for each new place, unless all stay. ``removed`` has the places of removed
     containers. ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress have ended, and
     ``begun`` new ones have begun. If the only result is one observation of the entity itself, and neither ids nor
     creations change, ``one`` is its variant number. Otherwise, ``one`` is -1.
@@ -54,7 +53,6 @@ class Step(NamedTuple):
     seen: tuple[tuple[int, int], ...]
     to: Shape
     comes: tuple[int, ...]
-    moved: bool
     removed: tuple[int, ...]
     gone: bool
     ended: int
@@ -90,11 +88,11 @@ class Shapes:
     number: Callable[[Observation], int]
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
-    def taken(self, joiner: Joiner, identity: str) -> Pod | None:
+    def take(self, joiner: Joiner, identity: str) -> Pod | None:
         """Take the pod that *identity* is or belongs to out of *joiner*. Return ``None`` if the pod has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
-        pod = self._read(joiner, name)
+        pod = self._frozen(joiner, name)
         if pod is not None:
             for each in (joiner.reached, joiner.creating, joiner.overlapped):
                 each.pop(name, None)
@@ -111,7 +109,7 @@ class Shapes:
             return None
         known = pod.shape.known
         joiner = Joiner()
-        _put(joiner, known, _NAMES, list(range(known.creating)))
+        _thaw(joiner, known, _NAMES, list(range(known.creating)))
         if known.removed:
             joiner.removed[POD][_NAMES[0]] = None
         else:
@@ -120,8 +118,8 @@ class Shapes:
             joiner.whole = {_NAMES[0]}
         joiner.met = known.creating
         found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
-        after = self._read(joiner, _NAMES[0])
-        if after is None or _others(joiner) or joiner.met != known.creating:
+        after = self._frozen(joiner, _NAMES[0])
+        if after is None or joiner.met != known.creating:  # it would have met another entity
             return None
         removed = tuple(map(_NAMES.index, joiner.removed[CONTAINER]))
         ended = next((at for at in range(known.creating) if at in after.creating), known.creating)
@@ -131,14 +129,14 @@ class Shapes:
         if any(not each.entity or each.detail in _NAMES for each in found):
             return None
         parts = tuple((self.number(each), _NAMES.index(each.entity)) for each in found)
-        comes = tuple(map(_NAMES.index, after.ids))
-        moved = comes != tuple(range(len(pod.ids)))
+        places = tuple(map(_NAMES.index, after.ids))
+        comes = places if places != tuple(range(len(pod.ids))) else ()
         gone = after.shape.known.removed and not known.removed
-        same = not (moved or removed or gone or after.shape.rests) and ended == begun == 0
+        same = not (comes or removed or gone or after.shape.rests) and ended == begun == 0
         one = parts[0][0] if same and len(parts) == 1 and parts[0][1] == place else -1
-        return Step(one, parts, after.shape, comes, moved, removed, gone, ended, begun)
+        return Step(one, parts, after.shape, comes, removed, gone, ended, begun)
 
-    def _read(self, joiner: Joiner, name: str) -> Pod | None:
+    def _frozen(self, joiner: Joiner, name: str) -> Pod | None:
         exists, removed = name in joiner.containers, name in joiner.removed[POD]
         if exists != (name in joiner.whole) or exists == removed:
             return None
@@ -146,8 +144,12 @@ class Shapes:
         others: list[Container[str]] = [*joiner.unrecorded.values(), *joiner.removed.values()]
         if name in joiner.leaks or name in joiner.pod_of or sum(name in each for each in others) > removed:
             return None
-        for each in containers:
-            if joiner.pod_of.get(each) != name or each in joiner.containers or any(each in other for other in others):
+        for container in containers:
+            if (
+                joiner.pod_of.get(container) != name
+                or container in joiner.containers
+                or any(container in other for other in others)
+            ):
                 return None
         reached = joiner.reached.get(name, ())
         inner = (each for call in reached for each in (*call.certain, *call.perhaps))
@@ -176,55 +178,12 @@ class Shapes:
         return Pod(self._known.setdefault(known, Shape(known, rests)), ids, creating)
 
 
-def given_back(joiner: Joiner, pod: Pod) -> None:
+def put_back(joiner: Joiner, pod: Pod) -> None:
     """Put what is known about *pod* back into *joiner*."""
-    _put(joiner, pod.shape.known, pod.ids, pod.creating)
+    _thaw(joiner, pod.shape.known, pod.ids, pod.creating)
 
 
-class Removed(NamedTuple):
-    """The effect of an observation on a removed container: more observations, and the calls in progress after it."""
-
-    seen: tuple[Observation, ...]
-    calls: OpenCalls | None
-
-
-def removed_so(seen: Observation, calls: OpenCalls | None = None, *, doubted: bool = False) -> Removed | None:
-    """Return the effect of *seen* on a removed container, or ``None`` if it depends on other entities.
-
-    If *doubted* is true, unrecorded calls may be in progress. *calls* are the recorded calls in progress on the
-    container.
-    """
-    joiner = Joiner(beginning=Beginning() if doubted else None)
-    if joiner.beginning and calls is not None:
-        joiner.beginning.calls[CONTAINER, _NAMES[0]] = calls
-    joiner.removed[CONTAINER][_NAMES[0]] = None
-    found = joiner.joined(structs.replace(seen, entity=_NAMES[0]))
-    changed = (
-        joiner.whole
-        or joiner.removed[POD]
-        or joiner.containers
-        or joiner.pod_of
-        or joiner.reached
-        or joiner.stopped
-        or _others(joiner)
-    )
-    after = joiner.beginning.calls if joiner.beginning else {}
-    if changed or list(joiner.removed[CONTAINER]) != [_NAMES[0]] or not after.keys() <= {(CONTAINER, _NAMES[0])}:
-        return None
-    if any(each.entity != _NAMES[0] for each in found):
-        return None
-    return Removed(tuple(structs.replace(each, entity="") for each in found), after.get((CONTAINER, _NAMES[0])))
-
-
-def _others(joiner: Joiner) -> bool:
-    """Check whether *joiner* knows entities other than the sample pod and its containers."""
-    pods = {*joiner.whole, *joiner.containers, *joiner.pod_of.values(), *joiner.reached, *joiner.creating}
-    pods |= {*joiner.overlapped, *joiner.stopped, *joiner.not_ready, *joiner.leaks, *joiner.removed[POD]}
-    away = joiner.leaks or joiner.unrecorded[POD] or joiner.unrecorded[CONTAINER]
-    return bool(away) or not pods <= {_NAMES[0]} or not joiner.starts.keys() <= joiner.pod_of.keys()
-
-
-def _put(joiner: Joiner, known: _Known, ids: Sequence[str], creating: list[int]) -> None:
+def _thaw(joiner: Joiner, known: _Known, ids: Sequence[str], creating: list[int]) -> None:
     name = ids[0]
     if known.reached:
         joiner.reached[name] = [

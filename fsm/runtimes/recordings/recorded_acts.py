@@ -13,30 +13,22 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.mutation.strict_reading import FOREVER, RecordedAct, Room
 from fsm.recordings.line_reader import decoded
 from fsm.recordings.restarts import Restarts
+from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, EVENT_NAMES, FULL_ID, INNER, POD, POD_CALLS, RELAYED
 from fsm.runtimes.recordings import nri_events
 from fsm.runtimes.recordings.cri_calls import DECODER, LOST, CriCallLine
 from fsm.runtimes.recordings.error_texts import meant, split, unanswered, unresolved
 from fsm.runtimes.recordings.log_entries import entry
-from fsm.runtimes.recordings.nri_events import EVENT_NAMES
-from fsm.runtimes.recordings.pod_calls import CONTAINER, CONTAINER_CALLS, POD, POD_CALLS
 
-Entity: TypeAlias = tuple[str, str]
-"""The kind and the id of an entity."""
+Entity: TypeAlias = tuple[str, str]  # the kind and the id of an entity
 
-FULL: Final = re.compile(r"[0-9a-f]{64}")
 _ON: Final = re.compile(r'^(\w+?) (?:within sandbox |for )?"([0-9a-f]+)"(.*)', re.DOTALL)
 _MADE: Final = re.compile(r'returns (?:container|sandbox) id "([0-9a-f]+)"$')
 _RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
 _LOGGED: Final = frozenset(
     {"CreateContainer", "StartContainer", "StopContainer", "RemoveContainer", "StopPodSandbox", "RemovePodSandbox"}
 )
-_INNER: Final = {"StopPodSandbox": ("StopContainer",), "RemovePodSandbox": ("StopContainer", "RemoveContainer")}
-_TOLD: Final = {
-    "RunPodSandbox": ("RunPodSandbox",),
-    "CreateContainer": ("CreateContainer", "PostCreateContainer"),
-    "StartContainer": ("StartContainer", "PostStartContainer"),
-    "UpdateContainerResources": ("UpdateContainer", "PostUpdateContainer"),
-    **{name: (name,) for name in ("StopPodSandbox", "StopContainer", "RemoveContainer", "RemovePodSandbox")},
+_TOLD: Final = RELAYED | {
+    name: (name,) for name in ("StopPodSandbox", "StopContainer", "RemoveContainer", "RemovePodSandbox")
 }
 
 
@@ -90,7 +82,7 @@ class RecordedActs:
         found = list(own)
         for act in calls:
             certain = known and not orphan and made is not None and act.start > made.end and act.reply == "ok"
-            for inner in _INNER.get(act.event, ()):
+            for inner in INNER.get(act.event, ()):
                 reached = replace(act, entity=identity, of=CONTAINER, event=inner)
                 found.append(reached if certain else replace(reached, reply="", certain=False))
         return found
@@ -125,7 +117,7 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
     vague: list[RecordedAct] = []
     for number, call, start, end in timed(lines):
         if call.op == "status":
-            _show(found.acts[CONTAINER, call.id], call.state)
+            _add_state(found.acts[CONTAINER, call.id], call.state)
             continue
         code = meant(call.code, call.detail)
         if unanswered(code, call.detail):
@@ -138,12 +130,12 @@ def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
         if call.op in {"CreateContainer", "RunPodSandbox"} and code == "OK":
             found.made(act, call.id, call.pod)
         if call.op != "RunPodSandbox":
-            (found.acts[act.of, act.entity] if FULL.fullmatch(act.entity) else vague).append(act)
+            (found.acts[act.of, act.entity] if FULL_ID.fullmatch(act.entity) else vague).append(act)
     for act in vague:
         meant_ = [each for of, each in found.acts if of == act.of and act.entity and each.startswith(act.entity)]
         for identity in meant_:
             found.acts[act.of, identity].append(replace(act, entity=identity, reply="", certain=False))
-    found.rooms = list(_rooms(sorted(busy), down, restarts))
+    found.rooms = list(_restart_windows(sorted(busy), down, restarts))
     return found
 
 
@@ -172,14 +164,14 @@ def _act(event: str, entity: str, start: int, end: int, code: str, line: int) ->
     )
 
 
-def _show(acts: list[RecordedAct], state: str) -> None:
+def _add_state(acts: list[RecordedAct], state: str) -> None:
     reads = (index for index, act in enumerate(acts) if act.event == "ContainerStatus" and act.reply == "ok")
     last = max(reads, default=None)
     if last is not None and not acts[last].shows:
         acts[last] = replace(acts[last], shows=state)
 
 
-def _rooms(busy: Sequence[tuple[int, int]], down: Sequence[int], restarts: Restarts) -> Iterator[Room]:
+def _restart_windows(busy: Sequence[tuple[int, int]], down: Sequence[int], restarts: Restarts) -> Iterator[Room]:
     latest = busy[0][0] if busy else 0
     for start, end in busy:
         gone = restarts.assume != "none" and any(latest < at <= start for at in down)
@@ -203,7 +195,7 @@ def of_log(lines: Sequence[bytes]) -> RecordedActs:
             continue
         if read.message in {"starting containerd", "Start recovering state"}:
             found.rooms.append(Room(start=number, end=number, certain=True))
-            _over(found, asked, number)
+            _end_calls(found, asked, number)
         made = _MADE.search(read.message)
         if _RUN.match(read.message) and made:
             found.made(_act("RunPodSandbox", "", number, number, "OK", number), made[1])
@@ -222,12 +214,12 @@ def of_log(lines: Sequence[bytes]) -> RecordedActs:
             if made:
                 found.made(act, made[1], on[2])
             if len(waiting) == 1:
-                _over(found, {(on[1], on[2]): asked.pop((on[1], on[2]))}, number)
-    _over(found, asked, FOREVER)
+                _end_calls(found, {(on[1], on[2]): asked.pop((on[1], on[2]))}, number)
+    _end_calls(found, asked, FOREVER)
     return found
 
 
-def _over(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
+def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAct]], at: int) -> None:
     """Add the calls in *asked*, which get no more replies. Each may have acted from the first request until *at*."""
     for calls in asked.values():
         for act in calls:

@@ -6,14 +6,13 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fsm.mutation.power import ID, EditedLines, RecordingEdit
 from fsm.recordings.line_reader import decoded
+from fsm.runtimes.names import CONTAINER_CALLS, MAKES, POD_CALLS
 from fsm.runtimes.recordings.cri_calls import LOST, CriCallLine
 from fsm.runtimes.recordings.nri_events import DECODER
-from fsm.runtimes.recordings.pod_calls import CONTAINER_CALLS, MAKES, POD_CALLS
 from fsm.runtimes.recordings.recorded_acts import TimedCall, timed
 
 STATES: Final = (b"CONTAINER_CREATED", b"CONTAINER_RUNNING", b"CONTAINER_EXITED", b"CONTAINER_UNKNOWN")
-LATE: Final = 1_000_000
-"""Number of nanoseconds by which a late event follows the end of its call."""
+LATE: Final = 1_000_000  # number of nanoseconds by which a late event follows the end of its call
 
 _CODES: Final = {"UNKNOWN": "Unknown", "NOT_FOUND": "NotFound"}
 _FIXED: Final = (b"created_at", b"started_at", b"finished_at", b"exit_code")
@@ -46,7 +45,7 @@ def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
     for number, call, _, _ in timed(lines):
         index, line = number - 1, lines[number - 1]
         if call.op == "status":
-            yield from _of_data(index, line)
+            yield from _data_edits(index, line)
             for state in STATES:
                 if state.decode() != call.state:
                     yield _edit(
@@ -59,11 +58,11 @@ def edits_of_calls(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
             if call.op == "ContainerStatus" and call.code == "OK":
                 reads[call.id] = len(units)
             units.append(_Unit(call.op, call.id.encode(), call.op in POD_CALLS - {"CreateContainer"}, (index,)))
-            yield from _flipped(index, line, call)
-    yield from _of_units(units, lines, _at_the_time_of_call)
+            yield from _reply_edits(index, line, call)
+    yield from _unit_edits(units, lines, _with_times_of_call)
 
 
-def _flipped(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEdit]:
+def _reply_edits(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEdit]:
     if call.op in MAKES or call.code in LOST:
         return
     for code in _CODES if call.code == "OK" else ("OK",):
@@ -71,7 +70,7 @@ def _flipped(index: int, line: bytes, call: CriCallLine) -> Iterator[RecordingEd
         yield _edit("reply flipped", f"{call.op} {call.code} → {code}", {index: (flipped,)})
 
 
-def _of_data(index: int, line: bytes) -> Iterator[RecordingEdit]:
+def _data_edits(index: int, line: bytes) -> Iterator[RecordingEdit]:
     for name in _FIXED:
         for value in _number(name).findall(line)[:1]:
             edited = _number(name).sub(str(int(value) + 1).encode(), line)
@@ -89,14 +88,14 @@ def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
         units.append(_Unit(call, ids[-1], call in POD_CALLS - {"CreateContainer"}, (index,)))
         if b"returns successfully" in line:
             for code in _CODES.values():
-                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_failing(line, code),)})
+                yield _edit("reply flipped", f"{call} OK → {code}", {index: (_as_failure(line, code),)})
         elif b'\\" failed"' in line and call not in MAKES:
             fine = _ERROR.sub(b"", line).replace(b' failed"', b' returns successfully"')
             yield _edit("reply flipped", f"{call} failed → OK", {index: (fine,)})
-    yield from _of_units(units, lines, _at_the_time_of)
+    yield from _unit_edits(units, lines, _with_time_of)
 
 
-def _failing(line: bytes, code: str) -> bytes:
+def _as_failure(line: bytes, code: str) -> bytes:
     error = f"rpc error: code = {code} desc = planted".encode()
     failed = line.replace(b'PodSandbox \\"', b'PodSandbox for \\"').replace(b" returns successfully", b" failed")
     return b'{"error":"' + error + b'",' + failed[1:] if line.startswith(b"{") else failed + b' error="' + error + b'"'
@@ -122,10 +121,10 @@ def edits_of_events(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> Itera
             yield _edit(
                 "told late", event.event, {index: ()} | {after: (lines[after], moved) if after != index else (moved,)}
             )
-    yield from _of_units(units, lines, _at_the_time_of)
+    yield from _unit_edits(units, lines, _with_time_of)
 
 
-def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) -> Iterator[RecordingEdit]:
+def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) -> Iterator[RecordingEdit]:
     for number, unit in enumerate(units):
         own = tuple(lines[index] for index in unit.indices)
         yield _edit("line dropped", unit.event, dict.fromkeys(unit.indices, ()))
@@ -147,7 +146,7 @@ def _of_units(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed) 
             yield _edit("id exchanged", unit.event, renamed)
 
 
-def _at_the_time_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
+def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
     """Return *lines* with the times of the call *of*, or *of* itself if it has no times.
 
     EditedLines after the first are statuses, which are read when the call ends.
@@ -160,7 +159,7 @@ def _at_the_time_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
     return (first, *(_number(b"start").sub(end, line) for line in lines[1:]))
 
 
-def _at_the_time_of(lines: EditedLines, of: EditedLines) -> EditedLines:
+def _with_time_of(lines: EditedLines, of: EditedLines) -> EditedLines:
     times = _TIME.findall(of[0])
     return tuple(_TIME.sub(lambda _: times[0], line) for line in lines) if times else of
 

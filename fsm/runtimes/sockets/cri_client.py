@@ -1,6 +1,6 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
-Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings.  Only
+Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings. Only
 an address without a runtime is an error.
 """
 
@@ -24,7 +24,7 @@ OLDER: Final = "/runtime.v1alpha2.RuntimeService/Version"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Method:
-    """One method.  ``streams`` is true if it answers with any number of messages."""
+    """One method. ``streams`` is true if it answers with any number of messages."""
 
     name: str
     path: str
@@ -48,21 +48,19 @@ def _methods() -> Mapping[str, Method]:
     }
 
 
-METHODS: Final = _methods()
-"""The methods of both services by name.  No name occurs in both."""
+METHODS: Final = _methods()  # the methods of both services by name. No name occurs in both.
 
 
 CODE: Final = "FSM604"
 
-TIMEOUT: Final = 10.0
-"""Default timeout of a call in seconds."""
+TIMEOUT: Final = 10.0  # default timeout of a call in seconds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallAnswer:
-    """The result of one call of *op*.  ``start`` and ``end`` are in nanoseconds since the epoch.
+    """The result of one call of *op*. ``start`` and ``end`` are in nanoseconds since the epoch.
 
-    ``code`` is the gRPC code in capitals.  It is ``OK`` if there is a ``message``.
+    ``code`` is the gRPC code in capitals. It is ``OK`` if there is a ``message``.
     """
 
     op: str
@@ -80,9 +78,9 @@ class CallAnswer:
 
 
 class CriClient:
-    """A connection to the runtime at *address*.  Each call may take *timeout* seconds.
+    """A connection to the runtime at *address*. Each call may take *timeout* seconds.
 
-    If *seen* is given, it is called with each answer of a unary call.  Threads may share a client.
+    If *seen* is given, it is called with each answer of a unary call. Threads may share a client.
     """
 
     def __init__(
@@ -108,11 +106,11 @@ class CriClient:
         self.close()
 
     def close(self) -> None:
-        """Close the connection.  Calls in progress end as cancelled.  May be called again."""
+        """Close the connection. Calls in progress end as cancelled. May be called again."""
         self._channel.close()
 
     def call(self, op: str, request: Message | None = None, *, timeout: float | None = None) -> CallAnswer:
-        """Call the method *op* with *request* (default: empty).  A gRPC error is an answer, not an exception."""
+        """Call the method *op* with *request* (default: empty). A gRPC error is an answer, not an exception."""
         asked = METHODS[op].request() if request is None else request
         start = time.time_ns()
         code, detail, message = "OK", "", None
@@ -135,7 +133,7 @@ class CriClient:
         return EventStream(self._calls[name](METHODS[name].request(), timeout=timeout))
 
     def version(self) -> VersionResponse:
-        """Return the runtime's Version.  Raise :class:`InputError` if the answer is not from a CRI v1 runtime."""
+        """Return the runtime's Version. Raise :class:`InputError` if the answer is not from a CRI v1 runtime."""
         answer = self.call("Version", VersionRequest(version="v1"))
         if answer.code == "OK" and isinstance(answer.message, VersionResponse) and answer.message.runtime_name:
             return answer.message
@@ -149,7 +147,7 @@ class CriClient:
                 return refused(self.address, CODE, what, "containerd has runtime.v1 since 1.6, CRI-O since 1.23")
             return refused(self.address, CODE, f"is not CRI: it has no Version ({answer.detail})", way)
         if answer.code == "OK":
-            return refused(self.address, CODE, "is not CRI: its Version has no name of a runtime", way)
+            return refused(self.address, CODE, "is not CRI: its Version has no runtime name", way)
         if answer.code == "DEADLINE_EXCEEDED":
             what = f"has not answered Version in {self.timeout:g} s"
             return refused(self.address, CODE, what, f"the runtime hangs, or it is not gRPC; {way}")
@@ -165,7 +163,7 @@ class CriClient:
 
 
 class EventStream:
-    """An iterator over container events.  After the end, ``code`` and ``detail`` describe how the stream ended."""
+    """An iterator over container events. After the end, ``code`` and ``detail`` describe how the stream ended."""
 
     def __init__(self, stream: Any) -> None:  # noqa: ANN401  (a call of gRPC)
         self._stream = stream

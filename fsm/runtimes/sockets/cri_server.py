@@ -1,14 +1,16 @@
 """The reference node as a CRI server on a Unix socket, with all methods of both services that it can answer.
 
-Errors have the gRPC code of the machines' replies, and containerd's messages.  Other methods are UNIMPLEMENTED.
+Errors have the gRPC code of the machines' replies, and containerd's messages. Other methods are UNIMPLEMENTED.
 """
+
+# ruff: noqa: N802  (methods have the names of CRI, as in every servicer of gRPC)
 
 import json
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError, Message
@@ -19,82 +21,49 @@ from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node.command import limits
 from fsm.runtimes.reference.node.error_words import AmbiguousIdError, full_id, of_pod
+from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.node.node_service import HANDLERS, ServedNode
 from fsm.runtimes.reference.pods.metadata import Metadata
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import node_messages
-from fsm.runtimes.sockets.cri_client import METHODS
+from fsm.runtimes.sockets.cri_client import METHODS, Method
 from fsm.runtimes.sockets.unix_sockets import SERVER_OPTIONS, listening, target
 
 if TYPE_CHECKING:
     from fsm.runtimes.sockets.node_streams import NodeStreams
 
-NAME: Final = "fsm"
-API: Final = "v1"
-PULLING: Final = 0.02
-"""Number of seconds that it takes to pull a missing image."""
-GRACE: Final = 1.0
-"""Number of seconds within which calls in progress may end when the server stops."""
+Entry = TypeVar("Entry", cri.PodSandbox, cri.Container)
+
+PULLING: Final = 0.02  # number of seconds that it takes to pull a missing image
+GRACE: Final = 1.0  # number of seconds within which calls in progress may end when the server stops
 
 CODES: Final[Mapping[str, grpc.StatusCode]] = {capitals(each.name): each for each in grpc.StatusCode}
 
 
 class CriServer:
-    """Answers CRI calls by calling *node*."""
+    """Answers CRI calls by calling *node*. A method that returns ``None`` answers with an empty message."""
 
     def __init__(self, node: ServedNode) -> None:
         self.node = node
         self._streams: NodeStreams | None = None
-        self.answers: Mapping[str, Callable[[Any], Awaitable[Message]]] = {
-            "Version": self._version,
-            "Status": self._status,
-            "RuntimeConfig": self._runtime_config,
-            "UpdateRuntimeConfig": self._update_runtime_config,
-            "RunPodSandbox": self._run_pod,
-            "StopPodSandbox": self._stop_pod,
-            "RemovePodSandbox": self._remove_pod,
-            "PodSandboxStatus": self._pod_status,
-            "ListPodSandbox": self._list_pods,
-            "UpdatePodSandboxResources": self._update_pod,
-            "PortForward": self._port_forward,
-            "CreateContainer": self._create_container,
-            "StartContainer": self._start_container,
-            "StopContainer": self._stop_container,
-            "RemoveContainer": self._remove_container,
-            "ListContainers": self._list_containers,
-            "ContainerStatus": self._container_status,
-            "PodSandboxStats": self._pod_stats,
-            "ListPodSandboxStats": self._list_pod_stats,
-            "ContainerStats": self._container_stats,
-            "ListContainerStats": self._list_stats,
-            "UpdateContainerResources": self._update_container,
-            "ReopenContainerLog": self._reopen_log,
-            "ExecSync": self._exec_sync,
-            "Exec": self._exec,
-            "Attach": self._attach,
-            "CheckpointContainer": self._checkpoint,
-            "ListImages": self._list_images,
-            "ImageStatus": self._image_status,
-            "PullImage": self._pull_image,
-            "RemoveImage": self._remove_image,
-            "ImageFsInfo": self._image_fs_info,
-        }
 
     def handlers(self) -> list[grpc.GenericRpcHandler]:
         """Return the handlers of both services, for a server on the event loop."""
         services: dict[str, dict[str, grpc.RpcMethodHandler[Any, Any]]] = {}
         for method in METHODS.values():
+            answer = getattr(self, method.name, None)
+            if answer is None:
+                continue
             handlers = services.setdefault(method.path.split("/")[1], {})
-            if method.name == "GetContainerEvents":
+            if method.streams:
                 handlers[method.name] = grpc.unary_stream_rpc_method_handler(
-                    self._events,
+                    answer,
                     request_deserializer=method.request.FromString,
                     response_serializer=method.response.SerializeToString,
                 )
-            elif method.name in self.answers:
+            else:
                 handlers[method.name] = grpc.unary_unary_rpc_method_handler(
-                    _answering(self.answers[method.name], method.request.FromString),
-                    response_serializer=method.response.SerializeToString,
+                    _answering(method, answer), response_serializer=method.response.SerializeToString
                 )
         return [grpc.method_handlers_generic_handler(*each) for each in services.items()]
 
@@ -112,27 +81,27 @@ class CriServer:
 
     # -- the runtime ---------------------------------------------------------
 
-    async def _version(self, _request: cri.VersionRequest) -> cri.VersionResponse:
+    async def Version(self, _: cri.VersionRequest) -> cri.VersionResponse:
         own = version("container-fsm")
-        return cri.VersionResponse(version="0.1.0", runtime_name=NAME, runtime_version=own, runtime_api_version=API)
+        return cri.VersionResponse(version="0.1.0", runtime_name="fsm", runtime_version=own, runtime_api_version="v1")
 
-    async def _status(self, request: cri.StatusRequest) -> cri.StatusResponse:
-        ready = [cri.RuntimeCondition(type=each, status=True) for each in ("RuntimeReady", "NetworkReady")]
-        told = json.dumps({"profile": self.node.profile, "processes": self.node.processes})
+    async def Status(self, request: cri.StatusRequest) -> cri.StatusResponse:
+        ready = [cri.RuntimeCondition(type=name, status=True) for name in ("RuntimeReady", "NetworkReady")]
+        config = json.dumps({"profile": self.node.profile, "processes": self.node.processes})
         return cri.StatusResponse(
             status=cri.RuntimeStatus(conditions=ready),
-            info={"config": told} if request.verbose else {},
-            runtime_handlers=[cri.RuntimeHandler(name=each) for each in sorted(HANDLERS)],
+            info={"config": config} if request.verbose else {},
+            runtime_handlers=[cri.RuntimeHandler(name=name) for name in sorted(HANDLERS)],
         )
 
-    async def _runtime_config(self, _request: cri.RuntimeConfigRequest) -> cri.RuntimeConfigResponse:
+    async def RuntimeConfig(self, _: cri.RuntimeConfigRequest) -> cri.RuntimeConfigResponse:
         return cri.RuntimeConfigResponse(linux=cri.LinuxRuntimeConfiguration(cgroup_driver=cri.CGROUPFS))
 
-    async def _update_runtime_config(self, _request: cri.UpdateRuntimeConfigRequest) -> cri.UpdateRuntimeConfigResponse:
-        return cri.UpdateRuntimeConfigResponse()
+    async def UpdateRuntimeConfig(self, _: cri.UpdateRuntimeConfigRequest) -> None:
+        """Accept any configuration."""
 
-    async def _events(
-        self, _request: cri.GetEventsRequest, context: grpc.aio.ServicerContext[Any, Any]
+    async def GetContainerEvents(
+        self, _: cri.GetEventsRequest, context: grpc.aio.ServicerContext[Any, Any]
     ) -> AsyncIterator[cri.ContainerEventResponse]:
         try:
             subscription = self.node.events.subscribe()
@@ -140,27 +109,25 @@ class CriServer:
             await context.abort(grpc.StatusCode.UNAVAILABLE, str(error))
         try:
             await context.send_initial_metadata(())  # from here on, the caller misses no event
-            async for each in subscription:
-                yield node_messages.event(each)
+            async for event in subscription:
+                yield node_messages.event(event)
         finally:
             subscription.close()
 
     # -- pods ----------------------------------------------------------------
 
-    async def _run_pod(self, request: cri.RunPodSandboxRequest) -> cri.RunPodSandboxResponse:
+    async def RunPodSandbox(self, request: cri.RunPodSandboxRequest) -> cri.RunPodSandboxResponse:
         if not request.config.HasField("metadata"):
             raise CallError("run", "UNKNOWN", "sandbox config must include metadata")
         return cri.RunPodSandboxResponse(pod_sandbox_id=await self.node.run_pod(request))
 
-    async def _stop_pod(self, request: cri.StopPodSandboxRequest) -> cri.StopPodSandboxResponse:
+    async def StopPodSandbox(self, request: cri.StopPodSandboxRequest) -> None:
         await self.node.stop_pod(request.pod_sandbox_id)
-        return cri.StopPodSandboxResponse()
 
-    async def _remove_pod(self, request: cri.RemovePodSandboxRequest) -> cri.RemovePodSandboxResponse:
+    async def RemovePodSandbox(self, request: cri.RemovePodSandboxRequest) -> None:
         await self.node.remove_pod(request.pod_sandbox_id)
-        return cri.RemovePodSandboxResponse()
 
-    async def _pod_status(self, request: cri.PodSandboxStatusRequest) -> cri.PodSandboxStatusResponse:
+    async def PodSandboxStatus(self, request: cri.PodSandboxStatusRequest) -> cri.PodSandboxStatusResponse:
         plan, status = self.node.pod_status(request.pod_sandbox_id)
         return cri.PodSandboxStatusResponse(
             status=node_messages.pod_status(plan, status),
@@ -171,64 +138,38 @@ class CriServer:
             timestamp=time.time_ns(),
         )
 
-    async def _list_pods(self, request: cri.ListPodSandboxRequest) -> cri.ListPodSandboxResponse:
-        wanted = request.filter
-        identity = _whole(wanted.id, self.node.pods())
-        found = [node_messages.listed_pod(*each) for each in self.node.listed_pods()]
-        return cri.ListPodSandboxResponse(
-            items=[
-                each
-                for each in found
-                if (not identity or each.id == identity)
-                and (not wanted.HasField("state") or each.state == wanted.state.state)
-                and node_messages.selected(each.labels, wanted.label_selector)
-            ]
-        )
+    async def ListPodSandbox(self, request: cri.ListPodSandboxRequest) -> cri.ListPodSandboxResponse:
+        pods = [node_messages.listed_pod(*each) for each in self.node.listed_pods()]
+        return cri.ListPodSandboxResponse(items=self._selected(pods, request.filter, self.node.pods()))
 
-    async def _update_pod(self, request: cri.UpdatePodSandboxResourcesRequest) -> cri.UpdatePodSandboxResourcesResponse:
+    async def UpdatePodSandboxResources(self, request: cri.UpdatePodSandboxResourcesRequest) -> None:
         await self.node.update_pod(request.pod_sandbox_id, limits(request.resources))
-        return cri.UpdatePodSandboxResourcesResponse()
 
-    async def _port_forward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
+    async def PortForward(self, request: cri.PortForwardRequest) -> cri.PortForwardResponse:
         self.node.forward(request.pod_sandbox_id)
         return cri.PortForwardResponse(url=await self._streaming().ports())
 
     # -- containers ----------------------------------------------------------
 
-    async def _create_container(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
+    async def CreateContainer(self, request: cri.CreateContainerRequest) -> cri.CreateContainerResponse:
         if not request.config.HasField("metadata"):
             raise CallError("create", "UNKNOWN", "container config must include metadata")
         return cri.CreateContainerResponse(container_id=await self.node.create_container(request))
 
-    async def _start_container(self, request: cri.StartContainerRequest) -> cri.StartContainerResponse:
+    async def StartContainer(self, request: cri.StartContainerRequest) -> None:
         await self.node.containers.start(request.container_id)
-        return cri.StartContainerResponse()
 
-    async def _stop_container(self, request: cri.StopContainerRequest) -> cri.StopContainerResponse:
+    async def StopContainer(self, request: cri.StopContainerRequest) -> None:
         await self.node.containers.halt(request.container_id, request.timeout)
-        return cri.StopContainerResponse()
 
-    async def _remove_container(self, request: cri.RemoveContainerRequest) -> cri.RemoveContainerResponse:
+    async def RemoveContainer(self, request: cri.RemoveContainerRequest) -> None:
         await self.node.containers.discard(request.container_id)
-        return cri.RemoveContainerResponse()
 
-    async def _list_containers(self, request: cri.ListContainersRequest) -> cri.ListContainersResponse:
-        wanted = request.filter
-        identity = _whole(wanted.id, self.node.containers.store)
-        pod = _whole(wanted.pod_sandbox_id, self.node.pods())
-        found = [node_messages.listed_container(each) for each in self.node.containers.store.values()]
-        return cri.ListContainersResponse(
-            containers=[
-                each
-                for each in found
-                if (not identity or each.id == identity)
-                and (not pod or each.pod_sandbox_id == pod)
-                and (not wanted.HasField("state") or each.state == wanted.state.state)
-                and node_messages.selected(each.labels, wanted.label_selector)
-            ]
-        )
+    async def ListContainers(self, request: cri.ListContainersRequest) -> cri.ListContainersResponse:
+        found = self._selected_containers(self.node.containers.store.values(), request.filter)
+        return cri.ListContainersResponse(containers=[node_messages.listed_container(each) for each in found])
 
-    async def _container_status(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
+    async def ContainerStatus(self, request: cri.ContainerStatusRequest) -> cri.ContainerStatusResponse:
         found, status = self.node.containers.status(request.container_id)
         return cri.ContainerStatusResponse(
             status=node_messages.container_status(found, status),
@@ -238,99 +179,103 @@ class CriServer:
     def _info(self, pid: int, **more: str) -> dict[str, str]:
         return {"info": json.dumps({**({"pid": pid} if pid and self.node.processes else {}), **more})}
 
-    async def _pod_stats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
+    async def PodSandboxStats(self, request: cri.PodSandboxStatsRequest) -> cri.PodSandboxStatsResponse:
         identity = self.node.find_pod(request.pod_sandbox_id, "status")
-        found = [each for each in self.node.listed_pods() if each[1].id == identity]
-        if not found:
-            raise CallError("stats", "NOT_FOUND", of_pod("status", request.pod_sandbox_id, ABSENT))
-        return cri.PodSandboxStatsResponse(stats=self._stats_of(*found[0]))
+        for plan, status in self.node.listed_pods():
+            if status.id == identity:
+                return cri.PodSandboxStatsResponse(stats=self._pod_stats(plan, status))
+        raise CallError("stats", "NOT_FOUND", of_pod("status", request.pod_sandbox_id, ABSENT))
 
-    async def _list_pod_stats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
-        identity = _whole(request.filter.id, self.node.pods())
-        return cri.ListPodSandboxStatsResponse(
-            stats=[
-                self._stats_of(plan, each)
-                for plan, each in self.node.listed_pods()
-                if each.state == READY
-                and (not identity or each.id == identity)
-                and node_messages.selected(plan.config.labels, request.filter.label_selector)
-            ]
-        )
+    async def ListPodSandboxStats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
+        pods = {status.id: (plan, status) for plan, status in self.node.listed_pods() if status.state == READY}
+        entries = [node_messages.listed_pod(*pod) for pod in pods.values()]
+        found = self._selected(entries, request.filter, self.node.pods())
+        return cri.ListPodSandboxStatsResponse(stats=[self._pod_stats(*pods[each.id]) for each in found])
 
-    def _stats_of(self, plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandboxStats:
+    def _pod_stats(self, plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandboxStats:
         running = [each for each in self.node.containers.of(status.id) if each.shows == RUNNING]
         return node_messages.pod_stats(plan, status, running, time.time_ns())
 
-    async def _container_stats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
+    async def ContainerStats(self, request: cri.ContainerStatsRequest) -> cri.ContainerStatsResponse:
         found = self.node.containers.use("stats", request.container_id)
         return cri.ContainerStatsResponse(stats=node_messages.stats(found, time.time_ns()))
 
-    async def _list_stats(self, request: cri.ListContainerStatsRequest) -> cri.ListContainerStatsResponse:
-        wanted = request.filter
-        identity = _whole(wanted.id, self.node.containers.store)
-        pod = _whole(wanted.pod_sandbox_id, self.node.pods())
-        return cri.ListContainerStatsResponse(
-            stats=[
-                node_messages.stats(each, time.time_ns())
-                for each in self.node.containers.store.values()
-                if each.shows == RUNNING
-                and (not identity or each.id == identity)
-                and (not pod or each.pod.id == pod)
-                and node_messages.selected(each.config.labels, wanted.label_selector)
-            ]
-        )
+    async def ListContainerStats(self, request: cri.ListContainerStatsRequest) -> cri.ListContainerStatsResponse:
+        running = [each for each in self.node.containers.store.values() if each.shows == RUNNING]
+        found = self._selected_containers(running, request.filter)
+        return cri.ListContainerStatsResponse(stats=[node_messages.stats(each, time.time_ns()) for each in found])
 
-    async def _update_container(
-        self, request: cri.UpdateContainerResourcesRequest
-    ) -> cri.UpdateContainerResourcesResponse:
+    async def UpdateContainerResources(self, request: cri.UpdateContainerResourcesRequest) -> None:
         await self.node.containers.update(request.container_id, limits(request.linux))
-        return cri.UpdateContainerResourcesResponse()
 
-    async def _reopen_log(self, request: cri.ReopenContainerLogRequest) -> cri.ReopenContainerLogResponse:
+    async def ReopenContainerLog(self, request: cri.ReopenContainerLogRequest) -> None:
         self.node.containers.reopen_log(request.container_id)
-        return cri.ReopenContainerLogResponse()
 
-    async def _exec_sync(self, request: cri.ExecSyncRequest) -> cri.ExecSyncResponse:
+    async def ExecSync(self, request: cri.ExecSyncRequest) -> cri.ExecSyncResponse:
         done = await self.node.containers.execute(request.container_id, tuple(request.cmd), request.timeout)
         return cri.ExecSyncResponse(stdout=done.output, stderr=done.errors, exit_code=done.code)
 
-    async def _exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
-        found = self.node.containers.use("exec", request.container_id, _unusable(request))
-        return cri.ExecResponse(url=await self._streaming().command(found.id, request))
+    async def Exec(self, request: cri.ExecRequest) -> cri.ExecResponse:
+        return cri.ExecResponse(url=await self._command_url("exec", request))
 
-    async def _attach(self, request: cri.AttachRequest) -> cri.AttachResponse:
-        found = self.node.containers.use("attach", request.container_id, _unusable(request))
-        return cri.AttachResponse(url=await self._streaming().command(found.id, request))
+    async def Attach(self, request: cri.AttachRequest) -> cri.AttachResponse:
+        return cri.AttachResponse(url=await self._command_url("attach", request))
 
-    async def _checkpoint(self, request: cri.CheckpointContainerRequest) -> cri.CheckpointContainerResponse:
+    async def _command_url(self, use: str, request: cri.ExecRequest | cri.AttachRequest) -> str:
+        any_stream = request.stdin or request.stdout or request.stderr
+        why = "" if any_stream else "one of stdin, stdout, or stderr must be set"
+        found = self.node.containers.use(use, request.container_id, why)
+        return await self._streaming().command(found.id, request)
+
+    async def CheckpointContainer(self, request: cri.CheckpointContainerRequest) -> None:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
-        return cri.CheckpointContainerResponse()
+
+    def _selected(self, entries: Iterable[Entry], asked: Any, known: Mapping[str, object]) -> list[Entry]:  # noqa: ANN401
+        """Return the *entries* that *asked*, a filter of CRI, accepts. It may shorten the ids of *known* entities."""
+        wanted = {field.name: value for field, value in asked.ListFields()}
+        if "id" in wanted:
+            wanted["id"] = _whole(wanted["id"], known)
+        if "pod_sandbox_id" in wanted:
+            wanted["pod_sandbox_id"] = _whole(wanted["pod_sandbox_id"], self.node.pods())
+        if "state" in wanted:
+            wanted["state"] = wanted["state"].state
+        labels = wanted.pop("label_selector", {})
+        return [
+            entry
+            for entry in entries
+            if all(getattr(entry, name) == value for name, value in wanted.items())
+            and node_messages.selected(entry.labels, labels)
+        ]
+
+    def _selected_containers(self, containers: Iterable[NodeContainer], asked: Message) -> list[NodeContainer]:
+        store = self.node.containers.store
+        entries = [node_messages.listed_container(container) for container in containers]
+        return [store[entry.id] for entry in self._selected(entries, asked, store)]
 
     # -- images --------------------------------------------------------------
 
-    async def _list_images(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
+    async def ListImages(self, request: cri.ListImagesRequest) -> cri.ListImagesResponse:
         wanted = request.filter.image.image
         found = self.node.images.find(wanted) if wanted else None
         stored = ([found] if found else []) if wanted else self.node.images.list()
         return cri.ListImagesResponse(images=map(node_messages.image, stored))
 
-    async def _image_status(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
+    async def ImageStatus(self, request: cri.ImageStatusRequest) -> cri.ImageStatusResponse:
         found = self.node.images.find(request.image.image)
         info = {"info": json.dumps({"simulated": True})} if request.verbose and found else {}
         return cri.ImageStatusResponse(image=node_messages.image(found) if found else None, info=info)
 
-    async def _pull_image(self, request: cri.PullImageRequest) -> cri.PullImageResponse:
+    async def PullImage(self, request: cri.PullImageRequest) -> cri.PullImageResponse:
         if not request.image.image:
             raise CallError("pull", "INVALID_ARGUMENT", "no image is named")
         if self.node.images.find(request.image.image) is None:
             await self.node.clock.sleep(PULLING)
         return cri.PullImageResponse(image_ref=self.node.images.pull(request.image.image).id)
 
-    async def _remove_image(self, request: cri.RemoveImageRequest) -> cri.RemoveImageResponse:
+    async def RemoveImage(self, request: cri.RemoveImageRequest) -> None:
         self.node.images.remove(request.image.image)
-        return cri.RemoveImageResponse()
 
-    async def _image_fs_info(self, _request: cri.ImageFsInfoRequest) -> cri.ImageFsInfoResponse:
+    async def ImageFsInfo(self, _: cri.ImageFsInfoRequest) -> cri.ImageFsInfoResponse:
         stored = self.node.images.list()
         usage = cri.FilesystemUsage(
             timestamp=time.time_ns(),
@@ -342,21 +287,17 @@ class CriServer:
 
 
 def _answering(
-    answer: Callable[[Any], Awaitable[Message]], read: Callable[[bytes], Message]
+    method: Method, answer: Callable[[Any], Awaitable[Message | None]]
 ) -> Callable[[Any, grpc.aio.ServicerContext[Any, Any]], Awaitable[Message]]:
     async def answered(request: bytes, context: grpc.aio.ServicerContext[Any, Any]) -> Message:
         try:
-            return await answer(read(request))
+            return await answer(method.request.FromString(request)) or method.response()
         except DecodeError as error:
             await context.abort(grpc.StatusCode.INTERNAL, f"grpc: error unmarshalling request: {error}")
         except CallError as error:
             await context.abort(CODES.get(error.code, grpc.StatusCode.UNKNOWN), error.why)
 
     return answered
-
-
-def _unusable(request: cri.ExecRequest | cri.AttachRequest) -> str:
-    return "" if request.stdin or request.stdout or request.stderr else "one of stdin, stdout, or stderr must be set"
 
 
 def _whole(given: str, known: Mapping[str, object]) -> str:
@@ -368,9 +309,9 @@ def _whole(given: str, known: Mapping[str, object]) -> str:
 
 @asynccontextmanager
 async def serving(address: str, node: ServedNode) -> AsyncIterator[None]:
-    """Serve *node* at *address*, on a socket that only this user may use.  At the end, stop everything on the node.
+    """Serve *node* at *address*, on a socket that only this user may use. At the end, stop everything on the node.
 
-    Raise :class:`InputError` if the socket cannot be made.  See :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
+    Raise :class:`InputError` if the socket cannot be made. See :func:`~fsm.runtimes.sockets.unix_sockets.listening`.
     """
     server = grpc.aio.server(options=SERVER_OPTIONS)
     service = CriServer(node)

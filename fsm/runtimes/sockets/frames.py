@@ -1,7 +1,7 @@
 """Frames that multiplex several connections over one, as NRI does between a runtime and a plugin.
 
-A frame consists of its connection number and the length of its payload, both 32-bit big-endian, and the payload.  There
-is no handshake.  Data for a connection that was not opened is dropped.  A payload is a piece of a byte stream, so no
+A frame consists of its connection number and the length of its payload, both 32-bit big-endian, and the payload. There
+is no handshake. Data for a connection that was not opened is dropped. A payload is a piece of a byte stream, so no
 frame is ever buffered whole, and decoding takes no more memory than what was read in one call.
 """
 
@@ -13,17 +13,13 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import suppress
 from typing import Final, TypeAlias
 
-LONGEST: Final = 10 + (4 << 20)
-"""Maximum size of a frame's payload in bytes: the longest ttrpc message with its header."""
+LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: the longest ttrpc message with its header
 
 FIRST: Final = 4_096
 """Size in bytes of the first frame of a longer message, and of the buffer into which NRI in Go reads it."""
 
-LINGER: Final = 1.0
-"""Number of seconds within which a peer may read what was sent before the close."""
-
-RESERVED: Final = 0
-"""Reserved number that no connection may have."""
+LINGER: Final = 1.0  # number of seconds within which a peer may read what was sent before the close
+RESERVED: Final = 0  # reserved number that no connection may have
 
 _HEADER: Final = struct.Struct(">II")
 _CHUNK: Final = 65_536
@@ -37,14 +33,14 @@ class FrameError(Exception):
 
 
 def frames(connection: int, data: bytes) -> bytes:
-    """Return the frames that carry *data*.  If there are several, the first has :data:`FIRST` bytes.
+    """Return the frames that carry *data*. If there are several, the first has :data:`FIRST` bytes.
 
     >>> frames(1, b"abc").hex(" ")
     '00 00 00 01 00 00 00 03 61 62 63'
     """
     cuts = [0, *range(FIRST, len(data), LONGEST)] if len(data) > FIRST else [0]
     pieces = [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
-    return b"".join(_HEADER.pack(connection, len(each)) + each for each in pieces)
+    return b"".join(_HEADER.pack(connection, len(piece)) + piece for piece in pieces)
 
 
 class FrameDecoder:
@@ -61,7 +57,7 @@ class FrameDecoder:
         self._left = 0
 
     def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield connection numbers with the bytes for them.  Raise :class:`FrameError` for invalid frames."""
+        """Yield connection numbers with the bytes for them. Raise :class:`FrameError` for invalid frames."""
         at = 0
         while at < len(data):
             if self._left:
@@ -79,7 +75,7 @@ class FrameDecoder:
                 if self._connection == RESERVED:
                     raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
                 if self._left > LONGEST:
-                    raise FrameError(f"a frame of {self._left:,} bytes, where {LONGEST:,} are the most")
+                    raise FrameError(f"a frame of {self._left:,} bytes, more than {LONGEST:,}")
 
     @property
     def within(self) -> bool:
@@ -88,7 +84,7 @@ class FrameDecoder:
 
 
 class Multiplexer:
-    """Connections over one byte stream.  First :meth:`open` them, then :meth:`run`."""
+    """Connections over one byte stream. First :meth:`open` them, then :meth:`run`."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -97,7 +93,7 @@ class Multiplexer:
         self._turn = asyncio.Lock()
 
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
-        """Return a function that sends bytes on *connection*.  Incoming bytes go to *received*, one call at a time.
+        """Return a function that sends bytes on *connection*. Incoming bytes go to *received*, one call at a time.
 
         Sending waits while the peer does not read, and raises :class:`ConnectionError` when the peer has gone.
         """
@@ -115,7 +111,7 @@ class Multiplexer:
         return send
 
     async def run(self) -> None:
-        """Read until the peer closes.  Raise :class:`FrameError` for an invalid or unfinished frame."""
+        """Read until the peer closes. Raise :class:`FrameError` for an invalid or unfinished frame."""
         decoder = FrameDecoder()
         with suppress(ConnectionError):
             while data := await self._reader.read(_CHUNK):
@@ -126,7 +122,7 @@ class Multiplexer:
             raise FrameError("the connection ended in the middle of a frame")
 
     async def close(self) -> None:
-        """Close the stream after giving the peer a moment to read what was sent.  May be called again."""
+        """Close the stream after giving the peer a moment to read what was sent. May be called again."""
         self._writer.close()
         try:
             async with asyncio.timeout(LINGER):

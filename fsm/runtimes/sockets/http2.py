@@ -12,8 +12,7 @@ from typing import Final, NamedTuple, TypeAlias
 from hpack import Decoder, Encoder, HeaderTuple
 from hpack.exceptions import HPACKError
 
-PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
-"""The first bytes that a client sends."""
+PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"  # the first bytes that a client sends
 
 DATA: Final = 0
 HEADERS: Final = 1
@@ -27,16 +26,12 @@ END_HEADERS: Final = 0x4
 _PADDED: Final = 0x8
 _PRIORITY: Final = 0x20
 
-CANCEL: Final = 8
-"""Error code that resets a stream which nobody waits for."""
-
-LARGEST: Final = 16 << 20
-"""Maximum number of bytes kept of a message.  No client or runtime accepts longer ones."""
+CANCEL: Final = 8  # error code that resets a stream which nobody waits for
+LARGEST: Final = 16 << 20  # maximum number of bytes kept of a message. No client or runtime accepts longer ones.
 
 _HEADER: Final = struct.Struct(">HBBBI")
 _HEAD: Final = 9
-_PIECE: Final = 16_384
-"""Maximum frame size that every peer accepts."""
+_PIECE: Final = 16_384  # maximum frame size that every peer accepts
 _ALL: Final = (1 << 31) - 1
 _GZIP: Final = 31
 
@@ -48,7 +43,7 @@ class UnreadableError(Exception):
 
 
 class Frame(NamedTuple):
-    """One frame.  ``whole`` includes its header."""
+    """One frame. ``whole`` includes its header."""
 
     kind: int
     flags: int
@@ -101,7 +96,7 @@ def farewell() -> bytes:
 
 
 class FrameSplitter:
-    """Splits bytes, received in any pieces, into whole frames.  *preface* comes before the first frame.
+    """Splits bytes, received in any pieces, into whole frames. *preface* comes before the first frame.
 
     >>> splitter = FrameSplitter()
     >>> [each.stream for byte in reset(3) + reset(5) for each in splitter.frames(bytes([byte]))]
@@ -122,7 +117,7 @@ class FrameSplitter:
         return not self._rest and not self._preface
 
     def frames(self, data: bytes) -> list[Frame]:
-        """Return the frames that *data* completes.  Raise :class:`UnreadableError` if the preface is wrong."""
+        """Return the frames that *data* completes. Raise :class:`UnreadableError` if the preface is wrong."""
         data = self._rest + data if self._rest else data
         at = 0
         if self._preface:
@@ -145,7 +140,7 @@ class FrameSplitter:
 
 
 class HeaderBlocks:
-    """Header blocks in one direction of a connection.  Each must be decoded, because later ones refer to it."""
+    """Header blocks in one direction of a connection. Each must be decoded, because later ones refer to it."""
 
     def __init__(self) -> None:
         self._decoder = Decoder(max_header_list_size=LARGEST)
@@ -179,7 +174,7 @@ class HeaderWriter:
         self._encoder.header_table_size = 0
 
     def frames(self, stream: int, headers: Headers, *, ends: bool) -> bytes:
-        """Return the frames of *headers* on *stream*.  If *ends* is true, they end the stream."""
+        """Return the frames of *headers* on *stream*. If *ends* is true, they end the stream."""
         kept = [each if isinstance(each, HeaderTuple) else HeaderTuple(*each) for each in headers]
         block = self._encoder.encode(kept, huffman=False)
         cuts = range(0, len(block), _PIECE)
@@ -195,7 +190,7 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first gRPC message in one direction of a stream, or *each* message.  None is kept unless *keep* is true."""
+    """The first gRPC message in one direction of a stream, or *each* message. None is kept unless *keep* is true."""
 
     __slots__ = ("_data", "_each", "_keep", "complete")
 

@@ -13,10 +13,8 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 COMPLETED: Final = "Completed"
 FAILED: Final = "Error"
 
-MEMORY: Final = 1 << 20
-"""Number of bytes of memory that each process of a simulated container uses."""
-WRITTEN: Final = 1 << 12
-"""Number of bytes that a simulated container has written."""
+MEMORY: Final = 1 << 20  # number of bytes of memory that each process of a simulated container uses
+WRITTEN: Final = 1 << 12  # number of bytes that a simulated container has written
 
 EVENTS: Final[Mapping[str, cri.ContainerEventType]] = {
     "created": cri.CONTAINER_CREATED_EVENT,
@@ -31,27 +29,26 @@ def pod_status(plan: cri.RunPodSandboxRequest, status: PodStatus) -> cri.PodSand
     options = plan.config.linux.security_context.namespace_options
     address = "" if options.network == cri.NODE or not status.addresses else status.addresses[0]
     return cri.PodSandboxStatus(
-        id=status.id,
-        metadata=plan.config.metadata,
+        **_common(status.id, plan.config),
         state=status.state,
         created_at=status.created_at,
         network=cri.PodSandboxNetworkStatus(ip=address),
         linux=cri.LinuxPodSandboxStatus(namespaces=cri.Namespace(options=options)),
-        labels=plan.config.labels,
-        annotations=plan.config.annotations,
         runtime_handler=plan.runtime_handler,
     )
+
+
+def _common(identity: str, config: cri.PodSandboxConfig | cri.ContainerConfig) -> dict[str, Any]:
+    """Return the fields that every description of a pod or container has."""
+    return {"id": identity, "metadata": config.metadata, "labels": config.labels, "annotations": config.annotations}
 
 
 def listed_pod(plan: cri.RunPodSandboxRequest, status: Metadata) -> cri.PodSandbox:
     """Return the entry of a pod for ListPodSandbox."""
     return cri.PodSandbox(
-        id=status.id,
-        metadata=plan.config.metadata,
+        **_common(status.id, plan.config),
         state=status.state,
         created_at=status.created_at,
-        labels=plan.config.labels,
-        annotations=plan.config.annotations,
         runtime_handler=plan.runtime_handler,
     )
 
@@ -62,8 +59,7 @@ def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatu
     image = found.record.image
     usual = (FAILED if status.exit_code else COMPLETED) if exited else ""
     return cri.ContainerStatus(
-        id=found.id,
-        metadata=found.config.metadata,
+        **_common(found.id, found.config),
         state=status.state().value,
         created_at=found.created_at(),
         started_at=status.started_at,
@@ -74,8 +70,6 @@ def container_status(found: NodeContainer, status: Status) -> cri.ContainerStatu
         image_id=image.id if image else "",
         reason=status.reason or usual,
         message=status.message,
-        labels=found.config.labels,
-        annotations=found.config.annotations,
         mounts=found.config.mounts,
         log_path=found.command.log,
         resources=cri.ContainerResources(linux=_resources(status)),
@@ -92,16 +86,13 @@ def listed_container(found: NodeContainer) -> cri.Container:
     """Return the entry of a container for ListContainers."""
     image_id = found.record.image.id if found.record.image else ""
     return cri.Container(
-        id=found.id,
+        **_common(found.id, found.config),
         pod_sandbox_id=found.pod.id,
-        metadata=found.config.metadata,
         image=cri.ImageSpec(image=found.config.image.image),
         image_ref=image_id,
         image_id=image_id,
         state=found.shows,
         created_at=found.created_at(),
-        labels=found.config.labels,
-        annotations=found.config.annotations,
     )
 
 
@@ -109,12 +100,7 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
     """Return statistics of a simulated container: 1/1000 of its running time as CPU time, and fixed memory."""
     used = max(0, now - found.status().started_at) // 1_000
     return cri.ContainerStats(
-        attributes=cri.ContainerAttributes(
-            id=found.id,
-            metadata=found.config.metadata,
-            labels=found.config.labels,
-            annotations=found.config.annotations,
-        ),
+        attributes=cri.ContainerAttributes(**_common(found.id, found.config)),
         cpu=_cpu(used, now),
         memory=_memory(1, now),
         writable_layer=cri.FilesystemUsage(
@@ -129,12 +115,10 @@ def stats(found: NodeContainer, now: int) -> cri.ContainerStats:
 def pod_stats(
     plan: cri.RunPodSandboxRequest, status: Metadata, running: Sequence[NodeContainer], now: int
 ) -> cri.PodSandboxStats:
-    """Return statistics of a pod with its *running* containers.  See :func:`stats`."""
-    containers = [stats(each, now) for each in running]
+    """Return statistics of a pod with its *running* containers. See :func:`stats`."""
+    containers = [stats(container, now) for container in running]
     return cri.PodSandboxStats(
-        attributes=cri.PodSandboxAttributes(
-            id=status.id, metadata=plan.config.metadata, labels=plan.config.labels, annotations=plan.config.annotations
-        ),
+        attributes=cri.PodSandboxAttributes(**_common(status.id, plan.config)),
         linux=cri.LinuxPodSandboxStats(
             cpu=_cpu(sum(each.cpu.usage_core_nano_seconds.value for each in containers), now),
             memory=_memory(len(containers) + 1, now),
@@ -176,7 +160,7 @@ def event(seen: NodeEvent) -> cri.ContainerEventResponse:
         container_event_type=EVENTS[seen.what],
         created_at=seen.at,
         pod_sandbox_status=pod_status(*seen.pod) if seen.pod else None,
-        containers_statuses=[container_status(*each) for each in seen.containers],
+        containers_statuses=[container_status(*container) for container in seen.containers],
     )
 
 

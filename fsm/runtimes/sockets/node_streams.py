@@ -4,17 +4,14 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from fsm.runtimes.names import RUNNING
 from fsm.runtimes.reference.node.node_containers import NodeContainers
 from fsm.runtimes.reference.node.node_service import ServedNode
 from fsm.runtimes.reference.node.workloads import Workload, Write
 from fsm.runtimes.sockets import cri_pb2 as cri
-from fsm.runtimes.sockets.stream_channels import connected
+from fsm.runtimes.sockets.stream_channels import BUFFER, connected
 from fsm.runtimes.sockets.streaming import OfferedCommand, OfferedPorts, StreamServer
-
-BUFFER: Final = 1 << 16
 
 
 async def run_in(
@@ -80,7 +77,7 @@ class NodeStreams(StreamServer):
     async def ports(self) -> str:
         """Return the URL of a port-forward stream.
 
-        It connects to ports of this machine if the node runs real processes.  Otherwise, every connection is refused.
+        It connects to ports of this machine if the node runs real processes. Otherwise, every connection is refused.
         """
         return await self.offer("portforward", OfferedPorts(connect=connected if self._node.processes else _refused))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -17,30 +16,27 @@ from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
 
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"
-CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}
-"""Maps each service to the number of the connection that carries it."""
-
-VERSION: Final = "v0.12.0"
-"""The version of NRI that both sides implement and report to each other."""
+CONNECTIONS: Final = {PLUGIN: 1, RUNTIME: 2}  # maps each service to the number of the connection that carries it
+VERSION: Final = "v0.12.0"  # the version of NRI that both sides implement and report to each other
 
 NUMBERS: Final[Mapping[str, int]] = {name: number for number, name in enumerate(REQUESTS, 1)}
 """Maps the RPC name of each event to its number."""
 BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.items()}
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
-"""Events that a plugin may answer with changes.  They are never relayed as StateChange."""
+"""Events that a plugin may answer with changes. They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""Events of the first version of NRI.  A runtime of that version refuses a plugin that subscribes to others."""
+"""Events of the first version of NRI. A runtime of that version refuses a plugin that subscribes to others."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side violated NRI.  The text begins in lower case and says what it did."""
+    """The other side violated NRI. The text begins in lower case and says what it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RelayedEvent:
-    """An event relayed to a plugin.  ``name`` is its RPC, and ``sent`` the RPC or StateChange enum name received."""
+    """An event relayed to a plugin. ``name`` is its RPC, and ``sent`` the RPC or StateChange enum name received."""
 
     name: str
     pod: PodSandbox
@@ -51,7 +47,7 @@ class RelayedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginChanges:
-    """The changes in a plugin's answer.  An ``adjustment`` applies to the container that is being created."""
+    """The changes in a plugin's answer. An ``adjustment`` applies to the container that is being created."""
 
     adjustment: ContainerAdjustment | None = None
     updates: tuple[ContainerUpdate, ...] = ()
@@ -63,43 +59,33 @@ def mask(events: Collection[str]) -> int:
     >>> hex(mask(["RunPodSandbox", "RemoveContainer"]))
     '0x401'
     """
-    return sum(1 << (NUMBERS[each] - 1) for each in set(events))
+    return sum(1 << (NUMBERS[event] - 1) for event in set(events))
 
 
 class NriLink:
-    """A stream between both sides.  This side provides the *served* service and calls the service of the other side."""
+    """A stream between both sides. This side provides the *served* service and calls the service of the other side."""
 
     def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        *,
-        served: str,
-        methods: Mapping[str, Handler],
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, served: str, methods: Mapping[str, Handler]
     ) -> None:
         self._mux = Multiplexer(reader, writer)
         self._called = RUNTIME if served == PLUGIN else PLUGIN
-        # `open` needs the receiver before it returns the sender that Server and Client need, so the receivers are
-        # methods.
-        self._server = Server(self._mux.open(CONNECTIONS[served], self._asked), {served: methods})
-        self._client = Client(self._mux.open(CONNECTIONS[self._called], self._answered))
-
-    async def _asked(self, data: bytes) -> None:
-        await self._server.received(data)
-
-    async def _answered(self, data: bytes) -> None:
-        await self._client.received(data)
+        # The sender that `open` returns is needed to make the object that receives.
+        send = self._mux.open(CONNECTIONS[served], lambda data: self._server.received(data))  # noqa: PLW0108
+        self._server = Server(send, {served: methods})
+        send = self._mux.open(CONNECTIONS[self._called], lambda data: self._client.received(data))  # noqa: PLW0108
+        self._client = Client(send)
 
     async def call(self, method: str, request: Message, answer: type[Answer], seconds: float) -> Answer:
-        """Return the other side's answer.  Raise the errors of :meth:`.ttrpc.Client.call`."""
+        """Return the other side's answer. Raise the errors of :meth:`.ttrpc.Client.call`."""
         return await self._client.call(self._called, method, request, answer, seconds)
 
     async def run(self) -> None:
-        """Read and answer until the other side closes.  Raise :class:`NriError` if it violates a protocol."""
+        """Read and answer until the other side closes. Raise :class:`NriError` if it violates a protocol."""
         try:
             await self._mux.run()
         except (FrameError, ProtocolError) as error:
-            raise NriError(f"sent what is no NRI: {error}") from error
+            raise NriError(f"sent data that is not NRI: {error}") from error
         finally:
             await self.close()
 
@@ -109,12 +95,7 @@ class NriLink:
         await self.close()
 
     async def close(self) -> None:
-        """Close the connection and end every call in progress.  May be called again."""
+        """Close the connection and end every call in progress. May be called again."""
         self._client.close()
         await self._server.close()
         await self._mux.close()
-
-
-async def inherited(number: int) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """Return the stream that a runtime left open as file descriptor *number* for a plugin that it started."""
-    return await asyncio.open_unix_connection(sock=socket.socket(fileno=number))

@@ -1,4 +1,4 @@
-"""The plugin side of NRI.  A plugin registers, is configured and synchronised, and receives pod and container events.
+"""The plugin side of NRI. A plugin registers, is configured and synchronised, and receives pod and container events.
 
 :class:`NriPlugin` passes each of these to an :class:`NriHandlers`, which implements the plugin's purpose.
 """
@@ -6,15 +6,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Collection, Coroutine, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
 
-from fsm.runtimes.names import POD_EVENTS, REGISTRATION, REQUEST
-from fsm.runtimes.recordings.nri_events import EVENTS
+from fsm.runtimes.names import EVENTS, POD_EVENTS, REGISTRATION, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets import unix_sockets
 from fsm.runtimes.sockets.nri_link import (
@@ -26,30 +25,28 @@ from fsm.runtimes.sockets.nri_link import (
     NriLink,
     PluginChanges,
     RelayedEvent,
-    inherited,
     mask,
 )
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Initial and maximum number of seconds between attempts to connect.  The time doubles with each attempt."""
-LISTED: Final = 100_000
-"""Maximum number of pods and containers that a plugin may be synchronised with."""
+"""Initial and maximum number of seconds between attempts to connect. The time doubles with each attempt."""
+LISTED: Final = 100_000  # maximum number of pods and containers that a plugin may be synchronised with
 
 
 class NriHandlers(Protocol):
-    """Handlers of a plugin's requests.  None of them may take longer than the runtime waits."""
+    """Handlers of a plugin's requests. None of them may take longer than the runtime waits."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
-        """Return the RPC names of the events to subscribe to.  Called first on every connection."""
+        """Return the RPC names of the events to subscribe to. Called first on every connection."""
 
     async def synchronize(
         self, pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
     ) -> Sequence[nri.ContainerUpdate]:
-        """Receive the pods and containers that exist when the plugin connects.  Return the updates to request."""
+        """Receive the pods and containers that exist when the plugin connects. Return the updates to request."""
 
     async def relay(self, event: RelayedEvent) -> PluginChanges | None:
-        """Receive an event.  Return the changes to request, if the event allows any."""
+        """Receive an event. Return the changes to request, if the event allows any."""
 
     async def shut_down(self) -> None:
         """Handle the runtime's notice that it is shutting down."""
@@ -58,7 +55,7 @@ class NriHandlers(Protocol):
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its configuration request.
 
-    Runtimes that report their NRI version support pod updates.  Others may not, and refuse unknown events.
+    Runtimes that report their NRI version support pod updates. Others may not, and refuse unknown events.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -67,7 +64,7 @@ def offered(request: nri.ConfigureRequest) -> frozenset[str]:
 
 
 class NriPlugin:
-    """A plugin called *name*.  *index* is two digits, by which runtimes order plugins."""
+    """A plugin called *name*. *index* is two digits, by which runtimes order plugins."""
 
     def __init__(self, name: str, index: str, handlers: NriHandlers) -> None:
         self.name = name
@@ -83,7 +80,7 @@ class NriPlugin:
         """Stay connected to the socket at *address* until :meth:`leave`, reconnecting when the runtime has gone.
 
         *lost* is called after each lost connection with the reason, or with ``None`` if the runtime just closed it.
-        Raise :class:`NriError` if the plugin is refused.  Unless *patient*, raise :class:`OSError` if the first attempt
+        Raise :class:`NriError` if the plugin is refused. Unless *patient*, raise :class:`OSError` if the first attempt
         to connect fails.
         """
         path = unix_sockets.path(address)
@@ -115,12 +112,8 @@ class NriPlugin:
             return error
         return None
 
-    async def run_launched(self) -> None:
-        """Serve the connection that the runtime which started this process left open, until it ends."""
-        await self.serve(*await inherited(int(os.environ["NRI_PLUGIN_SOCKET"])))
-
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection from registration to its end.  Raise :class:`NriError` if the runtime violates NRI."""
+        """Serve one connection from registration to its end. Raise :class:`NriError` if the runtime violates NRI."""
         session = _Session(self._handlers)
         link = NriLink(reader, writer, served=PLUGIN, methods=session.methods())
         self._link = link
@@ -167,7 +160,7 @@ class NriPlugin:
         return tuple(answer.failed)
 
     async def leave(self) -> None:
-        """Close the connection after the answers in progress, and do not reconnect.  Any task may call this."""
+        """Close the connection after the answers in progress, and do not reconnect. Any task may call this."""
         self._left.set()
         if self._link is not None:
             await self._link.leave()
@@ -191,8 +184,12 @@ class _Session:
             "Shutdown": method(nri.Empty, self._shutdown),
             "StateChange": method(nri.StateChangeEvent, self._state_change),
             "ValidateContainerAdjustment": method(nri.ValidationRequest, self._validate),
-            **{name: method(nri.PodRequest, self._pod(name)) for name in EVENTS if name in POD_EVENTS},
-            **{name: method(nri.ContainerRequest, self._container(name)) for name in EVENTS if name not in POD_EVENTS},
+            **{
+                name: method(nri.PodRequest, partial(self._pod_event, name))
+                if name in POD_EVENTS
+                else method(nri.ContainerRequest, partial(self._container_event, name))
+                for name in EVENTS
+            },
         }
 
     async def _configure(self, request: nri.ConfigureRequest) -> Message:
@@ -226,23 +223,16 @@ class _Session:
     async def _validate(self, _request: nri.ValidationRequest) -> Message:
         return nri.ValidationResponse()
 
-    def _pod(self, name: str) -> Callable[[nri.PodRequest], Coroutine[None, None, Message]]:
-        async def relayed(request: nri.PodRequest) -> Message:
-            return await self._relayed(
-                RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
-            )
+    async def _pod_event(self, name: str, request: nri.PodRequest) -> Message:
+        return await self._relayed(
+            RelayedEvent(name=name, pod=request.pod, resources=request.linux_resources, sent=name)
+        )
 
-        return relayed
-
-    def _container(self, name: str) -> Callable[[nri.ContainerRequest], Coroutine[None, None, Message]]:
-        async def relayed(request: nri.ContainerRequest) -> Message:
-            resources = request.linux_resources if name == "UpdateContainer" else None
-            event = RelayedEvent(
-                name=name, pod=request.pod, container=request.container, resources=resources, sent=name
-            )
-            return await self._relayed(event)
-
-        return relayed
+    async def _container_event(self, name: str, request: nri.ContainerRequest) -> Message:
+        resources = request.linux_resources if name == "UpdateContainer" else None
+        return await self._relayed(
+            RelayedEvent(name=name, pod=request.pod, container=request.container, resources=resources, sent=name)
+        )
 
     async def _relayed(self, event: RelayedEvent) -> Message:
         changes = await self._handlers.relay(event) or PluginChanges()

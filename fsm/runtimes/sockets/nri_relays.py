@@ -28,7 +28,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a node.  If *older*, events are relayed as runtimes before NRI v0.11 relay them."""
+    """The plugins of a node. If *older*, events are relayed as runtimes before NRI v0.11 relay them."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -45,8 +45,7 @@ class NodePlugins:
             resources=_resources(request.resources) if request.event == "UpdateContainer" else None,
         )
         relayed = await relay_merged(
-            request,
-            lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes))),
+            request, lambda _, add: self.runtime.relay(event, lambda name, changes: add(name, _answer(name, changes)))
         )
         for each in () if relayed.error else relayed.merged.others:
             self._change(each.container_id, each.resources)
@@ -57,16 +56,16 @@ class NodePlugins:
         node = self._node()
         told = node.told_containers()
         node.relays.synchronise(told)
-        containers = [self._shown(node.containers.store[each.id], each.state) for each in told]
+        containers = [self._described(node.containers.store[container.id], container.state) for container in told]
         return [self._pod(each) for each in node.told_pods()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply unsolicited *updates* from a plugin.  Return those that failed without ``ignore_failure``."""
+        """Apply unsolicited *updates* from a plugin. Return those that failed without ``ignore_failure``."""
         del plugin
         return [
-            each
-            for each in updates
-            if not self._change(each.container_id, limits(each.linux.resources)) and not each.ignore_failure
+            update
+            for update in updates
+            if not self._change(update.container_id, limits(update.linux.resources)) and not update.ignore_failure
         ]
 
     def _change(self, identity: str, fields: Fields) -> bool:
@@ -105,9 +104,9 @@ class NodePlugins:
         known = self._node().containers.known(told.id)
         if known is None:
             return nri.Container(id=told.id, pod_sandbox_id=told.pod_id, name=told.name, state=told.state.value)
-        return self._shown(known, told.state)
+        return self._described(known, told.state)
 
-    def _shown(self, found: NodeContainer, state: ContainerState) -> nri.Container:
+    def _described(self, found: NodeContainer, state: ContainerState) -> nri.Container:
         status, config = found.status(), found.config
         return nri.Container(
             id=found.id,
@@ -117,9 +116,10 @@ class NodePlugins:
             labels=config.labels,
             annotations=config.annotations,
             args=[*config.command, *config.args],
-            env=[f"{each.key}={each.value}" for each in config.envs],
+            env=[f"{env.key}={env.value}" for env in config.envs],
             mounts=[
-                nri.Mount(destination=each.container_path, source=each.host_path, type="bind") for each in config.mounts
+                nri.Mount(destination=mount.container_path, source=mount.host_path, type="bind")
+                for mount in config.mounts
             ],
             linux=nri.LinuxContainer(resources=_resources(found.limits())),
             pid=status.pid,
@@ -132,7 +132,7 @@ class NodePlugins:
 
 @asynccontextmanager
 async def with_plugins(address: str, plugins: NodePlugins, node: ServedNode) -> AsyncIterator[None]:
-    """Serve the plugins of *node* at the socket *address*.  Raise :class:`InputError` if it cannot be made."""
+    """Serve the plugins of *node* at the socket *address*. Raise :class:`InputError` if it cannot be made."""
     plugins.node = node
     at = path(address)
     try:
@@ -172,17 +172,17 @@ def _resources(fields: Fields) -> nri.LinuxResources:
 def _answer(plugin: str, changes: PluginChanges) -> Answer:
     updates = tuple(
         Update(
-            container_id=each.container_id,
-            resources=limits(each.linux.resources),
-            ignore_failure=each.ignore_failure,
+            container_id=update.container_id,
+            resources=limits(update.linux.resources),
+            ignore_failure=update.ignore_failure,
         )
-        for each in changes.updates
+        for update in changes.updates
     )
     return Answer(adjust=dict(_adjusted(plugin, changes.adjustment)) if changes.adjustment else {}, updates=updates)
 
 
 def _adjusted(plugin: str, adjustment: nri.ContainerAdjustment) -> Iterator[tuple[str, object]]:
-    """Yield what an adjustment sets, by field.  Two plugins may not set the same field."""
+    """Yield what an adjustment sets, by field. Two plugins may not set the same field."""
     yield from limits(adjustment.linux.resources).items()
     for key, value in adjustment.annotations.items():
         yield f"annotation.{key}", value

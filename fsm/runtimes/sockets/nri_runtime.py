@@ -1,7 +1,7 @@
 """The runtime side of NRI: it accepts and synchronises plugins, and relays to each the events it subscribes to.
 
 The caller provides an :class:`NriDomain`, which lists the pods and containers and applies the updates that plugins
-request.  Each plugin's answers are passed on unchanged.  They are neither merged nor checked for conflicts here.
+request. Each plugin's answers are passed on unchanged. They are neither merged nor checked for conflicts here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ M = TypeVar("M", bound=Message)
 BATCH: Final = LONGEST - (64 << 10)
 """Maximum size of the pods and containers in one synchronisation message, with room for the rest of the message."""
 
-_NOBODY: Final = "-"
-"""Name used for a plugin that has not registered."""
+_NOBODY: Final = "-"  # name used for a plugin that has not registered
 _REPLIES: Final[Mapping[str, type[Message]]] = {
     "CreateContainer": nri.CreateContainerResponse,
     "UpdateContainer": nri.UpdateContainerResponse,
@@ -59,14 +58,14 @@ class NriDomain(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PluginLost:
-    """A plugin that is no longer connected.  ``why`` is empty if it just closed its connection."""
+    """A plugin that is no longer connected. ``why`` is empty if it just closed its connection."""
 
     plugin: str
     why: str
 
 
 class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest, Sequence[nri.ContainerUpdate]]):
-    """The session of a plugin at *stream* of *runtime*.  ``why`` says what the plugin did wrong, if anything."""
+    """The session of a plugin at *stream* of *runtime*. ``why`` says what the plugin did wrong, if anything."""
 
     def __init__(self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], runtime: NriRuntime) -> None:
         super().__init__(runtime.terms)
@@ -179,9 +178,9 @@ class PluginSession(Session[RelayedEvent, PluginChanges, nri.SynchronizeRequest,
 
 
 class NriRuntime:
-    """A runtime called *name*, to which plugins connect.  ``plugins`` receive events in their order.
+    """A runtime called *name*, to which plugins connect. ``plugins`` receive events in their order.
 
-    *joining* is a context manager entered around each plugin's synchronisation.  If *state_changes*, events are relayed
+    *joining* is a context manager entered around each plugin's synchronisation. If *state_changes*, events are relayed
     as by runtimes before NRI v0.11: as StateChange, unless their answers may contain changes.
     """
 
@@ -214,7 +213,9 @@ class NriRuntime:
     @property
     def lost(self) -> tuple[PluginLost, ...]:
         """The plugins that were connected, or tried to connect, and no longer are."""
-        return tuple(PluginLost(plugin=each.name if each.index else _NOBODY, why=each.why) for each in self._lost)
+        return tuple(
+            PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
+        )
 
     async def listen(self, path: str) -> Acceptor:
         """Accept plugins at the socket at *path*, which :func:`bound` makes."""
@@ -225,11 +226,9 @@ class NriRuntime:
         self._serving.start(self.serve((reader, writer)))
 
     async def serve(
-        self,
-        stream: tuple[asyncio.StreamReader, asyncio.StreamWriter],
-        launched_as: tuple[str, str] | None = None,
+        self, stream: tuple[asyncio.StreamReader, asyncio.StreamWriter], launched_as: tuple[str, str] | None = None
     ) -> None:
-        """Serve one plugin until its connection ends.  *launched_as* is the name and index of a started plugin."""
+        """Serve one plugin until its connection ends. *launched_as* is the name and index of a started plugin."""
         plugin = PluginSession(stream, self)
         if launched_as:
             plugin.launch(launched_as)
@@ -246,7 +245,7 @@ class NriRuntime:
             await asyncio.gather(plugin.running, return_exceptions=True)
 
     async def _join(self, plugin: PluginSession) -> None:
-        """Register, configure and synchronise *plugin*.  Raise :class:`NRIError` if that fails."""
+        """Register, configure and synchronise *plugin*. Raise :class:`NRIError` if that fails."""
         step = "RegisterPlugin"
         try:
             await plugin.await_registration()
@@ -265,14 +264,14 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait until *plugins* plugins are connected, for at most *seconds*.  Return whether they are.
+        """Wait until *plugins* plugins are connected, for at most *seconds*. Return whether they are.
 
         Stop waiting when a registered plugin is lost.
         """
         before = len(self._lost)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                while len(self.plugins) < plugins and all(each.plugin == _NOBODY for each in self.lost[before:]):
+                while len(self.plugins) < plugins and all(plugin.plugin == _NOBODY for plugin in self.lost[before:]):
                     self._changed.clear()
                     await self._changed.wait()
         return len(self.plugins) >= plugins
@@ -282,8 +281,8 @@ class NriRuntime:
     ) -> bool:
         """Relay *event* to its subscribers, and pass each plugin's name and changes to *add*.
 
-        Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes.  A plugin that has gone, or
-        does not answer in time, is disconnected, and the others still receive the event.  Return whether one was lost.
+        Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes. A plugin that has gone, or
+        does not answer in time, is disconnected, and the others still receive the event. Return whether one was lost.
         """
         async with self._turn:
             return await self.plugin_list.relay(event.name, lambda: event, add)
@@ -296,7 +295,7 @@ class NriRuntime:
             self._changed.set()
 
     async def close(self) -> None:
-        """Close every connection and end the tasks of :meth:`accept`.  Calls of :meth:`serve` return too."""
+        """Close every connection and end the tasks of :meth:`accept`. Calls of :meth:`serve` return too."""
         self.plugin_list.close()
         await self._serving.cancel()
         await asyncio.gather(*self._closing)
@@ -305,13 +304,13 @@ class NriRuntime:
 def synchronisation(
     pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
 ) -> list[nri.SynchronizeRequest]:
-    """Return messages that list all pods and containers, none too long to send.  All but the last set ``more``.
+    """Return messages that list all pods and containers, none too long to send. All but the last set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]
     """
     *before, last = parts(pods, containers, BATCH, lambda each: each.ByteSize() + 8)
-    found = [nri.SynchronizeRequest(pods=each[0], containers=each[1], more=True) for each in before]
+    found = [nri.SynchronizeRequest(pods=part[0], containers=part[1], more=True) for part in before]
     return [*found, nri.SynchronizeRequest(pods=last[0], containers=last[1])]
 
 

@@ -1,7 +1,7 @@
 """The parts of SPDY/3.1 that Kubernetes uses for streams: conversion between frames and bytes, without I/O.
 
-A control frame has a type, flags and a length before its body.  A data frame has its stream number instead of a type.
-Headers are compressed, with one state for each direction.  There is no flow control, as in Kubernetes' own library.
+A control frame has a type, flags and a length before its body. A data frame has its stream number instead of a type.
+Headers are compressed, with one state for each direction. There is no flow control, as in Kubernetes' own library.
 """
 
 import zlib
@@ -17,13 +17,10 @@ RST_STREAM: Final = 3
 PING: Final = 6
 GOAWAY: Final = 7
 
-FIN: Final = 1
-"""Flag of the last frame of a stream in one direction."""
+FIN: Final = 1  # flag of the last frame of a stream in one direction
 CONTROL: Final = 1 << 31
-LARGEST: Final = 1 << 20
-"""Maximum size in bytes of an accepted frame, and of its headers."""
-PART: Final = 1 << 15
-"""Maximum size in bytes of a frame that is sent."""
+LARGEST: Final = 1 << 20  # maximum size in bytes of an accepted frame, and of its headers
+PART: Final = 1 << 15  # maximum size in bytes of a frame that is sent
 
 _HEAD: Final = Struct(">II")
 _NUMBER: Final = Struct(">I")
@@ -38,7 +35,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""Words of the header compression dictionary.  In the dictionary, each follows its length."""
+"""Words of the header compression dictionary. In the dictionary, each follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -59,7 +56,7 @@ class SpdyError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A stream was opened, or its opening was answered, with ``headers``.  If ``over``, no data follows on it."""
+    """A stream was opened, or its opening was answered, with ``headers``. If ``over``, no data follows on it."""
 
     stream: int
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -68,7 +65,7 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StreamData:
-    """Data of a stream.  If ``over``, no data follows on it."""
+    """Data of a stream. If ``over``, no data follows on it."""
 
     stream: int
     data: bytes
@@ -109,7 +106,7 @@ class Spdy:
         self._expand = zlib.decompressobj(zdict=DICTIONARY)
 
     def receive(self, data: bytes) -> Iterator[SpdyEvent]:
-        """Yield the events that *data* completes.  Raise :class:`SpdyError` for invalid data."""
+        """Yield the events that *data* completes. Raise :class:`SpdyError` for invalid data."""
         self._held += data
         while len(self._held) >= _HEAD.size:
             first, second = _HEAD.unpack_from(self._held)
@@ -130,7 +127,7 @@ class Spdy:
                 yield from self._control(first & 0xFFFF, body, over=over)
 
     def open(self, stream: int, headers: Mapping[str, str]) -> bytes:
-        """Return the frame that opens a stream.  Clients use odd numbers."""
+        """Return the frame that opens a stream. Clients use odd numbers."""
         return self._frame(SYN_STREAM, _SYN.pack(stream, 0, 0) + self._packed(headers))
 
     def reply(self, stream: int) -> bytes:
@@ -138,7 +135,7 @@ class Spdy:
         return self._frame(SYN_REPLY, _NUMBER.pack(stream) + self._packed({}))
 
     def data(self, stream: int, data: bytes, *, over: bool = False) -> bytes:
-        """Return the frames of *data*.  If *over*, they end the stream."""
+        """Return the frames of *data*. If *over*, they end the stream."""
         parts = [data[at : at + PART] for at in range(0, max(len(data), 1), PART)]
         last = len(parts) - 1
         return b"".join(
@@ -150,7 +147,7 @@ class Spdy:
         return self._frame(PING, _NUMBER.pack(number))
 
     def leave(self, last: int = 0) -> bytes:
-        """Return the GOAWAY frame.  *last* is the last stream that was accepted."""
+        """Return the GOAWAY frame. *last* is the last stream that was accepted."""
         return self._frame(GOAWAY, _HEAD.pack(last, 0))
 
     def _control(self, kind: int, body: bytes, *, over: bool) -> Iterator[SpdyEvent]:
@@ -172,7 +169,7 @@ class Spdy:
 
     def _packed(self, headers: Mapping[str, str]) -> bytes:
         texts = [each.encode() for pair in headers.items() for each in pair]
-        raw = _NUMBER.pack(len(headers)) + b"".join(_NUMBER.pack(len(each)) + each for each in texts)
+        raw = _NUMBER.pack(len(headers)) + b"".join(_NUMBER.pack(len(text)) + text for text in texts)
         return self._compress.compress(raw) + self._compress.flush(zlib.Z_SYNC_FLUSH)
 
     def _unpacked(self, block: bytes) -> dict[str, str]:

@@ -11,13 +11,13 @@ from wsproto.events import AcceptConnection, BytesMessage, CloseConnection, Ping
 from wsproto.typing import Headers
 from wsproto.utilities import ProtocolError
 
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.spdy import Opened, Pinged, Spdy, StreamData
 
 BUFFER: Final = 1 << 16
 HELD: Final = 64 << 20
-"""Maximum number of bytes that may wait for a client.  A client that does not read is disconnected."""
-LINGER: Final = 2.0
-"""Number of seconds within which a client may read the last data."""
+"""Maximum number of bytes that may wait for a client. A client that does not read is disconnected."""
+LINGER: Final = 2.0  # number of seconds within which a client may read the last data
 
 
 class Link(Protocol):
@@ -34,7 +34,7 @@ class Link(Protocol):
 
 
 class SocketLink:
-    """Bytes on a socket.  *held* are bytes already read from it."""
+    """Bytes on a socket. *held* are bytes already read from it."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, held: bytes = b"") -> None:
         self.reader, self.writer = reader, writer
@@ -69,7 +69,7 @@ class SocketLink:
 class WebSocketLink:
     """WebSocket messages on the socket of *link*, requested with *headers*, in one of the *protocols*.
 
-    ``protocol`` is the first of them that the client knows, or empty if it knows none.  Raise
+    ``protocol`` is the first of them that the client knows, or empty if it knows none. Raise
     :class:`wsproto.utilities.ProtocolError` for an invalid request.
     """
 
@@ -78,7 +78,7 @@ class WebSocketLink:
         self._socket = WSConnection(ConnectionType.SERVER)
         self._socket.initiate_upgrade_connection(headers, path)
         known = [each for event in self._socket.events() if isinstance(event, Request) for each in event.subprotocols]
-        self.protocol = next((each for each in protocols if each in known), "")
+        self.protocol = next((protocol for protocol in protocols if protocol in known), "")
         link.send(self._socket.send(AcceptConnection(subprotocol=self.protocol or None)))
 
     async def received(self) -> AsyncIterator[bytes]:
@@ -112,15 +112,14 @@ class WebSocketLink:
 
 INPUT, OUTPUT, ERRORS, RESULT = "stdin", "stdout", "stderr", "error"
 NUMBERS: Final = (INPUT, OUTPUT, ERRORS, RESULT)
-"""The channels, indexed by their number in WebSocket messages.  The next number is for terminal sizes."""
+"""The channels, indexed by their number in WebSocket messages. The next number is for terminal sizes."""
 Connect: TypeAlias = Callable[[int, asyncio.StreamReader, Callable[[bytes], None]], Awaitable[None]]
-"""Connects to a port, sends it the reader's data, and passes on its answers.  Raises :class:`OSError`."""
-CLOSES: Final = 255
-"""Channel number of a message that closes the channel whose number follows."""
+"""Connects to a port, sends it the reader's data, and passes on its answers. Raises :class:`OSError`."""
+CLOSES: Final = 255  # channel number of a message that closes the channel whose number follows
 
 
 class Channels(Protocol):
-    """Channels of a command.  ``given`` is its standard input.  ``ready`` is set when the client has opened all."""
+    """Channels of a command. ``given`` is its standard input. ``ready`` is set when the client has opened all."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
@@ -136,7 +135,7 @@ class Channels(Protocol):
 
 
 class MessageChannels:
-    """Channels over WebSocket.  The first byte of a message is its channel number."""
+    """Channels over WebSocket. The first byte of a message is its channel number."""
 
     def __init__(self, link: Link) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -160,7 +159,7 @@ class MessageChannels:
 
 
 class SpdyChannels:
-    """Channels over SPDY.  Each is a stream that the client opens.  It must open all *wanted* channels."""
+    """Channels over SPDY. Each is a stream that the client opens. It must open all *wanted* channels."""
 
     def __init__(self, link: Link, wanted: Collection[str]) -> None:
         self.given, self.ready = asyncio.StreamReader(), asyncio.Event()
@@ -175,7 +174,7 @@ class SpdyChannels:
                 if self._wanted <= self._streams.keys():
                     self.ready.set()
             elif event.stream == self._streams.get(INPUT):
-                _pass(event, self.given)
+                _forward_data(event, self.given)
         _feed(self.given, b"")
 
     def write(self, data: bytes, error: bool) -> None:  # noqa: FBT001
@@ -190,13 +189,13 @@ class SpdyChannels:
 
 
 class ForwardedPorts:
-    """Connections to ports of a pod over SPDY.  Each has a stream for data and one for errors."""
+    """Connections to ports of a pod over SPDY. Each has a stream for data and one for errors."""
 
     def __init__(self, link: Link, connect: Connect) -> None:
         self._link, self._spdy, self._connect = link, Spdy(), connect
         self._errors: dict[str, int] = {}
         self._given: dict[int, asyncio.StreamReader] = {}
-        self._forwarding: set[asyncio.Task[None]] = set()
+        self._forwarding = Tasks()
 
     async def serve(self) -> None:
         """Forward until the client closes the connection."""
@@ -205,11 +204,9 @@ class ForwardedPorts:
                 if isinstance(event, Opened):
                     self._open(event.stream, event.headers)
                 elif event.stream in self._given:
-                    _pass(event, self._given[event.stream])
+                    _forward_data(event, self._given[event.stream])
         finally:
-            for each in self._forwarding:
-                each.cancel()
-            await asyncio.gather(*self._forwarding, return_exceptions=True)
+            await self._forwarding.cancel()
 
     def _open(self, stream: int, headers: Mapping[str, str]) -> None:
         request = headers.get("requestid", "")
@@ -217,9 +214,7 @@ class ForwardedPorts:
             self._errors[request] = stream
             return
         self._given[stream] = asyncio.StreamReader()
-        task = asyncio.create_task(self._forward(stream, request, headers.get("port", "")))
-        self._forwarding.add(task)
-        task.add_done_callback(self._forwarding.discard)
+        self._forwarding.start(self._forward(stream, request, headers.get("port", "")))
 
     async def _forward(self, stream: int, request: str, port: str) -> None:
         why = b""
@@ -247,7 +242,7 @@ async def _events(link: Link, spdy: Spdy) -> AsyncIterator[Opened | StreamData]:
                 link.send(spdy.ping(event.number))
 
 
-def _pass(sent: StreamData, to: asyncio.StreamReader) -> None:
+def _forward_data(sent: StreamData, to: asyncio.StreamReader) -> None:
     if sent.data:
         _feed(to, sent.data)
     if sent.over:
@@ -273,11 +268,11 @@ async def connected(port: int, given: asyncio.StreamReader, send: Callable[[byte
             await writer.drain()
         writer.write_eof()
 
-    passing = asyncio.create_task(passed())
+    passing = Tasks()
+    passing.start(passed())
     try:
         while data := await reader.read(BUFFER):
             send(data)
     finally:
-        passing.cancel()
-        await asyncio.gather(passing, return_exceptions=True)
+        await passing.cancel()
         writer.close()

@@ -39,17 +39,14 @@ from fsm.runtimes.sockets.unix_sockets import Acceptor, accept_streams
 HOST: Final = "127.0.0.1"
 SPDY: Final = "SPDY/3.1"
 COMMANDS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
-"""Protocols of commands, newest first.  In both, the result is JSON."""
+"""Protocols of commands, newest first. In both, the result is JSON."""
 PORTS: Final = "portforward.k8s.io"
-TUNNELLED: Final = f"{SPDY}+{PORTS}"
-"""Protocol of ports over WebSocket, whose messages carry SPDY bytes."""
-PATIENCE: Final = 30.0
-"""Number of seconds within which a client must send its request, and open its channels."""
-VALID: Final = 60.0
-"""Number of seconds for which a URL is valid."""
+TUNNELLED: Final = f"{SPDY}+{PORTS}"  # protocol of ports over WebSocket, whose messages carry SPDY bytes
+PATIENCE: Final = 30.0  # number of seconds within which a client must send its request, and open its channels
+VALID: Final = 60.0  # number of seconds for which a URL is valid
 
 CommandRun: TypeAlias = Callable[[Write, asyncio.StreamReader | None], Awaitable[int]]
-"""Runs a command, or attaches to one, with its standard streams.  Returns its exit code."""
+"""Runs a command, or attaches to one, with its standard streams. Returns its exit code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,13 +67,13 @@ class OfferedCommand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OfferedPorts:
-    """A port-forward stream.  *connect* connects to each port."""
+    """A port-forward stream. *connect* connects to each port."""
 
     connect: Connect
 
 
 class StreamServer:
-    """Serves the offered streams.  The server starts at the first offer."""
+    """Serves the offered streams. The server starts at the first offer."""
 
     def __init__(self) -> None:
         self._offers: dict[str, OfferedCommand | OfferedPorts] = {}
@@ -99,9 +96,9 @@ class StreamServer:
             self._server.close()
         writers = [*self._writers]
         await self._sessions.cancel()
-        for each in writers:
+        for writer in writers:
             with suppress(OSError):
-                await each.wait_closed()
+                await writer.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._writers.add(writer)
@@ -122,7 +119,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve the requested stream, or refuse it.  Return its link, which must be closed."""
+        """Serve the requested stream, or refuse it. Return its link, which must be closed."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -132,19 +129,21 @@ class StreamServer:
         elif wanted == "websocket":
             protocols = [TUNNELLED] if isinstance(offered, OfferedPorts) else COMMANDS
             messages = WebSocketLink(socket, list(asked.headers), path, protocols)
-            await _stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
+            await _serve_stream(offered, messages, MessageChannels if isinstance(offered, OfferedCommand) else None)
             return messages
         elif wanted == SPDY.lower():
             known = {each.strip() for each in _header(asked, b"x-stream-protocol-version").split(",")}
             protocol = (
-                PORTS if isinstance(offered, OfferedPorts) else next((each for each in COMMANDS if each in known), "")
+                PORTS
+                if isinstance(offered, OfferedPorts)
+                else next((command for command in COMMANDS if command in known), "")
             )
             if not protocol:
                 socket.send(_refusal(http, 403, f"no protocol of streams in common; known are {', '.join(COMMANDS)}"))
                 return socket
             headers = [("Connection", "Upgrade"), ("Upgrade", SPDY), ("X-Stream-Protocol-Version", protocol)]
             socket.send(http.send(h11.InformationalResponse(status_code=101, headers=headers)) or b"")
-            await _stream(offered, socket, None)
+            await _serve_stream(offered, socket, None)
         else:
             socket.send(_refusal(http, 400, f"a stream needs an upgrade to {SPDY} or WebSocket"))
         return socket
@@ -175,7 +174,9 @@ def _refusal(http: h11.Connection, code: int, why: str) -> bytes:
     return b"".join(http.send(each) or b"" for each in sent)
 
 
-async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None) -> None:
+async def _serve_stream(
+    offered: OfferedCommand | OfferedPorts, link: Link, make: Callable[[Link], Channels] | None
+) -> None:
     if isinstance(offered, OfferedPorts):
         await ForwardedPorts(link, offered.connect).serve()
         return
@@ -186,7 +187,7 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
         ready = tasks.start(channels.ready.wait())
         await asyncio.wait({ready, reading}, timeout=PATIENCE, return_when=asyncio.FIRST_COMPLETED)
         if ready.done():
-            acting = tasks.start(_result(offered, channels))
+            acting = tasks.start(_run(offered, channels))
             await asyncio.wait({acting, reading}, return_when=asyncio.FIRST_COMPLETED)
             if acting.done():
                 channels.finish(acting.result())
@@ -196,8 +197,8 @@ async def _stream(offered: OfferedCommand | OfferedPorts, link: Link, make: Call
         await tasks.cancel()
 
 
-async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
-    """Run the *offered* command.  Return its result in Kubernetes' format."""
+async def _run(offered: OfferedCommand, channels: Channels) -> bytes:
+    """Run the *offered* command. Return its result in Kubernetes' format."""
     write: Write = channels.write
     given = channels.given if offered.input else None
     terminal = Tasks()
@@ -206,7 +207,7 @@ async def _result(offered: OfferedCommand, channels: Channels) -> bytes:
         typed, write = given, lambda data, _error: channels.write(data.replace(b"\n", b"\r\n"), False)  # noqa: FBT003
         if typed:
             given = asyncio.StreamReader()
-            terminal.start(_typed(typed, given, channels.write))
+            terminal.start(_echo(typed, given, channels.write))
     try:
         code = await offered.run(write, given)
     except (CallError, WorldError) as error:
@@ -223,8 +224,8 @@ def _status(message: str, reason: str, **more: object) -> bytes:
     return json.dumps({"metadata": {}, "status": "Failure", "message": message, "reason": reason, **more}).encode()
 
 
-async def _typed(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
-    """Pass on typed data and echo it, like a terminal.  Ctrl-C and Ctrl-D also end the input."""
+async def _echo(typed: asyncio.StreamReader, given: asyncio.StreamReader, write: Write) -> None:
+    """Pass on typed data and echo it, like a terminal. Ctrl-C and Ctrl-D also end the input."""
     while data := await typed.read(BUFFER):
         data, end, _ = data.replace(b"\x03", b"\x04").partition(b"\x04")
         given.feed_data(data.replace(b"\r", b"\n"))

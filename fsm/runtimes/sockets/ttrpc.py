@@ -2,8 +2,8 @@
 
 A message is a ten-byte header (length, stream, kind, flags; big-endian), and *length* bytes of data.
 
-Both sides get a function that sends bytes, and the caller passes incoming bytes to ``received``.  Neither trusts its
-peer.  Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
+Both sides get a function that sends bytes, and the caller passes incoming bytes to ``received``. Neither trusts its
+peer. Memory for the peer's data is limited by the constants here, and invalid data raises :class:`ProtocolError` or is
 answered with an error.
 """
 
@@ -19,16 +19,16 @@ from typing import Final, NamedTuple, TypeAlias, TypeVar
 
 from google.protobuf.message import DecodeError, Message
 
+from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 
-LONGEST: Final = 4 << 20
-"""Maximum number of bytes of data in a message."""
+LONGEST: Final = 4 << 20  # maximum number of bytes of data in a message
 
 _HEADER: Final = struct.Struct(">IIBB")
 
 
 class MessageKind(IntEnum):
-    """The kind of a message.  NRI does not use data streams."""
+    """The kind of a message. NRI does not use data streams."""
 
     REQUEST = 1
     RESPONSE = 2
@@ -36,7 +36,7 @@ class MessageKind(IntEnum):
 
 
 class TtrpcMessage(NamedTuple):
-    """A message.  ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
+    """A message. ``data`` is ``None`` if its ``length`` exceeded the limit, so that the data was dropped."""
 
     stream: int
     kind: int
@@ -45,7 +45,7 @@ class TtrpcMessage(NamedTuple):
 
 
 def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
-    """Return the bytes of a message.  The caller has checked the length of *data*.
+    """Return the bytes of a message. The caller has checked the length of *data*.
 
     >>> encoded(1, MessageKind.REQUEST, b"hi").hex(" ")
     '00 00 00 02 00 00 00 01 01 00 68 69'
@@ -54,7 +54,7 @@ def encoded(stream: int, kind: MessageKind, data: bytes) -> bytes:
 
 
 class MessageDecoder:
-    """Decodes messages from the bytes of one stream, received in any pieces.  Holds at most one message.
+    """Decodes messages from the bytes of one stream, received in any pieces. Holds at most one message.
 
     >>> decoder = MessageDecoder()
     >>> [each.data for byte in encoded(3, MessageKind.RESPONSE, b"yes") for each in decoder.messages(bytes([byte]))]
@@ -63,41 +63,27 @@ class MessageDecoder:
 
     def __init__(self) -> None:
         self._held = bytearray()
-        self._dropping = 0
-        self._head: tuple[int, int, int] | None = None
+        self._left = 0  # number of bytes of a too long message that are still to be dropped
 
     def messages(self, data: bytes) -> Iterator[TtrpcMessage]:
-        view = memoryview(data)
-        while True:
-            if self._head is None:
-                missing = _HEADER.size - len(self._held)
-                self._held += view[:missing]
-                view = view[missing:]
-                if len(self._held) < _HEADER.size:
+        self._held += data
+        while len(self._held) >= _HEADER.size:
+            length, stream, kind, _ = _HEADER.unpack_from(self._held)
+            if length > LONGEST:
+                self._left = self._left or length
+                dropped = min(self._left, len(self._held) - _HEADER.size)
+                del self._held[_HEADER.size : _HEADER.size + dropped]
+                self._left -= dropped
+                if self._left:
                     return
-                length, stream, kind, _ = _HEADER.unpack(self._held)
-                self._held.clear()
-                self._head = (length, stream, kind)
-                self._dropping = length if length > LONGEST else 0
-            length, stream, kind = self._head
-            if self._dropping:
-                dropped = min(self._dropping, len(view))
-                self._dropping -= dropped
-                view = view[dropped:]
-                if self._dropping:
-                    return
-                self._head = None
-                yield TtrpcMessage(stream, kind, None, length)
-                continue
-            missing = length - len(self._held)
-            self._held += view[:missing]
-            view = view[missing:]
-            if len(self._held) < length:
+                length, message = 0, TtrpcMessage(stream, kind, None, length)
+            elif len(self._held) < _HEADER.size + length:
                 return
-            whole = bytes(self._held)
-            self._held.clear()
-            self._head = None
-            yield TtrpcMessage(stream, kind, whole, length)
+            else:
+                whole = bytes(self._held[_HEADER.size : _HEADER.size + length])
+                message = TtrpcMessage(stream, kind, whole, length)
+            del self._held[: _HEADER.size + length]
+            yield message
 
 
 Code = IntEnum(
@@ -107,12 +93,9 @@ Code = IntEnum(
 )
 """The error codes of gRPC."""
 
-CALLS: Final = 256
-"""Maximum number of calls that a server has in progress.  Further calls are refused."""
-HELD: Final = 4 * LONGEST
-"""Maximum total size in bytes of the requests in progress."""
-TEXT: Final = 1_000
-"""Maximum number of characters of a peer's text in an error."""
+CALLS: Final = 256  # maximum number of calls that a server has in progress. Further calls are refused.
+HELD: Final = 4 * LONGEST  # maximum total size in bytes of the requests in progress
+TEXT: Final = 1_000  # maximum number of characters of a peer's text in an error
 
 Send: TypeAlias = Callable[[bytes], Awaitable[None]]
 Handler: TypeAlias = Callable[[bytes], Awaitable[bytes]]
@@ -122,7 +105,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call failed with *code*, a gRPC error code.  A missed deadline is such a failure too."""
+    """A call failed with *code*, a gRPC error code. A missed deadline is such a failure too."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -145,7 +128,7 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
         try:
             request = kind.FromString(payload)
         except DecodeError as error:
-            raise RpcError(Code.INVALID_ARGUMENT, f"the payload is no {kind.DESCRIPTOR.name}") from error
+            raise RpcError(Code.INVALID_ARGUMENT, f"the payload is not of type {kind.DESCRIPTOR.name}") from error
         return (await answer(request)).SerializeToString()
 
     return handler
@@ -154,32 +137,30 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 class Server:
     """Answers calls with the handlers in *services*, by service name and method name.
 
-    Calls begin in the order of their arrival, and may end in any order.  ``held`` counts the bytes of those in
-    progress.
+    Calls begin in the order of their arrival, and may end in any order. ``held`` counts the bytes of those in progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
         self._send = send
         self._services = services
         self._decoder = MessageDecoder()
-        self._calls: set[asyncio.Task[None]] = set()
+        self._calls = Tasks()
         self.held = 0
 
     async def received(self, data: bytes) -> None:
-        """Process the next bytes.  Raise :class:`ProtocolError` if they are not requests."""
+        """Process the next bytes. Raise :class:`ProtocolError` if they are not requests."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.REQUEST:
-                raise ProtocolError(f"a message of kind {message.kind}, where requests are expected")
+                raise ProtocolError(f"a message of kind {message.kind}, but requests are expected")
             if message.data is None:
-                why = f"a request of {message.length:,} bytes, where {LONGEST:,} are the most"
+                why = f"a request of {message.length:,} bytes, more than {LONGEST:,}"
                 await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, why)
             elif len(self._calls) >= CALLS or self.held + len(message.data) > HELD:
                 await self._refuse(message.stream, Code.RESOURCE_EXHAUSTED, f"{len(self._calls)} calls are in progress")
             else:
                 self.held += len(message.data)
-                task = asyncio.create_task(self._call(message.stream, message.data))
-                self._calls.add(task)
-                task.add_done_callback(partial(self._over, size=len(message.data)))
+                task = self._calls.start(self._call(message.stream, message.data))
+                task.add_done_callback(partial(self._release, len(message.data)))
 
     async def _call(self, stream: int, data: bytes) -> None:
         try:
@@ -193,20 +174,17 @@ class Server:
             response = Response(status=Status(code=Code.UNKNOWN, message=f"{type(error).__name__}: {error}"))
         await self._respond(stream, response)
 
-    def _over(self, call: asyncio.Task[None], *, size: int) -> None:
-        self._calls.discard(call)
+    def _release(self, size: int, _: object) -> None:
         self.held -= size
 
     async def _answer(self, data: bytes) -> bytes | None:
         try:
             request = Request.FromString(data)
         except DecodeError as error:
-            raise RpcError(Code.INVALID_ARGUMENT, "what was sent is no request") from error
-        service = self._services.get(request.service)
-        if service is None:
+            raise RpcError(Code.INVALID_ARGUMENT, "the data is not a request") from error
+        if (service := self._services.get(request.service)) is None:
             raise RpcError(Code.UNIMPLEMENTED, f"service {request.service[:TEXT]}")
-        handler = service.get(request.method)
-        if handler is None:
+        if (handler := service.get(request.method)) is None:
             raise RpcError(Code.UNIMPLEMENTED, f"method {request.method[:TEXT]}")
         limit = request.timeout_nano / 1e9 if request.timeout_nano > 0 else None
         try:
@@ -223,7 +201,7 @@ class Server:
     async def _respond(self, stream: int, response: Response) -> None:
         data = response.SerializeToString()
         if len(data) > LONGEST:
-            why = f"a response of {len(data):,} bytes, where {LONGEST:,} are the most"
+            why = f"a response of {len(data):,} bytes, more than {LONGEST:,}"
             data = Response(status=Status(code=Code.RESOURCE_EXHAUSTED, message=why)).SerializeToString()
         try:
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
@@ -237,14 +215,11 @@ class Server:
 
     async def close(self) -> None:
         """Abandon the calls in progress."""
-        calls = tuple(self._calls)
-        for each in calls:
-            each.cancel()
-        await asyncio.gather(*calls, return_exceptions=True)
+        await self._calls.cancel()
 
 
 class Client:
-    """Makes calls.  Each has a deadline, and several may be in progress."""
+    """Makes calls. Each has a deadline, and several may be in progress."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -254,15 +229,15 @@ class Client:
         self._closed = False
 
     async def received(self, data: bytes) -> None:
-        """Process the next bytes, dropping late answers.  Raise :class:`ProtocolError` if they are not responses."""
+        """Process the next bytes, dropping late answers. Raise :class:`ProtocolError` if they are not responses."""
         for message in self._decoder.messages(data):
             if message.kind != MessageKind.RESPONSE:
-                raise ProtocolError(f"a message of kind {message.kind}, where responses are expected")
+                raise ProtocolError(f"a message of kind {message.kind}, but responses are expected")
             waiting = self._waiting.pop(message.stream, None)
             if waiting is None or waiting.done():
                 continue
             if message.data is None:
-                why = f"a response of {message.length:,} bytes, where {LONGEST:,} are the most"
+                why = f"a response of {message.length:,} bytes, more than {LONGEST:,}"
                 waiting.set_exception(RpcError(Code.RESOURCE_EXHAUSTED, why))
             else:
                 waiting.set_result(message.data)
@@ -271,13 +246,13 @@ class Client:
         """Return the answer to *request*.
 
         Raise :class:`RpcError` if the call fails or takes more than *seconds*, or :class:`ClosedError` if the
-        connection ends.  A request that is too long is not sent, which is the error ``RESOURCE_EXHAUSTED``.
+        connection ends. A request that is too long is not sent, which is the error ``RESOURCE_EXHAUSTED``.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))
         data = asked.SerializeToString()
         if len(data) > LONGEST:
-            raise RpcError(Code.RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, where {LONGEST:,} are the most")
+            raise RpcError(Code.RESOURCE_EXHAUSTED, f"a request of {len(data):,} bytes, more than {LONGEST:,}")
         if self._closed:
             raise ClosedError(f"{method} cannot be called: the connection is closed")
         stream = next(self._streams)
@@ -298,12 +273,14 @@ class Client:
             if not response.status.code:
                 return answer.FromString(response.payload)
         except DecodeError as error:
-            raise ProtocolError(f"{method} was answered with what is no {answer.DESCRIPTOR.name}") from error
+            raise ProtocolError(
+                f"{method} was answered with data that is not of type {answer.DESCRIPTOR.name}"
+            ) from error
         raise RpcError(response.status.code, response.status.message[:TEXT])
 
     def close(self) -> None:
         """End every call in progress, and every later one, with :class:`ClosedError`."""
         self._closed = True
-        for each in self._waiting.values():
-            if not each.done():
-                each.set_exception(ClosedError("it was not answered: the connection is closed"))
+        for answer in self._waiting.values():
+            if not answer.done():
+                answer.set_exception(ClosedError("it was not answered: the connection is closed"))

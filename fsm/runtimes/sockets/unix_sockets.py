@@ -19,11 +19,10 @@ from fsm.runtimes.reference.clock import Tasks
 
 CODE: Final = "FSM603"
 
-_LONGEST: Final = 107
-"""Maximum length in bytes of a socket path on Linux."""
+_LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""Number of seconds within which a socket must accept a connection.  After that, its queue counts as full."""
+"""Number of seconds within which a socket must accept a connection. After that, its queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -46,10 +45,10 @@ CHANNEL_OPTIONS: Final[tuple[tuple[str, int | str], ...]] = (
 )
 """Options of a channel to a Unix socket.
 
-Proxies from the environment are for networks.  Without an authority, gRPC sends the path of the socket, which Go
-servers refuse.  Each channel has its own connection, and retries soon after the runtime has restarted.  The minimum
-time between two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and
-a starting runtime needs more.
+Proxies from the environment are for networks. Without an authority, gRPC sends the path of the socket, which Go servers
+refuse. Each channel has its own connection, and retries soon after the runtime has restarted. The minimum time between
+two attempts keeps its default, because it is also the time limit for a runtime to answer a connection, and a starting
+runtime needs more.
 """
 
 
@@ -76,17 +75,15 @@ def path(address: str) -> str:
         if found.startswith("//"):
             found = found.removeprefix("//")
             if not found.startswith("/"):
-                raise refused(
-                    address, CODE, "has a host in the place of a path", "write unix:///PATH, with three slashes"
-                )
+                raise refused(address, CODE, "has a host instead of a path", "write unix:///PATH, with three slashes")
     elif address.startswith("/"):
         found = address
     else:
         raise refused(address, CODE, "is not the address of a Unix socket", _WAY)
     if not found or "\0" in found:
-        raise refused(address, CODE, "names no path", _WAY)
+        raise refused(address, CODE, "has no path", _WAY)
     if (size := len(os.fsencode(found))) > _LONGEST:
-        what = f"has a path of {size} bytes, where the system has room for {_LONGEST}"
+        what = f"has a path of {size} bytes, and the system allows {_LONGEST}"
         raise refused(address, CODE, what, "make a symbolic link to its folder, and use that")
     return found
 
@@ -141,7 +138,7 @@ def unreachable(address: str, error: OSError) -> InputError:
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
     """Have *bind* make the socket at *address* with mode 0600, and remove it at the end.
 
-    A socket that nobody listens on is replaced.  Raise :class:`InputError` if another process listens on it, if
+    A socket that nobody listens on is replaced. Raise :class:`InputError` if another process listens on it, if
     something else exists there, or if the socket cannot be made.
     """
     at = Path(path(address))
@@ -192,7 +189,7 @@ def _vacate(at: Path) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise FileExistsError(errno.EEXIST, "is there already, and is no socket", str(at))
+        raise FileExistsError(errno.EEXIST, "exists already and is not a socket", str(at))
     with socket.socket(socket.AF_UNIX) as probe, suppress(BlockingIOError):  # a full queue means that a process listens
         probe.setblocking(False)  # noqa: FBT003  (its only parameter)
         try:
@@ -208,7 +205,7 @@ def unusable(address: str, error: Exception) -> InputError:
     at = Path(path(address))
     number = error.errno if isinstance(error, OSError) else 0
     if number == errno.EEXIST:
-        return refused(address, CODE, "is there already, and is no socket", "name a path at which there is nothing")
+        return refused(address, CODE, "exists already and is not a socket", "name a path that does not exist yet")
     if number == errno.EADDRINUSE:
         return refused(address, CODE, "is in use: another process listens there", "end it, or name another path")
     if not at.parent.is_dir():
@@ -222,7 +219,7 @@ def unusable(address: str, error: Exception) -> InputError:
 class Acceptor:
     """Accepts connections on *listening* in the running loop and calls *take* with each, until it is closed.
 
-    An eighth of the process's file descriptors stays free for files and for modules that are imported later.  When no
+    An eighth of the process's file descriptors stays free for files and for modules that are imported later. When no
     others are left, clients wait in the socket's queue, and *say* is called once.
     """
 
