@@ -121,6 +121,6 @@ def test_a_thread_that_cannot_go_on_is_reported() -> None:
     for event in ("registers", "begins.1", "has-joined"):
         sut.do(event)
 
-    with pytest.raises(BrokenError, match=r"call\.1 goes on waiting"):
+    with pytest.raises(BrokenError, match=r"call\.1 continues to wait"):
         sut.do("goes-on.1")
     sut.close()

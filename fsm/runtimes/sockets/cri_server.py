@@ -18,7 +18,7 @@ from fsm.runtimes.recordings.error_texts import capitals
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node.command import limits
-from fsm.runtimes.reference.node.error_words import AmbiguousIdError, full_id, of_pod
+from fsm.runtimes.reference.node.error_words import full_id, refusal_text
 from fsm.runtimes.reference.node.node_service import HANDLERS, ServedNode
 from fsm.runtimes.reference.pods.metadata import Metadata
 from fsm.runtimes.sockets import cri_pb2 as cri
@@ -242,7 +242,7 @@ class CriServer:
         identity = self.node.find_pod(request.pod_sandbox_id, "status")
         found = [each for each in self.node.listed_pods() if each[1].id == identity]
         if not found:
-            raise CallError("stats", "NOT_FOUND", of_pod("status", request.pod_sandbox_id, ABSENT))
+            raise CallError("stats", "NOT_FOUND", refusal_text("pod", "status", request.pod_sandbox_id, ABSENT))
         return cri.PodSandboxStatsResponse(stats=self._stats_of(*found[0]))
 
     async def _list_pod_stats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
@@ -361,8 +361,8 @@ def _unusable(request: cri.ExecRequest | cri.AttachRequest) -> str:
 
 def _whole(given: str, known: Mapping[str, object]) -> str:
     try:
-        return full_id(given, known)
-    except AmbiguousIdError:
+        return full_id(given, known, "list", "object")
+    except CallError:
         return given
 
 

@@ -45,7 +45,7 @@ class LateError(WorldError):
 
 
 class SimulatedWorld:
-    """The world of one container on a disk at *root*. ``faults`` raise :class:`WorldError` until :meth:`mend`.
+    """The world of one container on a disk at *root*. ``faults`` raise :class:`WorldError` until :meth:`end_event`.
 
     ``known`` says whether containerd has a record, and ``ended`` whether the current event has killed the process.
     """
@@ -114,7 +114,7 @@ class SimulatedWorld:
         """Do the work of a call such as exec, attach or update-resources."""
         self.faults.point("use")
 
-    def mend(self) -> None:
+    def end_event(self) -> None:
         """End the current event, and with it all faults."""
         self.faults.clear()
         self.ended = False

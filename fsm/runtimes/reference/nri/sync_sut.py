@@ -34,12 +34,11 @@ ORDERS: Final = {
 class _Process(threading.Thread):
     """A call or a plugin. Puts each step into ``steps``. If ``gated``, it takes the lock only when it ``may_go``."""
 
+    gated, may_go, waits = True, True, False
+
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
         self.position = driver(machine).position()
-        self.gated = True
-        self.may_go = True
-        self.waits = False
         self.steps: SimpleQueue[str] = SimpleQueue()
         self.orders: SimpleQueue[str] = SimpleQueue()
         self._enter = enter
@@ -101,7 +100,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
             process.orders.put(ORDERS[name])
         step = process.steps.get()
         if step == "stays":
-            raise BrokenError(f"{process.name} goes on waiting")
+            raise BrokenError(f"{process.name} continues to wait")
         process.position.take(step)
         return ""
 

@@ -30,7 +30,7 @@ class UpstreamConnection(Connection):
         Renaming sends to a channel that is never read again, so the next registration hangs until the plugin's own
         timeout.
         """
-        if self.state == "registering" and self._mistake(name, index):
+        if self.state == "registering" and self._name_error(name, index):
             self._take("register", "left")
             raise RegistrationError(f"invalid plugin name or index: {index!r}, {name!r}", code=UNKNOWN)
         if self.state != "active":

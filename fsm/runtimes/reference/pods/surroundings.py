@@ -1,7 +1,7 @@
 """The environment of pods: their containers, an observer, the network, and stages that are made and undone in order.
 
-Containers and observer do nothing by default.  The network leases an address for each pod in a file, as CNI's
-host-local plugin does.
+Containers and observer do nothing by default. The network leases an address for each pod in a file, as CNI's host-local
+plugin does.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from fsm.runtimes.reference.fault_injection import Faults
 
 
 class Containers:
-    """The containers of all pods. This class keeps none.
+    """The containers of all pods. This class keeps no containers.
 
     Every method may be a coroutine function, may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a
     point in *faults*.
@@ -158,14 +158,14 @@ class Leases:
 
     def teardown(self, pod: str) -> None:
         self.faults.point("teardown", effect=False)
-        for each in self._of(pod):
-            (self.root / each).unlink(missing_ok=True)
-            del self._leased()[each]
+        for address in self._addresses(pod):
+            (self.root / address).unlink(missing_ok=True)
+            del self._leased()[address]
         (self.root / f".{pod}").unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
         self.faults.point("addresses", effect=False)
-        return tuple(self._of(pod))
+        return tuple(self._addresses(pod))
 
     def forward(self, pod: str) -> None:
         """Prepare a stream to ports of *pod*, which needs an address."""
@@ -173,11 +173,11 @@ class Leases:
         if not self.addresses(pod):
             raise WorldError(f"{pod} has no network")
 
-    def _of(self, pod: str) -> list[str]:
+    def _addresses(self, pod: str) -> list[str]:
         return sorted(address for address, holder in self._leased().items() if holder == pod)
 
     def _leased(self) -> dict[str, str]:
         if self._known is None:
             files = self.root.iterdir() if self.root.is_dir() else ()
-            self._known = {each.name: each.read_text(encoding="utf-8") for each in files if each.name[0] != "."}
+            self._known = {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}
         return self._known

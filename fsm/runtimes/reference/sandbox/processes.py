@@ -24,6 +24,15 @@ SIGNALLED: Final = 128
 """Offset added to the signal number in the exit code of a process that a signal ended."""
 
 
+def shell_code(code: int) -> int:
+    """Convert the return *code* of a process, which is negative after a signal, to the exit code that a shell reports.
+
+    >>> shell_code(3), shell_code(-9)
+    (3, 137)
+    """
+    return code if code >= 0 else SIGNALLED - code
+
+
 class WatchError(WorldError):
     """The stream that should report an exit broke, or ended without an exit."""
 
@@ -46,9 +55,9 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
 
-    *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Every method may raise
-    :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by name. Exits are reported
-    while the ``gate`` is open. If ``breaks``, the next report fails.
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by
+    name. *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Exits are reported while the
+    ``gate`` is open. If ``breaks``, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -119,7 +128,7 @@ class Processes:
     def ended(self) -> Exit | None:
         """Return how the process ended, if that is known, or ``None`` while it is running."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
-            self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
+            self._exit = Exit(shell_code(code), self.now())
         return self._exit
 
     async def exited(self) -> Exit:
