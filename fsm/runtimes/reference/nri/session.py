@@ -359,7 +359,7 @@ def parts(
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])
     """
-    objects: list[tuple[Pod | Container, int]] = [*((pod, 0) for pod in pods), *((each, 1) for each in containers)]
+    objects: list[tuple[Pod | Container, int]] = [*((pod, 0) for pod in pods), *((one, 1) for one in containers)]
     divided: list[tuple[list[Pod], list[Container]]] = [([], [])]
     total = 0
     for item, kind in objects:

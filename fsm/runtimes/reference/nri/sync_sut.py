@@ -14,8 +14,7 @@ from fsm.language.library import load_system
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.harness import ReferenceSUT
-from fsm.runtimes.reference.nri.sync_lock import SyncLock
-from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
+from fsm.runtimes.reference.nri.sync_lock import SyncLock, UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
 
 REGISTRATION: Final = 5.0

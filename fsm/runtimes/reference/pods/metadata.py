@@ -61,6 +61,7 @@ class Pod(Driven):
         )
 
 
+@dataclass(frozen=True, slots=True)
 class MetadataStore:
     """The metadata of all pods, in directories below *root*. Every method may raise :class:`OSError`.
 
@@ -75,8 +76,7 @@ class MetadataStore:
     []
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    root: Path
 
     def create(self, metadata: Metadata) -> None:
         durable_files.make_folder(self.path(metadata.id).parent)

@@ -6,6 +6,7 @@ plugin does.
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ from fsm.runtimes.reference.driven import CallError, WorldError
 from fsm.runtimes.reference.fault_injection import Faults
 
 
+@dataclass(eq=False)
 class Containers:
     """The containers of all pods. This class keeps no containers.
 
@@ -22,8 +24,7 @@ class Containers:
     point in *faults*.
     """
 
-    def __init__(self, faults: Faults | None = None) -> None:
-        self._faults = Faults() if faults is None else faults
+    faults: Faults = field(default_factory=Faults)
 
     def create(self, _pod: str) -> object:
         return self._passes("create container")
@@ -37,7 +38,7 @@ class Containers:
         return self._passes("remove containers")
 
     def _passes(self, point: str) -> bool:
-        self._faults.point(point)
+        self.faults.point(point)
         return True
 
 
@@ -114,6 +115,7 @@ async def unmake(stages: Sequence[Stage]) -> int:
 RANGE: Final = IPv4Network("10.88.0.0/28")
 
 
+@dataclass(eq=False)
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that contains the pod's id.
 
@@ -131,11 +133,10 @@ class Leases:
     () ('10.88.0.2',) ('10.88.0.1',)
     """
 
-    def __init__(self, root: Path, network: IPv4Network = RANGE, faults: Faults | None = None) -> None:
-        self.root = root
-        self.network = network
-        self.faults = Faults() if faults is None else faults
-        self._known: dict[str, str] | None = None
+    root: Path
+    network: IPv4Network = RANGE
+    faults: Faults = field(default_factory=Faults)
+    _known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
         """Lease the first free address. After a failure, :meth:`teardown` releases what was leased."""

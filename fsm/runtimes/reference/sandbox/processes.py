@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +53,7 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
     return code
 
 
+@dataclass(eq=False)
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
 
@@ -73,23 +75,17 @@ class Processes:
     False
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        faults: Faults | None = None,
-        hook: Callable[[], object] = bool,
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self.root = root
-        self.faults = Faults() if faults is None else faults
-        self.hook = hook
-        self.now = now
-        self.gate = asyncio.Event()
+    root: Path
+    faults: Faults = field(default_factory=Faults)
+    hook: Callable[[], object] = bool
+    now: Callable[[], int] = time.time_ns
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    breaks: bool = False
+    _process: subprocess.Popen[bytes] | None = None
+    _exit: Exit | None = None
+
+    def __post_init__(self) -> None:
         self.gate.set()
-        self.breaks = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._exit: Exit | None = None
 
     def pretend(self, step: str) -> None:
         """Do a *step* without effect here: ``read``, ``describe`` or ``forget`` data that containerd has in files."""
