@@ -150,7 +150,7 @@ def _simple(name: str, words: Sequence[str], inside: Command) -> Script:
 
 FIXED: Final[Mapping[str, Callable[[Command], str]]] = {
     "env": lambda inside: "\n".join(f"{name}={value}" for name, value in inside.variables.items()),
-    "hostname": lambda inside: inside.files["/etc/hostname"].strip() or "localhost",
+    "hostname": lambda inside: inside.files["/etc/hostname"].strip(),
     "id": lambda _: "uid=0(root) gid=0(root) groups=0(root)",
     "pwd": lambda _: "/",
     "uname": lambda _: "Linux",

@@ -176,7 +176,7 @@ class ServedNode(PodObserver):
         return full_id(given, self.pods(), event, "sandbox")
 
     async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
-        async def run(_: str) -> str:
+        async def run() -> str:
             async with self.relays.blocking():
                 pod = await self._pods.run(name)
             await self._notice(pod, pod, "created")
@@ -190,7 +190,8 @@ class ServedNode(PodObserver):
             raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
         self._running[name] = plan
         try:
-            return await self._call("run", "", run)
+            with self._worded("", "run", ""):
+                return await asyncio.shield(self.containers.tasks.start(run()))
         finally:
             del self._running[name]
 
@@ -304,7 +305,7 @@ class ServedNode(PodObserver):
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
         """Make *call*, which continues if its caller gives up, with the id of the pod *given*."""
-        pod = self.find_pod(given, event) if given else ""
+        pod = self.find_pod(given, event)
         with self._worded(pod, event, given):
             return await asyncio.shield(self.containers.tasks.start(call(pod)))
 

@@ -20,8 +20,7 @@ from fsm.runtimes.reference.nri.session import Config, default_config
 from fsm.runtimes.reference.nri.sut import CALLS, CONTAINER, POD, FakePlugin, happen, release
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
-TIMEOUT: Final = 10.0
-"""Number of seconds that a plugin has to answer. It answers immediately."""
+TIMEOUT: Final = 10.0  # seconds that a plugin has to answer, which it does immediately
 
 OTHER: Final = "other"
 

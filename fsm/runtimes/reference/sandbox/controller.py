@@ -100,29 +100,23 @@ class Controller:
         await self._tasks.cancel()
 
     def status(self, name: str) -> SandboxRecord:
-        sandbox = self.find(name)
-        self._take(sandbox, "status")
-        return sandbox.record
+        return self._call(name, "status").record
 
     def platform(self, name: str) -> str:
         """Return the operating system of the containers of a sandbox."""
-        self._take(self.find(name), "platform")
+        self._call(name, "platform")
         return "linux"
 
     def update(self, name: str) -> None:
         """Update a sandbox. This has no effect."""
-        self._take(self.find(name), "update")
+        self._call(name, "update")
 
     async def wait(self, name: str) -> Exit:
         """Wait for the exit of a sandbox and return it. The caller may be cancelled."""
-        sandbox = self.find(name)
-        self._take(sandbox, "wait")
-        return await asyncio.shield(sandbox.exited)
+        return await asyncio.shield(self._call(name, "wait").exited)
 
     def create(self, name: str) -> None:
-        sandbox = self.find(name)
-        if sandbox.is_noop("create"):
-            self._take(sandbox, "create")
+        sandbox = self._possible(name, "create")
         self._store[name] = sandbox
         try:
             sandbox.world.pretend("read")
@@ -132,9 +126,7 @@ class Controller:
 
     def start(self, name: str) -> None:
         """Create the container of a sandbox, and start its pause process."""
-        sandbox = self.find(name)
-        if sandbox.is_noop("start"):
-            self._take(sandbox, "start")
+        sandbox = self._possible(name, "start")
         try:
             self._describe(sandbox, sandbox.world.run())
         except WorldError as error:
@@ -270,7 +262,20 @@ class Controller:
         return success, ""
 
     def find(self, name: str) -> Sandbox:
+        """Return the sandbox *name*, or an absent one."""
         return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
+
+    def _call(self, name: str, event: str) -> Sandbox:
+        sandbox = self.find(name)
+        self._take(sandbox, event)
+        return sandbox
+
+    def _possible(self, name: str, event: str) -> Sandbox:
+        """Return the sandbox *name*. Raise the reply of the machine if *event* can have no effect on it."""
+        sandbox = self.find(name)
+        if sandbox.is_noop(event):
+            self._take(sandbox, event)
+        return sandbox
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"

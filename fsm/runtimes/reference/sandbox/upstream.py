@@ -12,8 +12,7 @@ from fsm.runtimes.reference.sandbox.processes import WatchError
 class UpstreamController(Controller):
     """A controller whose records stay ready until the task is deleted, and which can forget waiting callers."""
 
-    _silent = False
-    """Whether the exit being recorded is not reported, so that waiting callers are forgotten."""
+    _silent = False  # while an exit is recorded without notifying the callers that wait for it
 
     async def wait(self, name: str) -> Exit:
         """Wait for the exit. The error for an absent sandbox has no specific code."""
