@@ -270,7 +270,7 @@ async def test_unknown_events_end_the_connection() -> None:
     await serving
     await running
 
-    assert ["at Configure: plugin events 0x100000: the mask of all that there are is 0x3fff"] == [
+    assert ["at Configure: plugin events 0x100000: the mask of all events is 0x3fff"] == [
         each.why for each in runtime.lost
     ]
 

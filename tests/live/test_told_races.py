@@ -43,7 +43,7 @@ async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> N
     """An update that is relayed before it checks whether the container still exists."""
     found = self.find(given, "update-resources")
     await asyncio.sleep(0.3)
-    await self._relays.mention("update-container", found.pod, found.told())
+    await self._relays.notify("update-container", found.pod, found.for_plugins())
     await _UPDATE(self, given, limits)
 
 

@@ -12,9 +12,8 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import Clock, TurnedClock
-from fsm.runtimes.reference.events.backoff import FIRST, Backlog, Backoff, HandlerError
+from fsm.runtimes.reference.events.backoff import FIRST, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.sut import BackoffSUT
-from fsm.runtimes.reference.events.upstream import UpstreamBackoff
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

@@ -90,7 +90,7 @@ def test_a_start_that_cannot_be_recorded_is_undone(container: Container, world: 
     with pytest.raises(CallError, match="No such file"):
         container.call("start")
 
-    world.mend()
+    world.end_event()
     assert ("created", before, before, None) == (container.state, container.status(), written(container), world.process)
     container.call("start")
     assert "running" == container.state
@@ -111,7 +111,7 @@ def test_an_exit_that_cannot_be_written_changes_nothing(container: Container, wo
         container.exited(Exit(3, 7))
     assert ("running", 0) == (container.state, container.status().finished_at)
 
-    world.mend()
+    world.end_event()
     container.exited(Exit(3, 7))
     assert ("exited", 3) == (container.state, written(container).exit_code)
 
@@ -301,7 +301,7 @@ def test_a_record_that_containerd_cannot_read_is_skipped(container: Container, w
         skipped.call("create")
     assert ("absent", "skipped-created") == (skipped.shows, skipped.state)
 
-    world.mend()
+    world.end_event()
     assert "created" == Container.recovered(container.root, world).state
     skipped.call("remove")
     assert "absent" == skipped.state == Container.recovered(container.root, world).state

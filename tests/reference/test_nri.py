@@ -224,7 +224,7 @@ class StaysAtErrors(NRI):
         except NRIError:
             back = {"absent": "sync-gone", "created": "sync-created", "running": "sync-running"}
             if container:
-                self._containers.take(container.id, back.get(before, "sync-stopped"))
+                self._entities.containers.take(container.id, back.get(before, "sync-stopped"))
             raise
 
 
@@ -238,7 +238,7 @@ class RemembersTheRemoved(NRI):
             return super().relay(event, pod, container, resources)
         finally:
             if container and event == "remove-container":
-                self._containers.take(container.id, "sync-stopped")
+                self._entities.containers.take(container.id, "sync-stopped")
 
 
 class RemovalOfAbsentFails(NRI):

@@ -182,7 +182,7 @@ class UpdatesAfterStop(NRI):
 
     def update_containers(self, updates: Any, plugin: Any = None) -> None:  # noqa: ANN401  # updates
         if self.state == "stopped":
-            self.domains.update_containers(updates)
+            self.domains.change(updates)
         else:
             super().update_containers(updates, plugin)
 
@@ -292,9 +292,9 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> N
 class ExitsAtDuplicates(NriApiSUT):
     """A duplicate domain ends the process, as in containerd."""
 
-    def _register_domain(self, hope: str) -> None:
+    def _register_domain(self) -> None:
         try:
-            super()._register_domain(hope)
+            super()._register_domain()
         except NRIError:
             self.reset()
             raise

@@ -33,8 +33,8 @@ class FirstPluginOnly(NriContainerSUT):
 
     def outputs(self) -> Sequence[str]:
         """The requests to the first plugin."""
-        sent = [each.event for each in self._heard if each.to == "10"]
-        self._heard.clear()
+        sent = [each.event for each in self._sent if each.to == "10"]
+        self._sent.clear()
         return sent
 
 

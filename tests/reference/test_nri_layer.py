@@ -235,13 +235,13 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
     nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
     nri.relay("create-container", POD, ONE)
     taken: list[str] = []
-    take = nri._containers.take  # noqa: SLF001  # to record the outcome
+    take = nri._entities.containers.take  # noqa: SLF001  # to record the outcome
 
     def recording(entity: str, event: str, outcome: str = "") -> Outcome:
         taken.append(outcome)
         return take(entity, event, outcome)
 
-    monkeypatch.setattr(nri._containers, "take", recording)  # noqa: SLF001  # see above
+    monkeypatch.setattr(nri._entities.containers, "take", recording)  # noqa: SLF001  # see above
     nri.relay("remove-container", POD, ONE)
 
     assert taken == ["lost-at-stop"]
@@ -393,7 +393,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
     answer = Answer(updates=(Update(container_id="c1", ignore_failure=True),))
     nri = layers(FakePlugin(answers={"CreateContainer": lambda _: answer}))
 
-    with pytest.raises(NRIError, match="asked for an update of c1 during its creation") as caught:
+    with pytest.raises(NRIError, match="requested an update of c1 during its creation") as caught:
         nri.relay("create-container", POD, ONE)
 
     assert caught.value.code == "INVALID_ARGUMENT"
@@ -513,12 +513,14 @@ def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI
 
 
 def test_a_domain_that_is_called_cannot_call_the_layer() -> None:
-    class Asking(Domain):
-        def list_containers(self) -> tuple[Container, ...]:
-            nri.relay("run-pod-sandbox", POD)
-            return ()
+    class Asking(tuple[Container, ...]):
+        __slots__ = ()
 
-    nri = NRI(domains=Domains([Asking()]))
+        def __iter__(self) -> Iterator[Container]:
+            nri.relay("run-pod-sandbox", POD)
+            return super().__iter__()
+
+    nri = NRI(domains=Domains([Domain(containers=Asking())]))
     errors: list[Exception] = []
 
     def starts() -> None:
@@ -547,8 +549,8 @@ def test_each_domain_changes_its_own_containers() -> None:
     one, two = domain_of_two("a", containers=(ONE,)), domain_of_two("b", containers=(TWO,))
     domains = Domains([one, two])
 
-    domains.update_containers([Update(container_id="c2"), Update(container_id="c1")])
-    domains.evict_containers([Eviction(container_id="c2")])
+    domains.change([Update(container_id="c2"), Update(container_id="c1")])
+    domains.change([Eviction(container_id="c2")])
 
     assert one.done == [Update(container_id="c1")]
     assert two.done == [Update(container_id="c2"), Eviction(container_id="c2")]
@@ -563,11 +565,11 @@ def test_failures_are_collected_unless_they_are_ignored() -> None:
     silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
     evictions = [Eviction(container_id="c1"), Eviction(container_id="c2")]
 
-    domains.update_containers([silent])
+    domains.change([silent])
     with pytest.raises(ChangesFailedError, match="update of some containers failed: c1") as updates:
-        domains.update_containers([silent, loud, Update(container_id="c2")])
+        domains.change([silent, loud, Update(container_id="c2")])
     with pytest.raises(ChangesFailedError, match="eviction of some containers failed: c1") as evicted:
-        domains.evict_containers(evictions)
+        domains.change(evictions)
 
     assert updates.value.failed == (loud,)
     assert evicted.value.failed == (evictions[0],)
@@ -583,7 +585,7 @@ def test_the_default_configuration() -> None:
         disable_connections=False,
     )
     assert default_config("containerd-1.7").disable
-    with pytest.raises(ValueError, match=r"no release is called 'containerd-0\.2'; there are containerd-2\.1"):
+    with pytest.raises(ValueError, match=r"unknown release 'containerd-0\.2'; known are containerd-2\.1"):
         default_config("containerd-0.2")
 
 

@@ -82,17 +82,17 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 class AnyName(Connection):
     """Accepts any name."""
 
-    def _mistake(self, name: str, index: str) -> str:
-        wrong = super()._mistake(name, index)
+    def _name_error(self, name: str, index: str) -> str:
+        wrong = super()._name_error(name, index)
         return "" if wrong == "bad-name" else wrong
 
 
 class AnyIndex(Connection):
     """Accepts any index."""
 
-    def _mistake(self, name: str, index: str) -> str:
+    def _name_error(self, name: str, index: str) -> str:
         del index
-        return super()._mistake(name, "00")
+        return super()._name_error(name, "00")
 
 
 class RegistersAgain(Connection):
@@ -109,7 +109,7 @@ class KeepsWrongNames(Connection):
     """Does not close the connection of a plugin with a wrong name, as NRI does not."""
 
     def register(self, name: str, index: str) -> None:
-        if self._mistake(name, index):
+        if self._name_error(name, index):
             self._require("register")
             raise RegistrationError(name)
         super().register(name, index)
@@ -373,8 +373,8 @@ def test_subscriptions(asked: Collection[str] | int, there: Collection[str], eve
 @pytest.mark.parametrize(
     ("asked", "there", "named"),
     [
-        (1 << 14, REQUESTS, "0x4000: the mask of all that there are is 0x3fff"),
-        (0x3FFF, REQUESTS[:11], "0x3800: the mask of all that there are is 0x7ff"),
+        (1 << 14, REQUESTS, "0x4000: the mask of all events is 0x3fff"),
+        (0x3FFF, REQUESTS[:11], "0x3800: the mask of all events is 0x7ff"),
         (-1, REQUESTS, "the mask of all"),
         (["EatContainer"], REQUESTS[:1], "EatContainer: there are RunPodSandbox"),
     ],

@@ -18,8 +18,7 @@ from fsm.runtimes.reference.nri.domain import Domains
 from fsm.runtimes.reference.nri.messages import Answer, BlockedError, Container, NRIStoppedError, Request
 from fsm.runtimes.reference.nri.session import Config
 from fsm.runtimes.reference.nri.sut import FakePlugin
-from fsm.runtimes.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock
-from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
+from fsm.runtimes.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock, UpstreamSyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -19,7 +19,7 @@ from fsm.conformance.suite import conform, replay
 from fsm.language.library import load
 from fsm.runtimes.reference.container.container import Container
 from fsm.runtimes.reference.container.world import Exit, SimulatedWorld
-from fsm.runtimes.reference.driven import CallError, WorldError, first_of, is_noop, offered
+from fsm.runtimes.reference.driven import CallError, WorldError, first_of
 from fsm.runtimes.reference.harness import turns
 from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.runtimes.reference.pods.service import Pods
@@ -242,7 +242,7 @@ def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], c
     """The restart undoes it; what cannot be undone can be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
-    assert (False, "absent") == (bool(sut._wrong()), sut.shows())
+    assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
 
     sut.crash("run", 0)
     with suppress(CallError):
@@ -482,7 +482,7 @@ class ListsTheRemoved(Pods):
     """A removed pod stays in the store."""
 
     async def remove(self, id: str) -> None:  # noqa: A002
-        pod = self._get(id)
+        pod = self.find(id)
         await super().remove(id)
         if pod.name:
             self._store[id] = Pod(pod.metadata("stopped"), self._position("stopped"))
@@ -499,17 +499,17 @@ class RemovesWithoutStop(Pods):
     """A pod is removed without being stopped."""
 
     async def remove(self, id: str) -> None:  # noqa: A002
-        pod = self._get(id)
-        if not is_noop(pod.position, "remove"):
+        pod = self.find(id)
+        if not pod.is_noop("remove"):
             await self._delete(pod)
-        self._take(pod, "remove", first_of(offered(pod.position, "remove"), "removed"))
+        self._take(pod, "remove", first_of(pod.offered("remove"), "removed"))
 
 
 class ReadyAfterAFailedStop(Pods):
     """A stop that fails after the exit leaves the pod ready."""
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
-        state = pod.position.state
+        state = pod.state
         reached, why = await super()._tear_down(pod)
         return ("held" if reached == "ended" and state == "ready" else reached), why
 
@@ -556,7 +556,7 @@ class ForgetsLimits(Pods):
     """Limits are not written."""
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        self.metadata.save(replace(pod.metadata(state or pod.position.state), limits={}))
+        self.metadata.save(replace(pod.metadata(state or pod.state), limits={}))
 
 
 class KeepsFailedLimits(Pods):
@@ -566,7 +566,7 @@ class KeepsFailedLimits(Pods):
         try:
             super().update_resources(id, limits)
         except CallError:
-            self._get(id).limits = limits
+            self.find(id).limits = limits
             raise
 
 
@@ -574,7 +574,7 @@ class ForwardsToTheUnready(Pods):
     """Ports of a pod in an unknown state can be forwarded."""
 
     def port_forward(self, id: str) -> None:  # noqa: A002
-        if self._get(id).position.state != "unknown":
+        if self.find(id).position.state != "unknown":
             super().port_forward(id)
 
 

@@ -380,7 +380,7 @@ class ReadyUntilDeleted(Controller):
     """The exit is recorded only when the task is deleted."""
 
     def _take(self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "") -> None:
-        if (event, outcome, sandbox.position.state) != ("handle", "kept", "ended"):
+        if (event, outcome, sandbox.state) != ("handle", "kept", "ended"):
             super()._take(sandbox, event, outcome, ended, why)
 
 

@@ -221,7 +221,7 @@ def test_a_change_that_is_neither_durable_nor_undone_is_unknown(root: Path, monk
     storage = store(root, FIRST)
     said = left_unknown(storage, root, monkeypatch)
 
-    assert f"{root}/status: not known to be the old or the new content: " in said
+    assert f"{root}/status: has the old or the new content: " in said
     assert 2 == said.count("no space left")
     assert not storage.known
     assert running(FIRST.copied()) == load(root).get() == storage.get()
@@ -248,7 +248,7 @@ def test_what_is_unknown_is_what_the_file_holds_or_an_error(
 def test_a_record_that_is_made_and_neither_durable_nor_removed_is_an_error(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert "not known to be the old or the new content" in left_unknown(None, root, monkeypatch)
+    assert "has the old or the new content" in left_unknown(None, root, monkeypatch)
     assert FIRST == load(root).get()
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from fsm.machine.driver import Position
 from fsm.runtimes.names import NOT_READY, READY
-from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of, is_noop
+from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, driver, first_of
 from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.runtimes.reference.pods.service import MACHINE, Pods
 from fsm.runtimes.reference.pods.surroundings import FAILURES, MakeError, Stage, unmake
@@ -77,10 +77,10 @@ class UpstreamPods(Pods):
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Stop; the watch changes the record of a ready pod."""
-        pod = self._get(id)
+        pod = self.find(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
-        if pod.position.state != ABSENT:
+        if pod.state != ABSENT:
             reached, why = await self._tear_down(pod)
             wanted = ("not-stopped", "failed", "not-freed")
             if reached == "freed":
@@ -89,8 +89,8 @@ class UpstreamPods(Pods):
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Remove; the pod leaves the store before its metadata are deleted."""
-        pod = self._get(id)
-        if is_noop(pod.position, "remove"):
+        pod = self.find(id)
+        if pod.is_noop("remove"):
             self._take(pod, "remove")
             return
         reached, why = await self._tear_down(pod)

@@ -76,9 +76,9 @@ class TurnedClock(Clock):
         with self._lock:
             self.time += seconds
             waiting = list(self._waiting)
-        for changed in waiting:
-            with changed:
-                changed.notify_all()
+        for condition in waiting:
+            with condition:
+                condition.notify_all()
 
     def wait(self, changed: threading.Condition, ready: Callable[[], bool], *, until: float) -> bool:
         if self.hurried and not ready():
@@ -117,8 +117,8 @@ class Tasks(set[asyncio.Task[Any]]):
 
     async def cancel(self) -> None:
         """Cancel all tasks, and wait until they have ended."""
-        for each in self:
-            each.cancel()
+        for task in self:
+            task.cancel()
         await asyncio.gather(*self, return_exceptions=True)
 
 

@@ -35,94 +35,80 @@ class WorldError(Exception):
     """The environment did not do what was asked of it, or did not answer."""
 
 
-class Driven:
-    """An object driven by a machine. Its state is that of its ``position``."""
+@cache
+def driver(name: str, profile: str = "") -> Driver:
+    """Return the driver of the machine called *name*, under *profile* if it is not empty."""
+    return Driver(load(name).under(profile))
 
-    position: Position
+
+class Driven:
+    """An object driven by a machine. Its state is that of its ``position``.
+
+    >>> exited = Driven(driver("container-status", "containerd-1.6").position("exited"))
+    >>> exited.state, exited.offered("stop"), exited.is_noop("stop"), exited.take("stop").reply
+    ('exited', {'ignored'}, True, ('ok',))
+    >>> Driven(driver("container-status", "containerd-1.6").position()).take("stop").reply
+    ('NOT_FOUND',)
+    """
+
+    def __init__(self, position: Position) -> None:
+        self.position = position
 
     @property
     def state(self) -> str:
         return self.position.state
 
+    @property
+    def shows(self) -> str:
+        """The state as an observer sees it."""
+        return self.position.shows
 
-@cache
-def driver(name: str, profile: str = "") -> Driver:
-    """Return the driver of the machine called *name*, under *profile* if it is not empty.
+    def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
+        """Return the outcomes of *event*, or of the end of a call if *ends*, that code can choose from.
 
-    >>> driver("pod-sandbox").position().state
-    'absent'
-    """
-    return Driver(load(name).under(profile))
+        Deviations are excluded, because the world of an entity decides whether it deviates. An absent entity has no
+        world, so if it has deviations, only these are returned.
+        """
+        ways = self.position.outcomes(event, ends=ends)
+        deviating = self.position.shows == ABSENT and any(way.deviation for way in ways)
+        return tuple(way for way in ways if bool(way.deviation) == deviating)
 
+    def offered(self, event: str) -> set[str]:
+        """Return the names of the outcomes that code can choose from."""
+        return {way.name for way in self.choices(event)}
 
-def choices(position: Position, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-    """Return the outcomes of *event* at *position* that code can choose from.
+    def is_noop(self, event: str) -> bool:
+        """Check whether *event* must leave the entity in its state, so that it has no effect on data."""
+        ways = self.choices(event)
+        return len(ways) == 1 and ways[0].to == self.state
 
-    If *ends*, return those that end a call of *event*. Deviations are excluded, because the world of an entity decides
-    whether it deviates. An absent entity has no world, so if it has deviations, only these are returned.
+    def refusal(self, event: str) -> Outcome | None:
+        """Return a deviation that refuses *event*, or ``None``, also if the entity is absent.
 
-    >>> [way.name for way in choices(driver("container-status", "containerd-1.6").position(), "stop")]
-    ['stop-of-removed']
-    >>> [way.name for way in choices(driver("container-status", "containerd-1.6").position("exited"), "stop")]
-    ['ignored']
-    """
-    ways = position.outcomes(event, ends=ends)
-    deviating = position.shows == ABSENT and any(way.deviation for way in ways)
-    return tuple(way for way in ways if bool(way.deviation) == deviating)
+        >>> refused = Driven(driver("container-status", "containerd-1.6").position("exited")).refusal("stop")
+        >>> refused and refused.reply
+        ('NOT_FOUND',)
+        """
+        ways = () if self.position.shows == ABSENT else self.position.outcomes(event)
+        return next(
+            (way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == self.state),
+            None,
+        )
 
-
-def refusal(position: Position, event: str) -> Outcome | None:
-    """Return a deviation that refuses *event* at *position*, or ``None``, also if the entity is absent.
-
-    >>> found = refusal(driver("container-status", "containerd-1.6").position("exited"), "stop")
-    >>> found and found.reply
-    ('NOT_FOUND',)
-    >>> refusal(driver("container-status", "containerd-1.6").position(), "stop")
-    """
-    ways = () if position.shows == ABSENT else position.outcomes(event)
-    refusing = (
-        way for way in ways if way.deviation and way.reply and not way.replies("ok") and way.to == position.state
-    )
-    return next(refusing, None)
-
-
-def offered(position: Position, event: str) -> set[str]:
-    """Return the names of the outcomes that *event* may have at *position*.
-
-    >>> sorted(offered(driver("container-status").position(), "create"))
-    ['created', 'failed']
-    """
-    return {way.name for way in choices(position, event)}
+    def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
+        """Let *event* happen with *outcome*. By default, take the only outcome to choose from."""
+        if not outcome and len(ways := self.choices(event, ends=ends)) == 1:
+            outcome = ways[0].name
+        return self.position.take(event, outcome, ends=ends)
 
 
 def first_of(names: Collection[str], *wanted: str) -> str:
     """Return the first of the *wanted* outcomes that is in *names*, or an empty string if none is.
 
-    >>> first_of(offered(driver("container-status").position(), "create"), "started", "failed")
+    >>> first_of({"created", "failed"}, "started", "failed")
     'failed'
     """
-    return next((each for each in wanted if each in names), "")
-
-
-def is_noop(position: Position, event: str) -> bool:
-    """Check whether *event* must leave the entity at *position* in its state, so that it has no effect on data.
-
-    >>> is_noop(driver("container-status").position(), "stop")
-    True
-    """
-    ways = choices(position, event)
-    return len(ways) == 1 and ways[0].to == position.state
-
-
-def take(position: Position, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-    """Let *event* happen at *position* with *outcome*. By default, take the only outcome to choose from.
-
-    >>> take(driver("container-status", "containerd-1.6").position(), "stop").reply
-    ('NOT_FOUND',)
-    """
-    if not outcome and len(ways := choices(position, event, ends=ends)) == 1:
-        outcome = ways[0].name
-    return position.take(event, outcome, ends=ends)
+    return next((name for name in wanted if name in names), "")
 
 
 def raise_reply(event: str, way: Outcome, why: str, code: str = UNKNOWN) -> None:

@@ -83,11 +83,11 @@ _THREAD: Final = _Thread()
 def _audit() -> None:
     """Install the audit hook only once, because it cannot be removed and slows everything down."""
 
-    def audited(event: str, arguments: tuple[object, ...]) -> None:
+    def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
             _THREAD.faults.audited(event, *arguments)
 
-    sys.addaudithook(audited)
+    sys.addaudithook(hook)
 
 
 def damage(file: Path, how: Damage) -> None:

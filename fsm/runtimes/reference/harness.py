@@ -1,8 +1,9 @@
-"""Shared base of the SUTs of all references: replies, a scratch directory, and event loop turns."""
+"""Shared base of the SUTs of all references: replies, faults, a scratch directory, and event loop turns."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from functools import partial
 from os import W_OK, access
 from pathlib import Path
 from typing import ClassVar, Final, Generic, TypeVar
@@ -10,11 +11,14 @@ from typing import ClassVar, Final, Generic, TypeVar
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import cancel_others, perform
 from fsm.runtimes.reference.driven import ReplyError, driver
+from fsm.runtimes.reference.fault_injection import CrashedError, Faults
 from fsm.scratch import ScratchFolder
 from fsm.sut import UnsupportedError, drained
 
 MEMORY: Final = "/dev/shm"  # noqa: S108  (names in it are random)
 """An in-memory file system, where syncing is free. It outlives a crashing process as a disk does."""
+
+Action = Callable[[], object]
 
 K = TypeVar("K")
 
@@ -22,8 +26,8 @@ K = TypeVar("K")
 class ReferenceSUT(Generic[K]):
     """A SUT that makes events happen through ``_actions`` and collects their outputs in ``_outputs``.
 
-    ``_scope`` is closed at each reset and at the end. The SUT tests *kind*, which may have planted bugs. By default,
-    this is the last of ``kinds`` under one of ``profiles``, and the first otherwise.
+    ``_scope`` is closed at each reset and at the end. ``faults`` apply to one event. The SUT tests *kind*, which may
+    have planted bugs. By default, this is the last of ``kinds`` under one of ``profiles``, and the first otherwise.
     """
 
     machine: ClassVar[str]
@@ -39,6 +43,7 @@ class ReferenceSUT(Generic[K]):
     def reset(self) -> None:
         self._scope.close()
         self._outputs: list[str] = []
+        self.faults = Faults()
 
     def _new_folder(self) -> Path:
         return Path(self._scope.enter_context(ScratchFolder(MEMORY if access(MEMORY, W_OK) else None)))
@@ -58,17 +63,17 @@ class ReferenceSUT(Generic[K]):
             raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
         return actions[event]()
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
+    def _actions(self) -> Mapping[str, Action]:
         """Map each event to a function, which may be a coroutine function if there is an event loop."""
         raise NotImplementedError
 
-    def _reply(self, event: str, act: Callable[[], object]) -> str:
+    def _reply(self, event: str, act: Action) -> str:
         try:
             return self._attempt(event, act)
         finally:
-            self._mend()
+            self._clear_faults()
 
-    def _attempt(self, event: str, act: Callable[[], object]) -> str:
+    def _attempt(self, event: str, act: Action) -> str:
         known = driver(self.machine).machine.events.get(event)
         if known is None:
             raise UnsupportedError(f"the reference of {self.machine} has no event {event!r}")
@@ -81,11 +86,16 @@ class ReferenceSUT(Generic[K]):
             raise UnsupportedError(str(error)) from error
         return code if known.kind == "call" else ""
 
-    def _run(self, act: Callable[[], object]) -> None:
+    def _crash(self, event: str, point: int) -> None:
+        """Crash before effect number *point* of *event*. A crash in a task of the object under test is not raised."""
+        with self.faults.crash_at(point), suppress(CrashedError):
+            self._attempt(event, lambda: self._happen(event))
+
+    def _run(self, act: Action) -> None:
         act()
 
-    def _mend(self) -> None:
-        """Drop the arranged faults."""
+    def _clear_faults(self) -> None:
+        self.faults.clear()
 
 
 class LoopSUT(ReferenceSUT[K]):
@@ -109,12 +119,21 @@ class LoopSUT(ReferenceSUT[K]):
         super().close()
         self._lasting.close()
 
-    def _run(self, act: Callable[[], object]) -> None:
+    def _run(self, act: Action) -> None:
         self._runner.run(self._settle(act))
 
-    async def _settle(self, act: Callable[[], object]) -> None:
+    async def _settle(self, act: Action) -> None:
         await perform(act)
         await turns(self.turns)
+
+
+def methods(subject: object, *events: str, arguments: tuple[object, ...] = ()) -> dict[str, Action]:
+    """Map each of *events* to the method of *subject* with the same name, called with *arguments*.
+
+    >>> methods([3, 4], "count", arguments=(4,))["count"]()
+    1
+    """
+    return {event: partial(getattr(subject, event.replace("-", "_")), *arguments) for event in events}
 
 
 async def turns(count: int) -> None:

@@ -20,7 +20,7 @@ from fsm.runtimes.recordings.error_texts import capitals
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node.command import limits
-from fsm.runtimes.reference.node.error_words import AmbiguousIdError, full_id, of_pod
+from fsm.runtimes.reference.node.error_words import full_id, refusal_text
 from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.node.node_service import HANDLERS, ServedNode
 from fsm.runtimes.reference.pods.metadata import Metadata
@@ -184,7 +184,7 @@ class CriServer:
         for plan, status in self.node.listed_pods():
             if status.id == identity:
                 return cri.PodSandboxStatsResponse(stats=self._pod_stats(plan, status))
-        raise CallError("stats", "NOT_FOUND", of_pod("status", request.pod_sandbox_id, ABSENT))
+        raise CallError("stats", "NOT_FOUND", refusal_text("pod", "status", request.pod_sandbox_id, ABSENT))
 
     async def ListPodSandboxStats(self, request: cri.ListPodSandboxStatsRequest) -> cri.ListPodSandboxStatsResponse:
         pods = {status.id: (plan, status) for plan, status in self.node.listed_pods() if status.state == READY}
@@ -302,8 +302,8 @@ def _answering(
 
 def _whole(given: str, known: Mapping[str, object]) -> str:
     try:
-        return full_id(given, known)
-    except AmbiguousIdError:
+        return full_id(given, known, "list", "object")
+    except CallError:
         return given
 
 

@@ -54,10 +54,10 @@ class NodePlugins:
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers to synchronise a plugin with, and remember these states as relayed."""
         node = self._node()
-        told = node.told_containers()
+        told = node.containers_for_plugins()
         node.relays.synchronise(told)
         containers = [self._described(node.containers.store[container.id], container.state) for container in told]
-        return [self._pod(each) for each in node.told_pods()], containers
+        return [self._pod(each) for each in node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
         """Apply unsolicited *updates* from a plugin. Return those that failed without ``ignore_failure``."""

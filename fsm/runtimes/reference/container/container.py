@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, Self
 
@@ -12,17 +12,7 @@ from fsm.runtimes.reference.container.effects import Effects
 from fsm.runtimes.reference.container.record import ContainerState, Resources, Status
 from fsm.runtimes.reference.container.storage import StatusStorage, load
 from fsm.runtimes.reference.container.world import LOST_CODE, LOST_REASON, Exit, NoRecordError, SimulatedWorld, Task
-from fsm.runtimes.reference.driven import (
-    ABSENT,
-    Driven,
-    WorldError,
-    choices,
-    driver,
-    is_noop,
-    offered,
-    raise_reply,
-    take,
-)
+from fsm.runtimes.reference.driven import ABSENT, Driven, WorldError, driver, raise_reply
 
 MACHINE: Final = "container-status"
 
@@ -49,7 +39,7 @@ class Container(Effects, Driven):
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
-        """Return the container with the directory *root* after a restart. See the class for the other arguments.
+        """Return the container after a restart.
 
         If containerd has no record of the container, it is absent and its directory is deleted. If containerd's record
         cannot be read, the container is absent until a restart can read it.
@@ -105,11 +95,10 @@ class Container(Effects, Driven):
         """Continue the call *event*, which has begun, by one stage. Return whether it is still in progress."""
         with self._step():
             try:
-                ways = choices(self.position, event, ends=True)
+                names = {way.name for way in self.choices(event, ends=True)}
             except CannotHappenError:
-                # Another call has already done the work of this one.
-                return self._begin(event)
-            return self._take(event, self.endings[event]({way.name for way in ways}), ends=True)
+                return self._begin(event)  # another call has already done the work of this one
+            return self._finish(event, self.endings[event](names), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
         """Record *exit*, unless an earlier one is recorded. After an :class:`OSError`, it must be reported again."""
@@ -134,14 +123,11 @@ class Container(Effects, Driven):
 
     def _begin(self, event: str) -> bool:
         self.why = f"a container in state {self.state}"
-        outcome = ""
-        if not is_noop(self.position, event):
-            effect = self.beginnings.get(event, self.use)
-            outcome = effect(offered(self.position, event))
-        return self._take(event, outcome)
+        outcome = "" if self.is_noop(event) else self.beginnings.get(event, self.use)(self.offered(event))
+        return self._finish(event, outcome)
 
-    def _take(self, event: str, outcome: str, *, ends: bool = False) -> bool:
-        way = take(self.position, event, outcome, ends=ends)
+    def _finish(self, event: str, outcome: str, *, ends: bool = False) -> bool:
+        way = self.take(event, outcome, ends=ends)
         raise_reply(event, way, self.why)
         return way.begins
 
@@ -158,8 +144,7 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
     storage, task, looked_up = _left(root, world)
     before = storage.get()
     after = _reconciled(before, task, world) if looked_up else None
-    if after is None:
-        after = before.model_copy(update={"unknown": True})
+    after = after or before.model_copy(update={"unknown": True})
     if after != before:
         try:
             storage.update_sync(lambda _: after)
@@ -170,10 +155,9 @@ def _recovered(root: Path, world: SimulatedWorld) -> tuple[str, StatusStorage]:
 
 def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None, bool]:
     """Return the record (unknown if unreadable), the process, and whether the process could be looked up."""
-    try:
+    task, looked_up = None, False
+    with suppress(WorldError):
         task, looked_up = world.task(), True
-    except WorldError:
-        task, looked_up = None, False
     try:
         return load(root), task, looked_up
     except (CheckpointError, OSError):
@@ -183,7 +167,7 @@ def _left(root: Path, world: SimulatedWorld) -> tuple[StatusStorage, Task | None
 
 def _reconciled(status: Status, task: Task | None, world: SimulatedWorld) -> Status | None:
     """Return *status*, updated to match *task*, or ``None`` if the two contradict each other."""
-    if task is not None and (not task.started or task.exit is not None):
+    if task and (not task.started or task.exit):
         try:
             world.drop()
         except WorldError:

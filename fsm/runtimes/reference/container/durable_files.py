@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Final
 
 MODE: Final = 0o600
-"""Readable and writable only by the owner."""
 
 
 class UnknownContentError(OSError):
@@ -30,15 +29,15 @@ def write(path: Path, data: bytes) -> None:
         try:
             os.fsync(folder)
         except OSError as error:
-            # The new content is in place but may not be durable, and a failure must leave the old content.
+            # The new content is in place but may not be durable. A failure must leave the old content.
             try:
                 if before is None:
                     path.unlink()
                 else:
                     _replace(path, before)
             except OSError as second:
-                what = f"{path}: not known to be the old or the new content: {error}"
-                raise UnknownContentError(f"{what}; the old one was not put back: {second}") from second
+                what = f"{path}: has the old or the new content: {error}"
+                raise UnknownContentError(f"{what}; the old content was not restored: {second}") from second
             raise
 
 
@@ -56,8 +55,8 @@ def remove(path: Path, *others: Path) -> None:
 
     *path* itself is deleted last, so that after a crash it still leads to the others.
     """
-    for each in (*leftovers(path), *others, path):
-        each.unlink(missing_ok=True)
+    for file in (*leftovers(path), *others, path):
+        file.unlink(missing_ok=True)
     # If the directory is gone, there is nothing to make durable.
     with suppress(FileNotFoundError), _folder(path) as folder:
         os.fsync(folder)
@@ -65,13 +64,13 @@ def remove(path: Path, *others: Path) -> None:
 
 def leftovers(path: Path) -> tuple[Path, ...]:
     """Return the temporary files of unfinished writes of *path*, by this module or by containerd."""
-    return tuple(sorted(path.parent.glob(f"{_prefix(path)}*")))
+    return tuple(sorted(path.parent.glob(f".tmp-{path.name}*")))
 
 
 def _replace(path: Path, data: bytes) -> None:
-    for each in leftovers(path):
-        each.unlink(missing_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=_prefix(path))
+    for leftover in leftovers(path):
+        leftover.unlink(missing_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".tmp-{path.name}")
     try:
         with open(handle, "wb") as file:  # noqa: PTH123  (a descriptor, not a path)
             os.fchmod(handle, MODE)
@@ -83,10 +82,6 @@ def _replace(path: Path, data: bytes) -> None:
         with suppress(OSError):
             Path(name).unlink()
         raise
-
-
-def _prefix(path: Path) -> str:
-    return f".tmp-{path.name}"
 
 
 @contextmanager

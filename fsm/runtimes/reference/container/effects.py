@@ -28,7 +28,9 @@ OOM_KILLED: Final = "OOMKilled"
 class Effects:
     """Effects on the container with the directory *root*, in its *world*. ``storage`` has its record, if any.
 
-    ``resources`` and ``exit`` are arguments of the current event. ``why`` is the reason if the event fails.
+    ``beginnings`` maps each event to its effect when it begins. All other events have the effect :meth:`use`.
+    ``endings`` maps each call to its effect when it continues. ``resources`` and ``exit`` are arguments of the current
+    event. ``why`` is the reason if the event fails.
     """
 
     def __init__(self, root: Path, world: SimulatedWorld) -> None:
@@ -46,9 +48,7 @@ class Effects:
             "exit": self._exit,
             "update-resources": self._update,
         }
-        """Maps each event to its effect when it begins. All other events have the effect :meth:`use`."""
         self.endings: Mapping[str, Effect] = {"start": self._end_start, "remove": self._end_removal}
-        """Maps each call to its effect when it continues."""
 
     def _failure(self, outcome: str, error: Exception) -> str:
         self.why = str(error)

@@ -51,16 +51,13 @@ class StatusStorage:
 
     def get(self) -> Status:
         """Return a copy of the record, or of the last one if it was deleted."""
-        return self._read().copied()
+        return self.peek().copied()
+
+    def state(self) -> ContainerState:
+        return self.peek().state()
 
     def peek(self) -> Status:
         """Return the record itself, which must not be changed. Updates replace it."""
-        return self._read()
-
-    def state(self) -> ContainerState:
-        return self._read().state()
-
-    def _read(self) -> Status:
         if not self.known:
             with self._lock:
                 if not self.known:  # no other reader was faster
@@ -82,7 +79,7 @@ class StatusStorage:
                 raise DeletedError(f"{self.path}: the record was deleted, and can no longer be changed")
             self._writer = threading.get_ident()
             try:
-                status = change(self._read().copied()).copied()
+                status = change(self.peek().copied()).copied()
                 if checkpointed:
                     durable_files.write(self.path, encode(status))
                 self._status = status
@@ -121,6 +118,6 @@ def load(root: Path) -> StatusStorage:
     """
     path = root / NAME
     status = decode(path.read_bytes(), str(path))
-    for each in durable_files.leftovers(path):
-        each.unlink(missing_ok=True)
+    for leftover in durable_files.leftovers(path):
+        leftover.unlink(missing_ok=True)
     return StatusStorage(root, status)

@@ -1,7 +1,6 @@
 """The reference container under test, in a real directory and a simulated world that can produce every outcome."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from functools import cache
 from itertools import cycle
 from typing import Any, Final
@@ -11,8 +10,8 @@ from fsm.runtimes.reference.container.container import MACHINE, Container
 from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Record, Resources
 from fsm.runtimes.reference.container.storage import NAME
 from fsm.runtimes.reference.container.world import KILLED, Exit, SimulatedWorld, Task
-from fsm.runtimes.reference.driven import ABSENT, driver, offered
-from fsm.runtimes.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage
+from fsm.runtimes.reference.driven import ABSENT, driver
+from fsm.runtimes.reference.fault_injection import DAMAGE, Damage, Faults, damage
 from fsm.runtimes.reference.harness import ReferenceSUT
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
@@ -60,7 +59,8 @@ class ContainerSUT(ReferenceSUT[Container]):
         super().reset()
         home = self._new_folder()
         self._root = home / "container"
-        self.world = SimulatedWorld(self._root, Faults(home))
+        self.faults = Faults(home)
+        self.world = SimulatedWorld(self._root, self.faults)
         self.container = self._kind(self._root, self.world)
         self._limits = 0
         self._file: bytes | None = None
@@ -73,7 +73,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         """Return what is written to the file, except the reason, which an OOM kill changes in every state."""
         status = self.container.record()
         fields = _fields(status) if status else {}
-        return {name: each for name, each in fields.items() if name not in {"reason", *FLAGS}}
+        return {name: value for name, value in fields.items() if name not in {"reason", *FLAGS}}
 
     def fields(self) -> dict[str, int | str]:
         status = self.container.record()
@@ -94,11 +94,10 @@ class ContainerSUT(ReferenceSUT[Container]):
         if event == "restart":
             self._restart_to = outcome
             # An absent container comes back only after a crash in the middle of its creation.
-            position = self.container.position
-            return position.state != ABSENT or self._begins or outcome in offered(position, event)
+            return self.container.state != ABSENT or self._begins or outcome in self.container.offered(event)
         self._begins = True
         if fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
-            self.world.faults.add(fault)
+            self.faults.add(fault)
         return True
 
     def begin(self, event: str) -> str | None:
@@ -110,14 +109,13 @@ class ContainerSUT(ReferenceSUT[Container]):
     def crash(self, event: str, point: int) -> bool:
         restart_to = self._restart_to
         try:
-            with self.world.faults.crash_at(point), suppress(CrashedError):
-                self._attempt(event, lambda: self._happen(event))
+            self._crash(event, point)
         finally:
             ended = self.world.ended
-            self._mend()
+            self._clear_faults()
         self._restart_to, self.world.ended = restart_to, ended
         self.do("restart")
-        return self.world.faults.crashed
+        return self.faults.crashed
 
     def _stage(self, event: str, stage: Callable[[str], bool]) -> str | None:
         in_progress: list[bool] = []
@@ -125,25 +123,23 @@ class ContainerSUT(ReferenceSUT[Container]):
         return None if any(in_progress) else code
 
     def _happen(self, event: str) -> None:
-        actions: dict[str, Callable[[], None]] = {
-            "create": lambda: self.container.call("create", self._new_limits()),
-            "update-resources": lambda: self.container.call("update-resources", self._new_limits()),
-            "exit": self._exit,
-            "oom": self.container.oom,
-            "restart": self._restart,
-        }
-        actions.get(event, lambda: self.container.call(event))()
+        match event:
+            case "create" | "update-resources":
+                self._limits += 1
+                limits = LinuxResources(cpu_shares=self._limits, unified={"memory.high": str(self._limits)})
+                self.container.call(event, Resources(linux=limits))
+            case "exit":
+                self.world.process = None
+                self.container.exited(Exit(0, self.world.now()))
+            case "oom":
+                self.container.oom()
+            case "restart":
+                self._restart()
+            case _:
+                self.container.call(event)
 
-    def _exit(self) -> None:
-        self.world.process = None
-        self.container.exited(Exit(0, self.world.now()))
-
-    def _new_limits(self) -> Resources:
-        self._limits += 1
-        return Resources(linux=LinuxResources(cpu_shares=self._limits, unified={"memory.high": str(self._limits)}))
-
-    def _mend(self) -> None:
-        self.world.mend()
+    def _clear_faults(self) -> None:
+        self.world.end_event()
         self._restart_to, self._begins = "", False
 
     def _restart(self) -> None:
@@ -152,14 +148,14 @@ class ContainerSUT(ReferenceSUT[Container]):
         unknown = self.container.shows == "CONTAINER_UNKNOWN"
         if to.startswith("unknown"):
             if unknown:
-                self.world.faults.add("task")
+                self.faults.add("task")
             elif file.exists():
                 self._file = file.read_bytes()
                 damage(file, next(self._damage))
         elif self._file is not None and unknown:
             file.write_bytes(self._file)
         if to.startswith("skipped"):
-            self.world.faults.add("look")
+            self.faults.add("look")
         elif to == "removed":
             self.world.known = False
         self._set_process(to)
@@ -167,10 +163,9 @@ class ContainerSUT(ReferenceSUT[Container]):
 
     def _set_process(self, to: str) -> None:
         """Set up the process that the restart must find for the outcome *to*."""
-        process = self.world.process
         match to:
             case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
-                self.world.process = process or Task(1)
+                self.world.process = self.world.process or Task(1)
             case "created":
                 self.world.process = None
             case "exited":

@@ -1,5 +1,6 @@
 """The world of a container or pod: processes, errors, and a simulated world that can fail."""
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -44,20 +45,20 @@ class LateError(WorldError):
         self.exit = exit
 
 
+@dataclass(eq=False)
 class SimulatedWorld:
-    """The world of one container on a disk at *root*. ``faults`` raise :class:`WorldError` until :meth:`mend`.
+    """The world of one container on a disk at *root*. ``faults`` raise :class:`WorldError` until :meth:`end_event`.
 
     ``known`` says whether containerd has a record, and ``ended`` whether the current event has killed the process.
     """
 
-    def __init__(self, root: Path, faults: Faults | None = None) -> None:
-        self.root = root
-        self.faults = Faults() if faults is None else faults
-        self.known = False
-        self.process: Task | None = None
-        self.ended = False
-        self._time = 1_000
-        self._pid = 100
+    root: Path
+    faults: Faults = field(default_factory=Faults)
+    known: bool = False
+    process: Task | None = None
+    ended: bool = False
+    _time: int = 1_000
+    _pid: int = 100
 
     def now(self) -> int:
         """Return the time in nanoseconds since the epoch. It is never 0."""
@@ -114,7 +115,7 @@ class SimulatedWorld:
         """Do the work of a call such as exec, attach or update-resources."""
         self.faults.point("use")
 
-    def mend(self) -> None:
+    def end_event(self) -> None:
         """End the current event, and with it all faults."""
         self.faults.clear()
         self.ended = False

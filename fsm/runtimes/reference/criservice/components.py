@@ -28,7 +28,8 @@ class Component(Driven):
     """One component. ``changed`` is set whenever its state changes.
 
     Its ``error`` is kept until Run takes it. Until then, the task of a component that is not ``buffered`` waits too,
-    like a goroutine that sends to an unbuffered channel.
+    like a goroutine that sends to an unbuffered channel. If it ``ends_by_itself``, its task ends when it is closed.
+    Other tasks are cancelled.
 
     >>> class Short(Component):
     ...     async def work(self) -> None:
@@ -44,10 +45,9 @@ class Component(Driven):
 
     buffered = False
     ends_by_itself = False
-    """Whether its task ends when it is closed. Other tasks are cancelled."""
 
     def __init__(self, state: str = "") -> None:
-        self.position = driver(MACHINE).position(state)
+        super().__init__(driver(MACHINE).position(state))
         self.error: Exception | None = None
         self.changed = asyncio.Event()
         self._taken = asyncio.Event()
@@ -65,16 +65,14 @@ class Component(Driven):
     def start(self) -> None:
         """Start its task. Can be called only once, and starts nothing after a stop."""
         if self.state == "closed":
-            self.position.take("starts")
+            self.take("starts")
             return
         self.position.outcomes("starts")  # on a second start, raises before anything is opened
         try:
             self.open()
         except OSError as error:
-            self.position.take("starts", "cannot")
             self.error = error
-        else:
-            self.position.take("starts", "runs")
+        self.take("starts", "cannot" if self.error else "runs")
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:

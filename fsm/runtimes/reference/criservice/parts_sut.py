@@ -1,7 +1,7 @@
 """Construction and event monitor of the reference CRI service under test, and the shared base of its SUTs."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from functools import cached_property
 from typing import Final, NoReturn, TypeVar
@@ -19,7 +19,7 @@ from fsm.runtimes.reference.criservice.components import (
 )
 from fsm.runtimes.reference.criservice.service import Construction, ConstructionError, Makers, nothing
 from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction
-from fsm.runtimes.reference.harness import K, LoopSUT
+from fsm.runtimes.reference.harness import Action, K, LoopSUT, methods
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.domain import Domain
 from fsm.sut import BrokenError
@@ -60,8 +60,8 @@ class ServiceSUT(LoopSUT[K]):
         raise NotImplementedError
 
     async def _end(self) -> None:
-        for each in self._made:
-            each.release()
+        for component in self._made:
+            component.release()
         await cancel_others()
 
 
@@ -97,7 +97,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
         self.construction = self._kind(makers, fatal=self._fatal)
 
     def shows(self) -> str:
-        queues = [each for each in self._made if isinstance(each, Queue) and not each.queue.is_shut]
+        queues = [part for part in self._made if isinstance(part, Queue) and not part.queue.is_shut]
         if self._watches.count:
             return "watchers" if queues else "watchers without a queue"
         return "queue" if queues else "nothing"
@@ -108,20 +108,16 @@ class ConstructionSUT(ServiceSUT[Construction]):
         self._fails = outcome in (LEAKS if issubclass(self._kind, UpstreamConstruction) else FAILS)
         return self._fails or outcome not in LEAKS + FAILS
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
+    def _actions(self) -> Mapping[str, Action]:
         construction = self.construction
         folder = self._home / ("file/folder" if self._fails else str(len(construction.syncers)))
         return {
-            "start-queue": construction.start_queue,
-            "platform": construction.platform,
-            "make-server": construction.make_server,
-            "make-monitor": construction.make_monitor,
+            **methods(construction, "start-queue", "platform", "make-server", "make-monitor", "set-controller"),
             "watch-folder": lambda: construction.watch_folder(folder),
-            "set-controller": construction.set_controller,
             "introspect": self._introspect,
         }
 
-    async def _settle(self, act: Callable[[], object]) -> None:
+    async def _settle(self, act: Action) -> None:
         try:
             act()
         except ConstructionError:
@@ -134,7 +130,7 @@ class ConstructionSUT(ServiceSUT[Construction]):
         self.construction.introspect()
         self._outputs.append("made")
 
-    def _mend(self) -> None:
+    def _clear_faults(self) -> None:
         self._fails = False
 
     def _kept(self, component: C) -> C:
@@ -169,11 +165,10 @@ class MonitorSUT(LoopSUT[EventMonitor]):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")
         return shown
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
+    def _actions(self) -> Mapping[str, Action]:
         return {
-            "subscribe": self.monitor.subscribe,
+            **methods(self.monitor, "subscribe", "stop"),
             "start": self._start,
-            "stop": self.monitor.stop,
             "stream-ends": lambda: self._feed.put_nowait(OSError("the stream is broken")),
         }
 
@@ -181,7 +176,7 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         with suppress(CannotHappenError):  # a second start is unspecified
             self.monitor.start()
 
-    async def _settle(self, act: Callable[[], object]) -> None:
+    async def _settle(self, act: Action) -> None:
         before = self.monitor.state
         await super()._settle(act)
         if before != self.monitor.state == "failed":

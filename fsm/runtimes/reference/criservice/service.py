@@ -37,7 +37,7 @@ class RunError(Exception):
     """The error that Run returns. ``what`` failed with ``errors``, the first of which is the reason."""
 
     def __init__(self, what: str, *errors: Exception) -> None:
-        reasons = "; ".join(str(each) or type(each).__name__ for each in errors)
+        reasons = "; ".join(str(error) or type(error).__name__ for error in errors)
         super().__init__(f"{what}: {reasons}" if reasons else what)
         self.what = what
         self.errors = errors
@@ -103,8 +103,8 @@ class CRIService:
         self._fatal = fatal
         self._exits: list[tuple[Pod, Container]] = []
         self._changed = asyncio.Event()
-        for each in parts:
-            each.changed = self._changed
+        for part in parts:
+            part.changed = self._changed
 
     def is_initialized(self) -> bool:
         """Check whether the service accepts calls."""
@@ -115,28 +115,43 @@ class CRIService:
 
         Raise :class:`RunError` if the service could not start, or ended without being closed.
         """
-        if self.position.state != "idle":
-            raise RunError("run", RuntimeError(f"the service was run before, and is {self.position.state}"))
+        if not self._may_run():
+            await self._run_again()
         self.position.take("starts")
         self.parts.monitor.subscribe()
         try:
             await self._recover()
-        except Exception as error:
-            self.position.take("fails")
-            self._stop_all()
-            raise RunError("recovery", error) from error
+        except Exception as error:  # noqa: BLE001  (any error is returned)
+            self._fail("recovery", error)
         self._launch()
         await self._pause("register")
         await self.parts.registration.register()
+        await self._run_until_end(ready)
+
+    def _may_run(self) -> bool:
+        return self.position.state == "idle"
+
+    async def _run_again(self) -> None:
+        raise RunError("run", RuntimeError(f"the service was run before, and is {self.position.state}"))
+
+    async def _run_until_end(self, ready: Callable[[], None]) -> None:
         if self.parts.registration.state != "failed" and self._all_on():
-            self._serve(ready)
-            await until(self._changed, lambda: not self._all_on())
-            await self._pause("shut-down")
+            await self._serve_until_end(ready)
         self.position.take("closes")
         self._stop_all()
         await self._drain()
         await self._pause("return")
         self._return()
+
+    async def _serve_until_end(self, ready: Callable[[], None]) -> None:
+        self._serve(ready)
+        await until(self._changed, lambda: not self._all_on())
+        await self._pause("shut-down")
+
+    def _fail(self, what: str, error: Exception) -> NoReturn:
+        self.position.take("fails")
+        self._stop_all()
+        raise RunError(what, error) from error
 
     def exited(self, pod: Pod, container: Container) -> None:
         """Notify NRI that *container* has exited, as soon as the service is registered."""
@@ -154,9 +169,8 @@ class CRIService:
     def _launch(self) -> None:
         self.position.take("recovers")
         self.parts.monitor.start()
-        for each in self.parts.syncers:
-            each.start()
-        self.parts.server.start()
+        for part in (*self.parts.syncers, self.parts.server):
+            part.start()
 
     def _serve(self, ready: Callable[[], None]) -> None:
         self.position.take("registers")
@@ -167,17 +181,17 @@ class CRIService:
         ready()
 
     def _all_on(self) -> bool:
-        return all(each.state == "on" for each in self.parts.required)
+        return all(part.state == "on" for part in self.parts.required)
 
     def _stop_all(self) -> list[OSError]:
         self.flag.take("clears")
         errors = []
-        for each in self.parts:
+        for part in self.parts:
             try:
-                each.stop()
+                part.stop()
             except OSError as error:
                 _log.info("could not be closed, and is aborted: %s", error)
-                each.abort()
+                part.abort()
                 errors.append(error)
         return errors
 
@@ -193,9 +207,9 @@ class CRIService:
             ("registration", self.parts.registration),
             ("monitor", self.parts.monitor),
             ("server", self.parts.server),
-            *(("syncer", each) for each in self.parts.syncers),
+            *(("syncer", syncer) for syncer in self.parts.syncers),
         ]
-        errors = [(what, each.take_error()) for what, each in named if each.state == "failed"]
+        errors = [(what, part.take_error()) for what, part in named if part.state == "failed"]
         if self.parts.monitor.state == "stopping":
             errors.append(("timeout", TimeoutError("an event is still being handled")))
         what = errors[0][0] if errors else "nothing"
@@ -297,8 +311,8 @@ class Construction:
 
     def fail(self, step: str, outcome: str, error: Exception) -> NoReturn:
         """End *step* with *outcome* because of *error*, and stop everything."""
-        for each in self.running:
-            each.stop()
+        for part in self.running:
+            part.stop()
         self.position.take(step, outcome)
         raise ConstructionError(f"{step}: {error}") from error
 

@@ -47,7 +47,7 @@ class Gate:
 
     def open(self, phase: str) -> None:
         if self.at != phase:
-            raise BrokenError(f"Run does not come to its phase {phase!r}")
+            raise BrokenError(f"Run does not reach its phase {phase!r}")
         self.at = ""
         self._opened.set()
 
@@ -97,7 +97,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         self._running: asyncio.Task[None] | None = None
         self._outcome, self._lingers = "", False
         self._listens = True
-        folders = [self._home / str(each) for each in range(FOLDERS)]
+        folders = [self._home / str(number) for number in range(FOLDERS)]
         self.server = StubbornServer()
         parts = Parts(
             monitor=EventMonitor(lambda: self._feed, lambda _: self._handled.wait()),
@@ -115,8 +115,8 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         for name, part, expected, exists in (
             ("monitor", parts.monitor, {"on", "stopping", "failed"}, parts.monitor.has_task),
             *(
-                (f"syncer.{number}", each, {"off", "on"}, not each.watcher.closed)
-                for number, each in enumerate(parts.syncers, start=1)
+                (f"syncer.{number}", syncer, {"off", "on"}, not syncer.watcher.closed)
+                for number, syncer in enumerate(parts.syncers, start=1)
             ),
             ("server", parts.server, {"on"}, self.server.socket is not None),
             ("server", parts.server, {"on", "failed"}, parts.server.has_task),
@@ -193,11 +193,11 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             case "shut-down":
                 chosen = self._outcome.removesuffix("-not-closed")
                 if isinstance(self.service, UpstreamService):
-                    self.service.chance = lambda ready: next(each for each in ready if each.startswith(chosen))
+                    self.service.chance = lambda ready: next(name for name in ready if name.startswith(chosen))
                 self._gate.open("shut-down")
             case "run-returns":
                 self._clock.turn(DRAIN_TIMEOUT)
-                await self._until(lambda: self._gate.at == "return", "Run does not come to its end")
+                await self._until(lambda: self._gate.at == "return", "Run does not reach its end")
                 self._gate.open("return")
             case _:
                 raise UnsupportedError(event)
@@ -263,11 +263,11 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         elif self.service.position.state == "recovering":
             waits = not self._recovery.done()
         else:
-            serves = self.service.position.state == "serving" and all(each.state == "on" for each in parts.required)
+            serves = self.service.position.state == "serving" and all(part.state == "on" for part in parts.required)
             drains = self.service.position.state == "draining" and parts.monitor.state == "stopping"
             drains &= self._clock.now() < DRAIN_TIMEOUT
             waits = bool(self._gate.at) or serves or drains
-        return waits and all(each.has_task == (each.state in WITH_TASK) for each in (parts.monitor, parts.server))
+        return waits and all(part.has_task == (part.state in WITH_TASK) for part in (parts.monitor, parts.server))
 
     async def _collect(self) -> None:
         if self._has_exited and self._running is not None:
@@ -283,12 +283,13 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
             return
         self._running = None
 
-    async def _until(self, holds: Callable[[], bool], otherwise: str) -> None:
+    async def _until(self, holds: Callable[[], bool], why: str) -> None:
+        """Let tasks run until *holds()* is true. Raise :class:`BrokenError` with *why* if that never happens."""
         for _ in range(TURNS):
             if holds():
                 return
             await asyncio.sleep(0)
-        raise BrokenError(otherwise)
+        raise BrokenError(why)
 
 
 @cache

@@ -27,27 +27,16 @@ class UpstreamService(CRIService):
     chance: Callable[[Sequence[str]], str] = staticmethod(random.choice)
     """Chooses which of several ready channels is read."""
 
-    async def run(self, ready: Callable[[], None]) -> None:
-        """Run the service. A second call terminates the process if anything remains from the first."""
-        has_run = self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
-        if self.position.state != "idle" and not has_run:
-            await self._run_again()
-        self.position.take("starts")
-        self.parts.monitor.subscribe()
-        try:
-            await self._recover()
-        except UnrecoverableError as error:
-            self._exit(error)
-        except Exception as error:  # noqa: BLE001  (any error is returned)
-            self._fail("recovery", error)
-        self._launch()
-        await self._pause("register")
-        await self.parts.registration.register()
+    def _may_run(self) -> bool:
+        """Check whether nothing remains from an earlier run."""
+        return super()._may_run() or (
+            self.position.state == "returned" and self.parts.monitor.state in {"off", "closed"}
+        )
+
+    async def _run_until_end(self, ready: Callable[[], None]) -> None:
         if self.parts.registration.error is not None:
             self._fail("registration", self.parts.registration.error)
-        self._serve(ready)
-        await until(self._changed, lambda: not self._all_on())
-        await self._pause("shut-down")
+        await self._serve_until_end(ready)
         errors = self._select()
         try:
             self.close()
@@ -59,15 +48,15 @@ class UpstreamService(CRIService):
         self._return_first(errors)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Notify NRI. Before the registration, exit the process, because NRI is then a nil pointer."""
+        """Notify NRI, or exit the process before the registration, when NRI is a nil pointer."""
         if self.parts.registration.state != "on":
             self._exit(RuntimeError("invalid memory address or nil pointer dereference"))
         super().exited(pod, container)
 
     def close(self) -> None:
         """Stop syncers, monitor and server until one cannot be closed. Leave NRI and the queue running."""
-        for each in (*self.parts.syncers, self.parts.monitor):
-            each.stop()
+        for part in (*self.parts.syncers, self.parts.monitor):
+            part.stop()
         try:
             self.parts.server.stop()
         except OSError as error:
@@ -81,38 +70,41 @@ class UpstreamService(CRIService):
             raise RunError("recovery", error) from error
         self._exit(RuntimeError("failed to register namespace with NRI: there is one already"))
 
-    def _fail(self, what: str, error: Exception) -> None:
+    def _fail(self, what: str, error: Exception) -> NoReturn:
+        if isinstance(error, UnrecoverableError):
+            self._exit(error)
         self.position.take("fails")
         raise RunError(what, error) from error
 
     def _select(self) -> dict[str, Exception]:
         """Read one of the ready channels. Return a mapping of its name to its error, if it has one."""
-        ready = [name for name, each in self._drains().items() if each.state in {"failed", "ended"}]
-        states = {each.state for each in self.parts.syncers}
+        ready = [name for name, part in self._drained_parts().items() if part.state in {"failed", "ended"}]
+        states = {syncer.state for syncer in self.parts.syncers}
         ready += ["syncer"] * ("failed" in states) + ["syncer-ended"] * ("ended" in states)
         chosen = self.chance(ready)
         if chosen == "syncer-ended":
             return {}
-        read: Sequence[Component] = self.parts.syncers if chosen == "syncer" else (self._drains()[chosen],)
-        errors = [each.take_error() for each in read if each.state == "failed"]
+        read: Sequence[Component] = self.parts.syncers if chosen == "syncer" else (self._drained_parts()[chosen],)
+        errors = [part.take_error() for part in read if part.state == "failed"]
         return {chosen: errors[0]} if errors else {}
 
-    def _drains(self) -> dict[str, Component]:
+    def _drained_parts(self) -> dict[str, Component]:
         """Return the components that Run always waits for, by name."""
         return {"monitor": self.parts.monitor, "server": self.parts.server}
 
     def _return_first(self, errors: dict[str, Exception]) -> None:
-        errors |= {name: each.take_error() for name, each in self._drains().items() if each.state == "failed"}
+        failed = {name: part for name, part in self._drained_parts().items() if part.state == "failed"}
+        errors |= {name: part.take_error() for name, part in failed.items()}
         what = next((name for name in ("monitor", "server", "syncer") if name in errors), "nothing")
         self.position.take("returns", what)
         if errors:
             raise RunError(what, errors[what]) from errors[what]
 
-    def _exit(self, error: Exception) -> None:
+    def _exit(self, error: Exception) -> NoReturn:
         self.position.take("exits")
         self.flag.take("clears")
-        for each in self.parts:
-            each.discard()
+        for part in self.parts:
+            part.discard()
         self._fatal(error)
 
 
@@ -132,5 +124,5 @@ class UpstreamConstruction(Construction):
         raise ConstructionError(f"{step}: {error}") from error
 
     def _leak(self, step: str) -> None:
-        (way,) = (each.name for each in self.position.outcomes(step) if each.to.startswith(("leaked", "panicked")))
-        self.position.take(step, way)
+        leaking = (way for way in self.position.outcomes(step) if way.to.startswith(("leaked", "panicked")))
+        self.position.take(step, next(leaking).name)

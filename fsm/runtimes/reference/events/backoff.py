@@ -7,6 +7,7 @@ that key wait behind it.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from fsm.machine.driver import Position
@@ -29,19 +30,19 @@ class HandlerError(Exception):
     """An event could not be handled, and must be retried."""
 
 
+@dataclass(eq=False)
 class Backlog(Generic[E]):
     """The events of one key. The first of ``events`` may be at the handler. ``incoming`` arrived in the meantime.
 
     ``delay`` is the length of the current wait, or 0 before the first one. ``due`` is the time of the next try.
     """
 
-    def __init__(self, position: Position) -> None:
-        self.position = position
-        self.events: deque[E] = deque()
-        self.incoming: deque[E] = deque()
-        self.at_handler = False
-        self.delay = 0.0
-        self.due = 0.0
+    position: Position
+    events: deque[E] = field(default_factory=deque)
+    incoming: deque[E] = field(default_factory=deque)
+    at_handler: bool = False
+    delay: float = 0.0
+    due: float = 0.0
 
     def wait(self, delay: float, now: float) -> None:
         """Make all events wait for *delay* seconds, the incoming ones last."""
@@ -108,10 +109,10 @@ class Backoff(Generic[E]):
         async with self._lock:
             backlog = self._get(key)
             before = backlog.position.state
-            at_once = backlog.position.take("event").to != before
+            handled_now = backlog.position.take("event").to != before
             self._keys[key] = backlog
             backlog.events.append(event)
-            if at_once:
+            if handled_now:
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
@@ -185,3 +186,15 @@ class Backoff(Generic[E]):
 
     def _get(self, key: str) -> Backlog[E]:
         return self._keys.get(key) or Backlog(driver(MACHINE).position(STOPPED if self._stopped else ""))
+
+
+class UpstreamBackoff(Backoff[E]):
+    """A back-off that drops events deferred during a failing retry. After a failing first try, it puts them first."""
+
+    def _fail(self, key: str, backlog: Backlog[E]) -> None:
+        if backlog.delay:
+            self._drop(key, *backlog.incoming)
+            backlog.incoming.clear()
+        else:
+            backlog.incoming.append(backlog.events.popleft())
+        super()._fail(key, backlog)

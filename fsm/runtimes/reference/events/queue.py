@@ -34,8 +34,8 @@ class Subscription(Driven, AsyncIterator[E]):
     """
 
     def __init__(self, queue: EventQueue[E], position: Position) -> None:
+        super().__init__(position)
         self.queue = queue
-        self.position = position
         self.unread: deque[E] = deque()
         self.waiting: deque[E] = deque()
         self.ended = False
@@ -133,8 +133,8 @@ class EventQueue(Generic[E]):
             return
         if not self._subscriptions:
             self._next.take("shutdown")
-        for each in self._subscriptions:
-            each.notify(*each.position.take("shutdown").emits)
+        for subscription in self._subscriptions:
+            subscription.notify(*subscription.position.take("shutdown").emits)
         self._next, self.is_shut = self._position("shut"), True
         while self._retained:
             self._discard(self._retained.popleft()[0])
@@ -189,8 +189,8 @@ class EventQueue(Generic[E]):
     async def _send(self, event: E) -> None:
         if not self._subscriptions:
             self._send_to_none(event)
-        for each in tuple(self._subscriptions):
-            await self._deliver(each, event)
+        for subscription in tuple(self._subscriptions):
+            await self._deliver(subscription, event)
 
     def _send_to_none(self, event: E) -> None:
         if self._next.take("send", "done").to == "keeping":
@@ -208,6 +208,5 @@ class EventQueue(Generic[E]):
     def _subscribe_outcome(self) -> str:
         return "many" if len(self._retained) >= self.capacity else "some"
 
-    def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
-        del before
+    def _unsubscribe(self, subscription: Subscription[E], _before: str) -> None:
         subscription.unread.clear()

@@ -5,10 +5,10 @@ from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from typing import Final
 
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError
+from fsm.runtimes.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
 from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription
-from fsm.runtimes.reference.events.upstream import UpstreamBackoff, UpstreamEventQueue
-from fsm.runtimes.reference.harness import LoopSUT, ReferenceSUT
+from fsm.runtimes.reference.events.upstream import UpstreamEventQueue
+from fsm.runtimes.reference.harness import Action, LoopSUT, ReferenceSUT
 from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"
@@ -83,7 +83,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
                 pass
         return True
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
+    def _actions(self) -> Mapping[str, Action]:
         return {
             "event": lambda: self._begin(self.backoff.handle(KEY, self._new())),
             "tick": self._tick,
@@ -106,8 +106,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         self._due = False
         self._begin(self.backoff.tick())
 
-    async def _handle(self, event: int) -> None:
-        del event
+    async def _handle(self, _event: int) -> None:
         self._at_handler = asyncio.get_running_loop().create_future()
         await self._at_handler
 
@@ -119,14 +118,12 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 
     def _end_handler(self, error: HandlerError | None) -> None:
         ended, self._at_handler = self._at_handler, None
-        if ended is None:  # after a stop, this is unspecified
-            return
-        if error is None:
-            ended.set_result(None)
-        else:
+        if ended and error:
             ended.set_exception(error)
+        elif ended:  # otherwise, it was stopped, and this is unspecified
+            ended.set_result(None)
 
-    async def _settle(self, act: Callable[[], object]) -> None:
+    async def _settle(self, act: Action) -> None:
         await super()._settle(act)
         if self._work is not None and self._work.done():
             work, self._work = self._work, None
@@ -176,8 +173,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._ended = ended
         return super().outputs()
 
-    def arrange(self, event: str, outcome: str) -> bool:
-        del event
+    def arrange(self, _event: str, outcome: str) -> bool:
         outputs = list(self._outputs)
         try:
             return self._arrange(outcome)
@@ -227,7 +223,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         if isinstance(self.queue, UpstreamEventQueue):
             self.queue.chance = lambda: lost
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
+    def _actions(self) -> Mapping[str, Action]:
         return {
             "send": self._send,
             "subscribe": self._subscribe,
@@ -303,6 +299,6 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
     def _settle(self) -> None:
         for _ in range(2):
             self._loop.run_until_complete(asyncio.sleep(0))
-        for each in [each for each in self._sending if each.done()]:
-            self._sending.remove(each)
-            each.result()
+        for task in [task for task in self._sending if task.done()]:
+            self._sending.remove(task)
+            task.result()

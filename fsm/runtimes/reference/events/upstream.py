@@ -1,26 +1,13 @@
-"""containerd's event back-off and queue, where they differ from what the machines intend."""
+"""containerd's queue of container events, where it differs from what the machine intends."""
 
 import random
 from collections.abc import Callable
 from functools import cached_property
 from typing import TypeVar
 
-from fsm.runtimes.reference.events.backoff import Backlog, Backoff
 from fsm.runtimes.reference.events.queue import EventQueue, Subscription
 
 E = TypeVar("E")
-
-
-class UpstreamBackoff(Backoff[E]):
-    """A back-off that drops events deferred during a failing retry. After a failing first try, it puts them first."""
-
-    def _fail(self, key: str, backlog: Backlog[E]) -> None:
-        if backlog.delay:
-            self._drop(key, *backlog.incoming)
-            backlog.incoming.clear()
-        else:
-            backlog.incoming.append(backlog.events.popleft())
-        super()._fail(key, backlog)
 
 
 class UpstreamEventQueue(EventQueue[E]):
@@ -39,11 +26,11 @@ class UpstreamEventQueue(EventQueue[E]):
         return []
 
     async def _send(self, event: E) -> None:
-        for each in tuple(self._subscriptions):
-            await self._until_unblocked(each)
-        self._unnoticed[:] = [each for each in self._unnoticed if len(each.unread) < self.capacity and self.chance()]
-        for each in self._unnoticed:
-            each.unread.append(event)
+        for subscription in tuple(self._subscriptions):
+            await self._until_unblocked(subscription)
+        self._unnoticed[:] = [left for left in self._unnoticed if len(left.unread) < self.capacity and self.chance()]
+        for subscription in self._unnoticed:
+            subscription.unread.append(event)
         await super()._send(event)
 
     def subscribe(self) -> Subscription[E]:
@@ -73,8 +60,8 @@ class UpstreamEventQueue(EventQueue[E]):
     def _subscribe_outcome(self) -> str:
         return "kept-more-than-fits" if len(self._retained) > self.capacity else super()._subscribe_outcome()
 
-    def _unsubscribe(self, subscription: Subscription[E], before: str) -> None:
-        if before in {"caught-up", "behind", "full"}:
+    def _unsubscribe(self, subscription: Subscription[E], _before: str) -> None:
+        if _before in {"caught-up", "behind", "full"}:
             self._unnoticed.append(subscription)
-        if before == "blocked" and not self._subscriptions:
+        if _before == "blocked" and not self._subscriptions:
             self._retain(subscription.waiting)

@@ -19,7 +19,7 @@ from fsm.runtimes.reference.container.world import Exit
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.node.command import LONGEST_LINE, Command
 from fsm.runtimes.reference.node.workloads import Write
-from fsm.runtimes.reference.sandbox.processes import SIGNALLED, process_end
+from fsm.runtimes.reference.sandbox.processes import process_end, shell_code
 
 TERM_GRACE: Final = "0"
 """Grace period in seconds when a reaper ends a process. It is 0 because the process was asked to end before."""
@@ -39,11 +39,11 @@ class ChildProcess:
     def __init__(self, command: Command) -> None:
         arguments = _runnable(command)
         command.prepare()
-        text = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
-        own = [sys.executable, "-I", "-S", "-c", text, str(os.getpid()), TERM_GRACE]
+        source = files("fsm.conformance.exec").joinpath("reaper.py").read_text(encoding="utf-8")
+        reaper = [sys.executable, "-I", "-S", "-c", source, str(os.getpid()), TERM_GRACE]
         try:
             self._process = subprocess.Popen(  # noqa: S603  (running a given command is its purpose)
-                [*own, *arguments],
+                [*reaper, *arguments],
                 stdin=subprocess.PIPE if command.config.stdin else subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
@@ -75,8 +75,8 @@ class ChildProcess:
         self._process.terminate()
 
     async def ended(self) -> Exit:
-        code = await process_end(self._process)
-        self.exit = self.exit or Exit(code if code >= 0 else SIGNALLED - code, time.time_ns())
+        code = shell_code(await process_end(self._process))
+        self.exit = self.exit or Exit(code, time.time_ns())
         await self._writing.cancel()
         if self._reading:
             await asyncio.wait(self._reading, timeout=FLUSH)
@@ -104,10 +104,10 @@ class ChildProcess:
             raise WorldError(f"cannot run {command.words[0]}: {reason(error)}") from error
         feeding = Tasks()
         if given and process.stdin:
-            feeding.start(_pass(given, process.stdin))
+            feeding.start(_forward(given, process.stdin))
         try:
             await asyncio.gather(
-                *(_hear(stream, write, error=stream is process.stderr) for stream in (process.stdout, process.stderr)),
+                *(_copy(stream, write, error=stream is process.stderr) for stream in (process.stdout, process.stderr)),
                 process.wait(),
             )
         finally:
@@ -116,26 +116,25 @@ class ChildProcess:
                 with suppress(OSError):
                     os.killpg(process.pid, SIGKILL)
                 await process.wait()
-        code = process.returncode or 0
-        return code if code >= 0 else SIGNALLED - code
+        return shell_code(process.returncode or 0)
 
     async def _read(self, pipe: IO[bytes], *, error: bool) -> None:
         """Copy everything from *pipe* to the log, line by line, and to the readers as it arrives."""
         reader = asyncio.StreamReader()
         loop = asyncio.get_running_loop()
         transport, _ = await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), pipe)
-        held = b""
+        unfinished = b""
         try:
             while data := await reader.read(BUFFER):
-                for each in [*self.readers]:
-                    each(data, error)
-                lines, end, held = (held + data).rpartition(b"\n")
+                for write in [*self.readers]:
+                    write(data, error)
+                lines, end, unfinished = (unfinished + data).rpartition(b"\n")
                 self._command.write(lines + end, error=error)
-                if len(held) >= LONGEST_LINE:
-                    self._command.write(held, error=error)
-                    held = b""
+                if len(unfinished) >= LONGEST_LINE:
+                    self._command.write(unfinished, error=error)
+                    unfinished = b""
         finally:
-            self._command.write(held, error=error)
+            self._command.write(unfinished, error=error)
             transport.close()
 
     async def _write(self, pipe: IO[bytes]) -> None:
@@ -149,12 +148,12 @@ class ChildProcess:
         transport.close()
 
 
-async def _hear(stream: asyncio.StreamReader | None, write: Write, *, error: bool) -> None:
+async def _copy(stream: asyncio.StreamReader | None, write: Write, *, error: bool) -> None:
     while stream and (data := await stream.read(BUFFER)):
         write(data, error)
 
 
-async def _pass(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
+async def _forward(given: asyncio.StreamReader, to: asyncio.StreamWriter) -> None:
     with suppress(OSError):
         while data := await given.read(BUFFER):
             to.write(data)
@@ -175,8 +174,9 @@ def _environment(command: Command) -> Mapping[str, str]:
 
 
 def _child(pid: int) -> int:
+    """Return the id of the first child process of *pid*, or 0."""
     try:
-        found = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()
     except OSError:
         return 0
-    return int(found[0]) if found else 0
+    return int(children[0]) if children else 0

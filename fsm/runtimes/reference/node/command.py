@@ -18,7 +18,6 @@ from fsm.runtimes.sockets import cri_pb2 as cri
 LONGEST_LINE: Final = 16_384
 """Maximum number of bytes in a log line. Longer lines are written in parts, as containerd does."""
 
-
 Limits: TypeAlias = Mapping[str, int | str]
 """The limits that are set, as a mapping from CRI field name to value."""
 
@@ -42,7 +41,7 @@ class Command:
 
     @property
     def variables(self) -> Mapping[str, str]:
-        return {each.key: each.value for each in self.config.envs}
+        return {variable.key: variable.value for variable in self.config.envs}
 
     @property
     def log(self) -> str:
@@ -54,33 +53,32 @@ class Command:
         return dict(_files(self.pod))
 
     def here(self, inside: str) -> str:
-        """Replace paths *inside* the container with paths of this machine. They may be within other text.
+        """Replace paths *inside* the container with paths of this machine. The paths may be within other text.
 
         >>> mounts = [cri.Mount(container_path="/in", host_path="/tmp/out")]
         >>> Command(config=cri.ContainerConfig(mounts=mounts)).here("read a < /in/pipe")
         'read a < /tmp/out/pipe'
         """
-        for each in self.config.mounts:
-            if each.container_path and each.host_path:
-                pattern = rf"(?<![\w/.-]){re.escape(each.container_path)}(?![\w.-])"
-                inside = re.sub(pattern, lambda _, own=each.host_path: own, inside)  # type: ignore[misc]  # mypy loses own
+        for mount in self.config.mounts:
+            if mount.container_path and mount.host_path:
+                pattern = rf"(?<![\w/.-]){re.escape(mount.container_path)}(?![\w.-])"
+                inside = re.sub(pattern, mount.host_path.replace("\\", r"\\"), inside)
         return inside
 
     def text(self, path: str) -> bytes | None:
         """Return the content of the file at *path* in the container, or ``None`` if there is no such file."""
-        made = self.files.get(path)
-        if made is not None:
-            return made.encode()
+        if (content := self.files.get(path)) is not None:
+            return content.encode()
         with suppress(OSError, ValueError):
-            if (own := self._mounted(path)) and own.is_file():
-                return own.read_bytes()
+            if (mounted := self._mounted(path)) and mounted.is_file():
+                return mounted.read_bytes()
         return None
 
     def names(self, path: str) -> Collection[str] | None:
         """Return the names in the directory at *path* in the container, or ``None`` if there is no such directory."""
         with suppress(OSError, ValueError):
-            if (own := self._mounted(path)) and own.is_dir():
-                return [each.name for each in own.iterdir()]
+            if (mounted := self._mounted(path)) and mounted.is_dir():
+                return [file.name for file in mounted.iterdir()]
         return None
 
     def prepare(self) -> None:
@@ -88,11 +86,10 @@ class Command:
 
         Raise :class:`~fsm.runtimes.reference.driven.WorldError` if that fails, or if a mounted path does not exist.
         """
-        for each in self.config.mounts:
-            if each.host_path and not Path(each.host_path).exists():
-                raise WorldError(
-                    f"failed to create shim task: error mounting {each.host_path!r}: no such file or directory"
-                )
+        for mount in self.config.mounts:
+            if mount.host_path and not Path(mount.host_path).exists():
+                why = f"error mounting {mount.host_path!r}: no such file or directory"
+                raise WorldError(f"failed to create shim task: {why}")
         self.begin_log()
 
     def begin_log(self) -> None:
@@ -110,18 +107,18 @@ class Command:
             return
         stamp = f"{datetime.now(UTC).isoformat(timespec='microseconds')[:-6]}Z {'stderr' if error else 'stdout'} "
         lines = list[bytes]()
-        for each in data.splitlines():
-            parts = [each[at : at + LONGEST_LINE] for at in range(0, max(len(each), 1), LONGEST_LINE)]
+        for line in data.splitlines():
+            parts = [line[at : at + LONGEST_LINE] for at in range(0, max(len(line), 1), LONGEST_LINE)]
             tags = [b"P"] * (len(parts) - 1) + [b"F"]
             lines += [stamp.encode() + tag + b" " + part + b"\n" for tag, part in zip(tags, parts, strict=True)]
         with suppress(OSError), Path(self.log).open("ab") as file:
             file.write(b"".join(lines))
 
     def _mounted(self, path: str) -> Path | None:
-        wanted = PurePosixPath(path)
-        for each in self.config.mounts:
-            if each.host_path and each.container_path and wanted.is_relative_to(each.container_path):
-                return Path(each.host_path, wanted.relative_to(each.container_path))
+        inside = PurePosixPath(path)
+        for mount in self.config.mounts:
+            if mount.host_path and mount.container_path and inside.is_relative_to(mount.container_path):
+                return Path(mount.host_path, inside.relative_to(mount.container_path))
         return None
 
 
@@ -144,10 +141,10 @@ class ContainerRecord:
 def _files(pod: cri.PodSandboxConfig) -> Iterator[tuple[str, str]]:
     yield "/etc/hostname", f"{pod.hostname or pod.metadata.name}\n"
     dns = pod.dns_config
-    lines = [f"nameserver {each}" for each in dns.servers]
+    lines = [f"nameserver {server}" for server in dns.servers]
     lines += [f"search {' '.join(dns.searches)}"] if dns.searches else []
     lines += [f"options {' '.join(dns.options)}"] if dns.options else []
-    yield "/etc/resolv.conf", "".join(f"{each}\n" for each in lines)
+    yield "/etc/resolv.conf", "".join(f"{line}\n" for line in lines)
     for name, value in pod.linux.sysctls.items():
         yield f"/proc/sys/{name.replace('.', '/')}", f"{value}\n"
 
@@ -162,7 +159,7 @@ def adjust(config: cri.ContainerConfig, wanted: Fields) -> None:
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` for a limit that CRI cannot express.
     """
-    variables = {each.key: each.value for each in config.envs}
+    variables = {variable.key: variable.value for variable in config.envs}
     for name, value in wanted.items():
         kind, _, key = name.partition(".")
         if isinstance(value, int):

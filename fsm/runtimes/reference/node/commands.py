@@ -10,9 +10,11 @@ from dataclasses import dataclass, replace
 from itertools import chain, count
 from math import inf
 from pathlib import PurePosixPath
-from typing import Final, Protocol, TypeAlias
+from typing import Final, TypeAlias
 
 from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.node.command import Command
+from fsm.runtimes.sockets import cri_pb2 as cri
 
 TERMINATED: Final = 143
 """Exit code of a process that SIGTERM has ended."""
@@ -23,50 +25,24 @@ SHORTEST_ROUND: Final = 0.1
 
 FOLDERS: Final = frozenset(map(PurePosixPath, ("/", "/bin", "/sbin", "/usr/bin", "/usr/sbin", "/usr/local/bin")))
 SHELLS: Final = frozenset({"sh", "bash", "ash", "dash"})
-FOR_EVER: Final = frozenset({"agnhost", "httpd", "nginx", "pause", "redis-server", "top"})
-AT_ONCE: Final = frozenset(
-    {":", "[", "cat", "cd", "date", "env", "hostname", "id", "ls", "mkdir", "ps", "pwd", "rm", "set", "sync", "test"}
-    | {"touch", "true", "uname", "wget", "whoami"}
+FOREVER: Final = frozenset({"agnhost", "httpd", "nginx", "pause", "redis-server", "top"})
+SHORT: Final = (
+    ": [ cat cd date echo env exit false hostname id kill ls mkdir pgrep printf ps pwd rm set sleep sync tail test "
+    "touch true uname wget whoami"
 )
-OTHERS: Final = frozenset({"echo", "exit", "false", "kill", "pgrep", "printf", "sleep", "tail"})
-KNOWN: Final = SHELLS | FOR_EVER | AT_ONCE | OTHERS
+KNOWN: Final = SHELLS | FOREVER | frozenset(SHORT.split())
 UNITS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
-
 
 VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
 """Matches a redirection of standard error, which is left out."""
 
+NOWHERE: Final = Command(config=cri.ContainerConfig())
+"""A container without variables and files."""
+
 Step: TypeAlias = tuple[str, list[str], str, str]
 """The operator before a command, its words, the file it reads, and the file it writes (``&2`` for standard error)."""
-
-
-class Surroundings(Protocol):
-    """The variables and files that a command finds in its container."""
-
-    @property
-    def variables(self) -> Mapping[str, str]: ...
-
-    def text(self, path: str) -> bytes | None:
-        """Return the content of the file at *path*, or ``None`` if there is no such file."""
-
-    def names(self, path: str) -> Collection[str] | None:
-        """Return the names in the directory at *path*, or ``None`` if there is no such directory."""
-
-
-class Nothing(Surroundings):
-    """No files and no variables."""
-
-    variables: Mapping[str, str] = {}
-
-    def text(self, path: str) -> bytes | None:
-        del path
-        return None
-
-    def names(self, path: str) -> Collection[str] | None:
-        del path
-        return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +52,10 @@ class Said:
     data: bytes
     at: float = 0.0
     error: bool = False
+
+    @classmethod
+    def text(cls, text: str, *, error: bool = False) -> "Said":
+        return cls(data=text.encode(errors="surrogateescape"), error=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,18 +83,18 @@ class Script:
         """Yield everything that it writes, in order. Endless if it has a loop that writes.
 
         >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
-        >>> [(each.at, each.data) for each, _ in zip(spoken, range(3))]
+        >>> [(said.at, said.data) for said, _ in zip(spoken, range(3))]
         [(0.0, b'a\\n'), (2.0, b'b\\n'), (4.0, b'b\\n')]
         """
         yield from self.said
         if self.loop and self.loop.said:
             for turn in count():
-                begins = self.loop_at + turn * max(self.loop.seconds, SHORTEST_ROUND)
-                yield from (replace(each, at=begins + each.at) for each in self.loop.said)
+                begin = self.loop_at + turn * max(self.loop.seconds, SHORTEST_ROUND)
+                yield from (replace(said, at=begin + said.at) for said in self.loop.said)
 
 
-def script(command: Sequence[str], inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
-    """Return what *command* does *inside* its container. If it is empty, the image's command runs until stopped.
+def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
+    """Return what the command *words* does *inside* a container. Without words, the image's command runs forever.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
 
@@ -124,13 +104,13 @@ def script(command: Sequence[str], inside: Surroundings = Nothing()) -> Script: 
     Traceback (most recent call last):
     fsm.runtimes.reference.driven.WorldError: exec: "/no/such/command": stat /no/such/command: no such file or directory
     """
-    if not command:
+    if not words:
         return Script(seconds=inf)
-    name = _program(command[0])
+    name, rest = _program(words[0]), words[1:]
     if name not in SHELLS:
-        return _simple(name, command[1:], inside)
-    if len(command) > 2 and command[1].startswith("-") and command[1].endswith("c"):  # noqa: PLR2004  (sh -c LINE)
-        return _line(command[2], inside)
+        return _simple(name, rest, inside)
+    if len(rest) > 1 and rest[0].startswith("-") and rest[0].endswith("c"):
+        return _line(rest[1], inside)
     return Script(listens="shell")
 
 
@@ -143,34 +123,34 @@ def _program(path: str) -> str:
     return name
 
 
-def _simple(name: str, words: Sequence[str], inside: Surroundings) -> Script:
+def _simple(name: str, words: Sequence[str], inside: Command) -> Script:
     match name, [*words]:
         case "sleep", [*durations]:
-            seconds = [_duration(each) for each in durations]
+            seconds = [_duration(duration) for duration in durations]
             return Script(code=1) if None in seconds or not seconds else Script(seconds=sum(filter(None, seconds)))
         case "false" | "pgrep", _:  # no other process runs in a simulated container
             return Script(code=1)
         case "exit", [code, *_]:
             return Script(code=exit_code(code))
         case "echo" | "printf", said:
-            without = said[:1] == ["-n"]
-            text = " ".join(said[without:]) + ("" if without or name == "printf" else "\n")
-            return Script(said=(Said(data=text.encode(errors="surrogateescape")),))
+            unterminated = said[:1] == ["-n"]
+            end = "" if unterminated or name == "printf" else "\n"
+            return Script(said=(Said.text(" ".join(said[unterminated:]) + end),))
         case "cat" | "ls", words:
-            return _shown(name, [each for each in words if not each.startswith("-")], inside)
-        case "tail", said if "-f" in said or "-F" in said:
+            return _shown(name, [word for word in words if not word.startswith("-")], inside)
+        case "tail", options if "-f" in options or "-F" in options:
             return Script(seconds=inf)
         case "kill", [*options, "1"]:
             return Script(kills=_signal(options))
-        case _ if name in TELLS:
-            return Script(said=(Said(data=(TELLS[name](inside) + "\n").encode(errors="surrogateescape")),))
+        case _ if name in FIXED:
+            return Script(said=(Said.text(FIXED[name](inside) + "\n"),))
         case _:
-            return Script(seconds=inf if name in FOR_EVER else 0)
+            return Script(seconds=inf if name in FOREVER else 0)
 
 
-TELLS: Final[Mapping[str, Callable[[Surroundings], str]]] = {
+FIXED: Final[Mapping[str, Callable[[Command], str]]] = {
     "env": lambda inside: "\n".join(f"{name}={value}" for name, value in inside.variables.items()),
-    "hostname": lambda inside: (inside.text("/etc/hostname") or b"localhost").decode().strip(),
+    "hostname": lambda inside: inside.files["/etc/hostname"].strip(),
     "id": lambda _: "uid=0(root) gid=0(root) groups=0(root)",
     "pwd": lambda _: "/",
     "uname": lambda _: "Linux",
@@ -179,37 +159,33 @@ TELLS: Final[Mapping[str, Callable[[Surroundings], str]]] = {
 """Commands whose output depends only on their environment."""
 
 
-def _shown(name: str, paths: Sequence[str], inside: Surroundings) -> Script:
+def _shown(name: str, paths: Sequence[str], inside: Command) -> Script:
     if name == "cat" and not paths:
         return Script(listens="cat")
     said, code = list[Said](), 0
-    for each in paths or ["/"]:
-        names = _listed(each, inside) if name == "ls" else None
-        data = inside.text(each) if names is None else "".join(f"{one}\n" for one in sorted(names)).encode()
-        if data is None:
-            code, why = 1, "can't open" if name == "cat" else ""
-            what = f"{why} '{each}'" if why else each
-            text = f"{name}: {what}: No such file or directory\n"
-            said.append(Said(data=text.encode(errors="surrogateescape"), error=True))
-        elif name == "ls" and names is None:
-            said.append(Said(data=f"{each}\n".encode(errors="surrogateescape")))
+    for path in paths or ["/"]:
+        names = _listed(path, inside) if name == "ls" else None
+        if names is not None:
+            said.append(Said.text("".join(f"{entry}\n" for entry in sorted(names))))
+        elif (data := inside.text(path)) is not None:
+            said.append(Said(data=data) if name == "cat" else Said.text(f"{path}\n"))
         else:
-            said.append(Said(data=data))
+            code, what = 1, f"can't open '{path}'" if name == "cat" else path
+            said.append(Said.text(f"{name}: {what}: No such file or directory\n", error=True))
     return Script(said=tuple(said), code=code)
 
 
-def _listed(path: str, inside: Surroundings) -> Collection[str] | None:
-    if (found := inside.names(path)) is not None:
-        return found
+def _listed(path: str, inside: Command) -> Collection[str] | None:
+    if (names := inside.names(path)) is not None:
+        return names
     if path == "/":
-        return sorted({each.parts[1] for each in FOLDERS if len(each.parts) > 1})
+        return {folder.parts[1] for folder in FOLDERS if len(folder.parts) > 1}
     return KNOWN if PurePosixPath(path) in FOLDERS else None
 
 
 def _duration(word: str) -> float | None:
-    unit = UNITS.get(word[-1:], 1)
     try:
-        seconds = float(word.rstrip("".join(UNITS))) * unit
+        seconds = float(word.rstrip("".join(UNITS))) * UNITS.get(word[-1:], 1)
     except ValueError:
         return None
     return seconds if seconds >= 0 else None
@@ -231,7 +207,7 @@ def _signal(options: Sequence[str]) -> int:
     return int(word) if word.isdecimal() and len(word) < 3 else SIGNALS.get(word, SIGNALS["TERM"])  # noqa: PLR2004
 
 
-def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008  (it has no state)
+def _line(text: str, inside: Command = NOWHERE) -> Script:
     """Return what a shell does with *text*: commands in sequence, ``&&``, ``||``, ``exec``, ``trap`` and loops.
 
     If it reads a line, it ignores SIGTERM, like the first process of a container.
@@ -240,19 +216,19 @@ def _line(text: str, inside: Surroundings = Nothing()) -> Script:  # noqa: B008 
     >>> waits.reads, waits.as_read, waits.on_term
     ('/shared/pipe', True, None)
     """
-    return _done(_commands(text), inside)
+    return _sequence(_steps(text), inside)
 
 
-def _done(commands: Iterator[Step], inside: Surroundings) -> Script:
-    """Return what *commands* do, up to the end of the loop that they are in."""
+def _sequence(steps: Iterator[Step], inside: Command) -> Script:
+    """Return what *steps* do, up to the end of the loop that they are in."""
     done, variable = Script(), ""
-    for joint, words, source, target in commands:
-        if {"&&": bool(done.code), "||": not done.code}.get(joint):
+    for operator, words, source, target in steps:
+        if {"&&": bool(done.code), "||": not done.code}.get(operator):
             continue
         if words[0] == "done":
             break
-        if (begins := _loop(words)) is not None:
-            body = _done(chain(begins, commands), inside)
+        if (first := _loop(words)) is not None:
+            body = _sequence(chain(first, steps), inside)
             return replace(done, seconds=inf, loop=body, loop_at=done.seconds)
         match words:
             case ["read", name] if source:
@@ -279,15 +255,14 @@ def _loop(words: Sequence[str]) -> Sequence[Step] | None:
             return None
 
 
-def _after(done: Script, words: Sequence[str], inside: Surroundings, target: str) -> Script:
-    words = [VARIABLE.sub(lambda found: inside.variables.get(found[1], ""), each) for each in words]
+def _after(done: Script, words: Sequence[str], inside: Command, target: str) -> Script:
+    words = [VARIABLE.sub(lambda name: inside.variables.get(name[1], ""), word) for word in words]
     try:
         then = script(words, inside)
     except WorldError:
-        missing = Said(data=f"sh: {words[0]}: not found\n".encode(errors="surrogateescape"), error=True)
-        then = Script(code=NOT_FOUND, said=(missing,))
-    heard = (each for each in then.said if target in {"", "&2"} or each.error)
-    moved = (replace(each, at=done.seconds + each.at, error=each.error or target == "&2") for each in heard)
+        then = Script(code=NOT_FOUND, said=(Said.text(f"sh: {words[0]}: not found\n", error=True),))
+    seen = (said for said in then.said if target in {"", "&2"} or said.error)
+    moved = (replace(said, at=done.seconds + said.at, error=said.error or target == "&2") for said in seen)
     return replace(
         done,
         seconds=done.seconds + then.seconds,
@@ -299,7 +274,7 @@ def _after(done: Script, words: Sequence[str], inside: Surroundings, target: str
     )
 
 
-def _commands(text: str) -> Iterator[Step]:
+def _steps(text: str) -> Iterator[Step]:
     """Yield each command of a line. Output that is redirected to a file is lost."""
     lexer = shlex.shlex(ERRORS.sub(" ", text.replace("\n", ";")), posix=True, punctuation_chars=";&|<>")
     lexer.whitespace_split = True
@@ -307,19 +282,17 @@ def _commands(text: str) -> Iterator[Step]:
         tokens = list(lexer)
     except ValueError:
         tokens = ["exit", "2"]
-    joint, words, source, target, redirected = ";", list[str](), "", "", ""
-    for each in [*tokens, ";"]:
-        if redirected:
-            if redirected == "<":
-                source = each
-            else:
-                target = f"&{each}" if redirected == ">&" else each
-            redirected = ""
-        elif set(each) <= set("<>&") and set(each) & set("<>"):
-            redirected = each
-        elif each and set(each) <= set(";&|"):
+    operator, words, source, target, redirection = ";", list[str](), "", "", ""
+    for token in [*tokens, ";"]:
+        if redirection == "<":
+            source, redirection = token, ""
+        elif redirection:
+            target, redirection = f"&{token}" if redirection == ">&" else token, ""
+        elif set(token) <= set("<>&") and set(token) & set("<>"):
+            redirection = token
+        elif token and set(token) <= set(";&|"):
             if words:
-                yield joint, words, source, target
-            joint, words, source, target = each, [], "", ""
+                yield operator, words, source, target
+            operator, words, source, target = token, [], "", ""
         else:
-            words.append(each)
+            words.append(token)

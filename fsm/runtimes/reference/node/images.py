@@ -36,11 +36,11 @@ def full_name(name: str) -> str:
     >>> full_name("busybox"), full_name("localhost:5000/a/b@sha256:12")
     ('docker.io/library/busybox:latest', 'localhost:5000/a/b@sha256:12')
     """
-    first, slash, rest = name.partition("/")
+    first, slash, _ = name.partition("/")
     if not slash:
         name = f"docker.io/library/{name}"
     elif not ({".", ":"} & set(first) or first == "localhost"):
-        name = f"docker.io/{first}/{rest}"
+        name = f"docker.io/{name}"
     last = name.rpartition("/")[2]
     return name if ":" in last or "@" in last else f"{name}:latest"
 
@@ -60,8 +60,8 @@ class Images:
         self._images: dict[str, StoredImage] = {}
         self._kept = kept
         self.changed_at = time.time_ns()
-        for each in kept.load().get(KEPT, present) if kept else present:
-            self._add(each)
+        for name in kept.load().get(KEPT, present) if kept else present:
+            self._add(name)
 
     def list(self) -> tuple[StoredImage, ...]:
         return tuple(self._images.values())
@@ -70,29 +70,29 @@ class Images:
         """Return the image with the name, digest or id *reference*. An id may be shortened."""
         name = full_name(reference)
         digits = reference.removeprefix("sha256:")
-        for each in self._images.values():
-            if name in {each.name, each.digest} or (digits and each.id.removeprefix("sha256:").startswith(digits)):
-                return each
+        for image in self._images.values():
+            if name in {image.name, image.digest} or (digits and image.id.removeprefix("sha256:").startswith(digits)):
+                return image
         return None
 
     def pull(self, name: str) -> StoredImage:
-        pulled = self._add(name)
+        image = self._add(name)
         self._save()
-        return pulled
+        return image
 
     def _add(self, name: str) -> StoredImage:
         full = full_name(name)
-        repository, _, wanted = full.partition("@")
+        repository, _, given = full.partition("@")
         without_tag = repository.rpartition(":")[0] if ":" in repository.rpartition("/")[2] else repository
-        digest = wanted or f"sha256:{sha256(full.encode()).hexdigest()}"
+        digest = given or f"sha256:{sha256(full.encode()).hexdigest()}"
         identity = f"sha256:{sha256(digest.encode()).hexdigest()}"
         self._images[full] = StoredImage(name=full, id=identity, digest=f"{without_tag}@{digest}")
         return self._images[full]
 
     def remove(self, reference: str) -> None:
         """Remove an image. Has no effect if there is no such image."""
-        if found := self.find(reference):
-            del self._images[found.name]
+        if image := self.find(reference):
+            del self._images[image.name]
             self._save()
 
     def _save(self) -> None:

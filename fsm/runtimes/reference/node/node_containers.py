@@ -1,22 +1,22 @@
 """Containers of a node's pods, each driven by :class:`~fsm.runtimes.reference.container.container.Container`."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from secrets import token_hex
-from signal import SIGTERM
-from typing import Final, TypeVar
+from signal import SIGKILL, SIGTERM
+from typing import Any, Final, TypeVar
 
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.names import CREATED, RUNNING
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.container.container import Container
 from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
-from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, is_noop, raise_reply, refusal
+from fsm.runtimes.reference.driven import ABSENT, CallError, WorldError
 from fsm.runtimes.reference.node.command import Command, ContainerRecord, Limits, adjust, limits
-from fsm.runtimes.reference.node.error_words import NO_RECORD, AmbiguousIdError, full_id, of_container
+from fsm.runtimes.reference.node.error_words import full_id, worded
 from fsm.runtimes.reference.node.records import Records
 from fsm.runtimes.reference.node.relays import Relays
 from fsm.runtimes.reference.node.workloads import ContainerWorld, Executed, Heard, Workload
@@ -32,21 +32,19 @@ NOBODY: Final = ContainerRecord(request=cri.CreateContainerRequest())
 LISTED: Final = {"CONTAINER_EXITED": messages.ContainerState.STOPPED}
 
 
+@dataclass(kw_only=True, eq=False)
 class NodeContainer:
-    """A container of the pod ``pod``, whether or not it is in the store.
+    """A container of ``pod``, whether or not it is in the store.
 
     ``record`` has the request that made it. ``watch`` is the task that waits for its workload to exit.
     """
 
-    def __init__(
-        self, identity: str, pod: messages.Pod, record: ContainerRecord, reference: Container, world: ContainerWorld
-    ) -> None:
-        self.id = identity
-        self.pod = pod
-        self.record = record
-        self.reference = reference
-        self.world = world
-        self.watch: asyncio.Task[None] | None = None
+    id: str
+    pod: messages.Pod
+    record: ContainerRecord
+    reference: Container
+    world: ContainerWorld
+    watch: asyncio.Task[None] | None = None
 
     @property
     def config(self) -> cri.ContainerConfig:
@@ -72,7 +70,7 @@ class NodeContainer:
         """Return the limits that are set, by field name."""
         return limits_of(self.status())
 
-    def told(self) -> messages.Container:
+    def for_plugins(self) -> messages.Container:
         """Return the container as plugins receive it."""
         try:
             state = messages.ContainerState(self.shows)
@@ -113,8 +111,8 @@ class NodeContainers(Containers):
         super().__init__()
         self.store: dict[str, NodeContainer] = {}
         self.names: dict[str, str] = {}
-        self._making: dict[str, NodeContainer] = {}
         self.tasks = Tasks()
+        self._making: dict[str, NodeContainer] = {}
         self._root = root
         self._launch, self._ready, self._notice = launch, ready, notice
         self._relays = relays
@@ -124,103 +122,97 @@ class NodeContainers(Containers):
 
     async def close(self) -> None:
         """Kill all workloads. Their exits are no longer recorded."""
-        workloads = [each.world.workload for each in self.store.values() if each.world.workload]
+        workloads = [container.world.workload for container in self.store.values() if container.world.workload]
         await self.tasks.cancel()
-        for each in workloads:
-            each.signal(9)
-        await asyncio.gather(*(each.ended() for each in workloads))
+        for workload in workloads:
+            workload.signal(SIGKILL)
+        await asyncio.gather(*(workload.ended() for workload in workloads))
 
     def find(self, given: str, event: str) -> NodeContainer:
         """Return the container that *given* stands for, or an absent one. *event* is the call."""
-        try:
-            identity = full_id(given, self.store)
-        except AmbiguousIdError as error:
-            why = f"an error occurred when try to find container {given!r}: {error}".replace("'", '"', 2)
-            raise CallError(event, UNKNOWN, why) from None
-        return self.store.get(identity) or self._made(identity, messages.Pod(id=""), NOBODY)
+        identity = full_id(given, self.store, event, "container")
+        return self.store.get(identity) or self._new(identity, messages.Pod(id=""), NOBODY)
 
     def known(self, identity: str) -> NodeContainer | None:
         """Return the container *identity*, even while it is being created."""
         return self.store.get(identity) or self._making.get(identity)
 
     def of(self, pod: str) -> Iterator[NodeContainer]:
-        yield from [each for each in self.store.values() if each.pod.id == pod]
+        yield from [container for container in self.store.values() if container.pod.id == pod]
 
     async def make(self, pod: messages.Pod, record: ContainerRecord) -> str:
         """Create a container in *pod* with the request and the full name of *record*. Return its id."""
-        reserved, config = record.reserved, record.request.config
-        holder = self.names.get(reserved)
-        if holder:
-            raise WorldError(
-                f'failed to reserve container name "{reserved}": name "{reserved}" is reserved for "{holder}"'
-            )
-        made = self._made(token_hex(32), pod, record)
-        self.names[reserved] = made.id
-        self._making[made.id] = made
-        told = replace(made.told(), state=messages.ContainerState.CREATED)
+        name, config = record.reserved, record.request.config
+        if holder := self.names.get(name):
+            raise WorldError(f'failed to reserve container name "{name}": name "{name}" is reserved for "{holder}"')
+        container = self._new(token_hex(32), pod, record)
+        self.names[name] = container.id
+        self._making[container.id] = container
+        created = replace(container.for_plugins(), state=messages.ContainerState.CREATED)
         try:
-            adjust(config, await self._relays.tell("create-container", pod, told, limits(config.linux.resources)))
-            whole = _resources(limits(config.linux.resources))
-            self._do(made, "create", made.id, lambda: made.reference.call("create", whole))
+            adjust(config, await self._relays.ask("create-container", pod, created, limits(config.linux.resources)))
+            with self._worded(container, "create", container.id):
+                container.reference.call("create", _resources(limits(config.linux.resources)))
         except (WorldError, CallError):
-            del self.names[reserved]
-            await self._relays.mention("stop-container", pod, told)
-            await self._relays.mention("remove-container", pod, told)
+            del self.names[name]
+            await self._relays.notify("stop-container", pod, created)
+            await self._relays.notify("remove-container", pod, created)
             raise
         finally:
-            del self._making[made.id]
-        self.store[made.id] = made
-        await self._notice(made, "created")
-        await self._relays.mention("post-create-container", pod, made.told())
-        return made.id
+            del self._making[container.id]
+        self.store[container.id] = container
+        await self._notice(container, "created")
+        await self._relays.notify("post-create-container", pod, container.for_plugins())
+        return container.id
 
     async def start(self, given: str) -> None:
-        await self._whole(self._start(given))
+        await self._uninterrupted(self._start(given))
 
     async def halt(self, given: str, grace: float) -> None:
         """Stop a container with SIGTERM, and after *grace* seconds with SIGKILL."""
-        found = self.find(given, "stop")
+        container = self.find(given, "stop")
         async with self._relays.blocking():
-            workload = found.world.workload
-            if found.shows == RUNNING and grace > 0 and workload and found.watch:
+            workload = container.world.workload
+            if container.shows == RUNNING and grace > 0 and workload and container.watch:
                 workload.signal(SIGTERM)
-                await asyncio.wait([found.watch], timeout=grace)
-            await self._whole(self._stop(found, given))
+                await asyncio.wait([container.watch], timeout=grace)
+            await self._uninterrupted(self._stop(container, given))
 
     async def discard(self, given: str) -> None:
         """Remove a container, killing it first if it is running."""
-        await self._whole(self._remove(given))
+        await self._uninterrupted(self._remove(given))
 
     async def update(self, given: str, wanted: Limits) -> None:
         """Change the limits of a container to *wanted*. Plugins may replace them."""
-        await self._whole(self._update(given, wanted))
+        await self._uninterrupted(self._update(given, wanted))
 
     def change(self, identity: str, wanted: Mapping[str, object]) -> None:
         """Change the limits of the container *identity* as a plugin requests. Can be called from any thread."""
-        given = {name: value for name, value in wanted.items() if isinstance(value, int | str)}
-        found = self.store[identity]
-        found.reference.call("update-resources", _resources({**found.limits(), **given}))
+        container = self.store[identity]
+        container.reference.call("update-resources", _resources({**container.limits(), **_simple(wanted)}))
 
     def status(self, given: str) -> tuple[NodeContainer, Status]:
-        found = self.find(given, "status")
-        return found, self._do(found, "status", given, found.reference.status)
+        container = self.find(given, "status")
+        with self._worded(container, "status", given):
+            return container, container.reference.status()
 
     def use(self, event: str, given: str, refusal: str = "") -> NodeContainer:
         """Make the call *event*, which changes nothing, on a container. The call fails if there is a *refusal*."""
-        found = self.find(given, event)
-        found.world.refusal = refusal
+        container = self.find(given, event)
+        container.world.refusal = refusal
         try:
-            self._do(found, event, given, lambda: found.reference.call(event))
+            with self._worded(container, event, given):
+                container.reference.call(event)
         finally:
-            found.world.refusal = ""
-        return found
+            container.world.refusal = ""
+        return container
 
     def reopen_log(self, given: str) -> None:
         """Continue the log in a new file at the same path."""
-        found, refusal = self.find(given, "reopen-log"), ""
-        if found.shows == RUNNING:
+        container, refusal = self.find(given, "reopen-log"), ""
+        if container.shows == RUNNING:
             try:
-                found.command.begin_log()
+                container.command.begin_log()
             except WorldError as error:
                 refusal = f"failed to reopen container log: {error}"
         self.use("reopen-log", given, refusal)
@@ -229,131 +221,129 @@ class NodeContainers(Containers):
         """Run a command in a container and wait for it, at most *limit* seconds. 0 means no limit."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
-        found = self.find(given, "exec-sync")
-        if is_noop(found.reference.position, "exec-sync") or found.world.workload is None:
+        container = self.find(given, "exec-sync")
+        workload = container.world.workload
+        if container.reference.is_noop("exec-sync") or workload is None:
             self.use("exec-sync", given)
             return Executed(code=0)
-        command = replace(found.command, words=words)
+        heard = Heard()
         try:
             async with asyncio.timeout(limit or None):
-                heard = Heard()
-                done = heard.executed(await found.world.workload.execute(command, heard))
+                code = await workload.execute(replace(container.command, words=words), heard)
         except TimeoutError:
             why = f"failed to exec in container: timeout {limit:g}s exceeded: context deadline exceeded"
             with suppress(CallError):
-                self.use("exec-sync", found.id, why)
+                self.use("exec-sync", container.id, why)
             raise CallError("exec-sync", "DEADLINE_EXCEEDED", why) from None
         except WorldError as error:
-            self.use("exec-sync", found.id, f"failed to exec in container: failed to start exec: {error}")
+            self.use("exec-sync", container.id, f"failed to exec in container: failed to start exec: {error}")
             raise
-        if found.watch and found.world.workload.exit:  # the command has ended the container
-            await asyncio.wait([found.watch])
-            return done
-        self.use("exec-sync", found.id)
-        return done
+        if container.watch and workload.exit:  # the command has ended the container
+            await asyncio.wait([container.watch])
+        else:
+            self.use("exec-sync", container.id)
+        return heard.executed(code)
 
     async def stop(self, _pod: str) -> None:
-        for each in self.of(_pod):
-            if each.shows in MAY_RUN:
-                self._do(each, "stop", each.id, lambda each=each: each.reference.call("stop"))  # type: ignore[misc]
-                await self._watched(each)
+        for container in self.of(_pod):
+            if container.shows in MAY_RUN:
+                with self._worded(container, "stop", container.id):
+                    container.reference.call("stop")
+                await self._await_exit(container)
 
     async def remove(self, _pod: str) -> None:
-        for each in self.of(_pod):
-            await self._remove(each.id)
+        for container in self.of(_pod):
+            await self._remove(container.id)
 
     async def _start(self, given: str) -> None:
-        found = self.find(given, "start")
-        in_progress = self._do(found, "start", given, lambda: found.reference.begin("start"))
-        world, told = found.world, False
-        world.refusal = "" if self._ready(found.pod.id) else f'sandbox container "{found.pod.id}" is not running'
+        container = self.find(given, "start")
+        with self._worded(container, "start", given):
+            in_progress = container.reference.begin("start")
+        world, relayed = container.world, False
+        if not self._ready(container.pod.id):
+            world.refusal = f'sandbox container "{container.pod.id}" is not running'
         async with self._relays.blocking():
             if not world.refusal:
+                relayed = True
                 try:
-                    told = True
-                    await self._relays.tell("start-container", found.pod, found.told())
+                    await self._relays.ask("start-container", container.pod, container.for_plugins())
                 except WorldError as error:
                     world.refusal = f"NRI container start failed: {error}"
             try:
                 while in_progress:
-                    in_progress = found.reference.end("start")
+                    in_progress = container.reference.end("start")
             except CallError:
-                if told:
-                    await self._relays.mention("stop-container", found.pod, found.told())
+                if relayed:
+                    await self._relays.notify("stop-container", container.pod, container.for_plugins())
                 raise
             finally:
                 world.refusal = ""
-            if world.workload:
-                found.watch = self.tasks.start(self._watch(found, world.workload))
-            await self._notice(found, "started")
-            await self._relays.mention("post-start-container", found.pod, found.told())
+            self._start_watch(container)
+            await self._notice(container, "started")
+            await self._relays.notify("post-start-container", container.pod, container.for_plugins())
 
-    async def _stop(self, found: NodeContainer, given: str) -> None:
-        known = found.shows != ABSENT
-        self._do(found, "stop", given, lambda: found.reference.call("stop"))
-        await self._watched(found)
+    async def _stop(self, container: NodeContainer, given: str) -> None:
+        known = container.shows != ABSENT
+        with self._worded(container, "stop", given):
+            container.reference.call("stop")
+        await self._await_exit(container)
         # A plugin must never see a start after a stop, and a created container may yet start. So its stop is relayed
         # only under a profile, as containerd does.
-        if known and (self._relays.release or found.shows != CREATED):
-            await self._relays.mention("stop-container", found.pod, found.told())
+        if known and (self._relays.release or container.shows != CREATED):
+            await self._relays.notify("stop-container", container.pod, container.for_plugins())
 
     async def _remove(self, given: str) -> None:
-        found = self.find(given, "remove")
+        container = self.find(given, "remove")
         async with self._relays.blocking():
-            in_progress = self._do(found, "remove", given, lambda: found.reference.begin("remove"))
-            await self._watched(found)
+            with self._worded(container, "remove", given):
+                in_progress = container.reference.begin("remove")
+            await self._await_exit(container)
             if in_progress:
-                await self._relays.mention("remove-container", found.pod, found.told())
+                await self._relays.notify("remove-container", container.pod, container.for_plugins())
             while in_progress:
-                in_progress = found.reference.end("remove")
-            if self.store.pop(found.id, None):
-                self.names.pop(found.record.reserved, None)
-                await self._notice(found, "deleted")
+                in_progress = container.reference.end("remove")
+            if self.store.pop(container.id, None):
+                self.names.pop(container.record.reserved, None)
+                await self._notice(container, "deleted")
 
     async def _update(self, given: str, wanted: Limits) -> None:
-        found = self.find(given, "update-resources")
+        container = self.find(given, "update-resources")
         async with self._relays.blocking():
-            if found.shows != ABSENT:
-                told = await self._relays.tell("update-container", found.pod, found.told(), wanted)
-                wanted = {**wanted, **{name: each for name, each in told.items() if isinstance(each, int | str)}}
-            whole = _resources({**found.limits(), **wanted})
-            self._do(found, "update-resources", given, lambda: found.reference.call("update-resources", whole))
-            await self._relays.mention("post-update-container", found.pod, found.told())
+            if container.shows != ABSENT:
+                seen = container.for_plugins()
+                answer = await self._relays.ask("update-container", container.pod, seen, wanted)
+                wanted = {**wanted, **_simple(answer)}
+            with self._worded(container, "update-resources", given):
+                container.reference.call("update-resources", _resources({**container.limits(), **wanted}))
+            await self._relays.notify("post-update-container", container.pod, container.for_plugins())
 
-    async def _watch(self, found: NodeContainer, workload: Workload) -> None:
+    def _start_watch(self, container: NodeContainer) -> None:
+        if container.world.workload:
+            container.watch = self.tasks.start(self._watch(container, container.world.workload))
+
+    async def _watch(self, container: NodeContainer, workload: Workload) -> None:
         ended = await workload.ended()
         with suppress(OSError):
-            found.world.drop()
-        self._relays.exited(found.pod, found.told())
+            container.world.drop()
+        self._relays.exited(container.pod, container.for_plugins())
         with suppress(CannotHappenError):
-            found.reference.exited(ended)
-        await self._notice(found, "stopped")
+            container.reference.exited(ended)
+        await self._notice(container, "stopped")
 
-    async def _watched(self, found: NodeContainer) -> None:
-        if found.watch and found.shows != RUNNING:
-            await asyncio.wait([found.watch])
+    async def _await_exit(self, container: NodeContainer) -> None:
+        if container.watch and container.shows != RUNNING:
+            await asyncio.wait([container.watch])
 
-    async def _whole(self, call: Awaitable[T]) -> T:
-        async def waited() -> T:
-            return await call
+    async def _uninterrupted(self, call: Coroutine[Any, Any, T]) -> T:
+        return await asyncio.shield(self.tasks.start(call))
 
-        return await asyncio.shield(self.tasks.start(waited()))
+    def _worded(self, container: NodeContainer, event: str, given: str) -> AbstractContextManager[None]:
+        return worded("container", container.reference, event, given, deviates=self._deviates())
 
-    def _do(self, found: NodeContainer, event: str, given: str, act: Callable[[], T]) -> T:
-        if self._deviates() and (way := refusal(found.reference.position, event)):
-            found.reference.position.take(event, way.name)
-            raise_reply(event, way, NO_RECORD.format(id=found.id))
-        state, shows = found.reference.state, found.shows
-        refused = is_noop(found.reference.position, event)
-        try:
-            return act()
-        except CallError as error:
-            why = of_container(event, given, state, shows) if refused else error.why
-            raise CallError(event, error.code, why) from None
-
-    def _made(self, identity: str, pod: messages.Pod, record: ContainerRecord) -> NodeContainer:
+    def _new(self, identity: str, pod: messages.Pod, record: ContainerRecord) -> NodeContainer:
         world = self._world(identity, record)
-        return NodeContainer(identity, pod, record, Container(world.root, world, self._profile), world)
+        reference = Container(world.root, world, self._profile)
+        return NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
 
     def _world(self, identity: str, record: ContainerRecord) -> ContainerWorld:
         """Return the world of a container, which is kept as long as containerd would have a record of the container."""
@@ -368,12 +358,12 @@ class NodeContainers(Containers):
 
         return ContainerWorld(self._root / identity, lambda: self._launch(Command.requested(record.request)), changed)
 
-    def recover(self, told: Callable[[str], messages.Pod]) -> None:
-        """Restore the kept containers. *told(id)* returns their pods. Remove directories without a record."""
+    def recover(self, pod_of: Callable[[str], messages.Pod]) -> None:
+        """Restore the kept containers. *pod_of(id)* returns their pods. Remove directories without a record."""
         kept = self._kept.load()
-        for identity in {*kept, *(each.name for each in self._root.glob("*"))}:
+        for identity in {*kept, *(folder.name for folder in self._root.glob("*"))}:
             record = kept.get(identity, NOBODY)
-            pod = told(record.request.pod_sandbox_id)
+            pod = pod_of(record.request.pod_sandbox_id)
             world = self._world(identity, record)
             world.known, world.made_at = identity in kept, record.made_at
             if record.pid and self._resume:
@@ -382,11 +372,15 @@ class NodeContainers(Containers):
             if reference.shows == ABSENT:
                 self._kept.delete(identity)
                 continue
-            found = NodeContainer(identity, pod, record, reference, world)
-            self.store[identity] = found
+            container = NodeContainer(id=identity, pod=pod, record=record, reference=reference, world=world)
+            self.store[identity] = container
             self.names[record.reserved] = identity
-            if world.workload and world.process:
-                found.watch = self.tasks.start(self._watch(found, world.workload))
+            if world.process:
+                self._start_watch(container)
+
+
+def _simple(wanted: Mapping[str, object]) -> Limits:
+    return {name: value for name, value in wanted.items() if isinstance(value, int | str)}
 
 
 def _resources(wanted: Limits) -> Resources:

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from itertools import count
@@ -16,11 +16,11 @@ from fsm.runtimes.names import CREATED, READY, RUNNING
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.container.container import MACHINE as CONTAINERS
 from fsm.runtimes.reference.container.record import Status
-from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, is_noop, raise_reply, refusal
+from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
 from fsm.runtimes.reference.events.queue import EventQueue
 from fsm.runtimes.reference.node.child_processes import ChildProcess
 from fsm.runtimes.reference.node.command import ContainerRecord, Limits
-from fsm.runtimes.reference.node.error_words import AmbiguousIdError, full_id, of_pod
+from fsm.runtimes.reference.node.error_words import full_id, worded
 from fsm.runtimes.reference.node.images import Images
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
 from fsm.runtimes.reference.node.records import Records
@@ -62,12 +62,11 @@ class NodeEvent:
 
 
 class ServedNode(PodObserver):
-    """A node with its state in *folder*, under *profile* if one is named.
+    """A node with its state in *folder*, under *profile* if one is named. Belongs to one event loop.
 
     Its containers are simulated unless *processes* is true. If the profile allows refusing a call, *deviates()* decides
     whether the call is refused. If *kept*, the node restores the pods and containers that an earlier node left in the
-    directory, and leaves its own there. Simulated containers have kept running in between, but processes have ended. It
-    belongs to one event loop.
+    directory, and leaves its own there. Simulated containers have kept running in between, but processes have ended.
 
     >>> import tempfile
     >>> async def example(folder: str) -> None:
@@ -116,7 +115,7 @@ class ServedNode(PodObserver):
             resume=None if processes else lambda record: resumed(record, self.clock),
             kept=Records(records and records / "containers", ContainerRecord),
             ready=lambda pod: self.pods().get(pod) == READY,
-            notice=self._container_notice,
+            notice=lambda container, what: self._notice(container.id, container.pod.id, what),
             relays=self.relays,
             profile=applicable(profile, CONTAINERS),
             deviates=deviates,
@@ -142,11 +141,11 @@ class ServedNode(PodObserver):
         if self.kept:
             self.plans.update(self._kept_pods.load())
             await self._pods.recover()
-            for each in self.plans.keys() - self.pods().keys():
-                await self.removed(each)
-            self.containers.recover(self._told)
+            for pod in self.plans.keys() - self.pods().keys():
+                await self.removed(pod)
+            self.containers.recover(self._for_plugins)
             if not self.relays.release:
-                self._remember()
+                self._restore_relays()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -160,13 +159,13 @@ class ServedNode(PodObserver):
         await self._controller.close()
         await self.relays.close()
 
-    def _remember(self) -> None:
+    def _restore_relays(self) -> None:
         """Restore the relays' states, so that plugins learn when pods and containers end, unlike in containerd."""
         for pod, shows in self.pods().items():
             self.relays.pods.take(pod, "run-pod-sandbox", "ok")
             if shows != READY:
                 self.relays.pods.take(pod, "stop-pod-sandbox", "ok")
-        self.relays.synchronise(each.told() for each in self.containers.store.values())
+        self.relays.synchronise(container.for_plugins() for container in self.containers.store.values())
 
     def pods(self) -> dict[str, str]:
         """Map the id of each pod to the state that it shows."""
@@ -174,10 +173,7 @@ class ServedNode(PodObserver):
 
     def find_pod(self, given: str, event: str) -> str:
         """Return the id of the pod that *given* stands for, or *given* if there is none. *event* is the call."""
-        try:
-            return full_id(given, self.pods())
-        except AmbiguousIdError as error:
-            raise CallError(event, UNKNOWN, f'an error occurred when try to find sandbox "{given}": {error}') from None
+        return full_id(given, self.pods(), event, "sandbox")
 
     async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
         async def run() -> str:
@@ -194,159 +190,127 @@ class ServedNode(PodObserver):
             raise CallError("run", UNKNOWN, f'failed to reserve sandbox name "{name}": {why}')
         self._running[name] = plan
         try:
-            return await self._call("run", "", run())
+            with self._worded("", "run", ""):
+                return await asyncio.shield(self.containers.tasks.start(run()))
         finally:
             del self._running[name]
 
     async def stop_pod(self, given: str) -> None:
-        pod = self.find_pod(given, "stop")
         async with self.relays.blocking():
-            await self._call("stop", given, self._pods.stop(pod))
+            await self._call("stop", given, self._pods.stop)
 
     async def remove_pod(self, given: str) -> None:
-        pod = self.find_pod(given, "remove")
         async with self.relays.blocking():
-            await self._call("remove", given, self._pods.remove(pod))
+            await self._call("remove", given, self._pods.remove)
 
     def listed_pods(self) -> tuple[tuple[cri.RunPodSandboxRequest, Metadata], ...]:
         """Return all pods, without querying their worlds."""
-        return tuple((self.plans[each.id], each) for each in self._pods.listed() if each.id in self.plans)
+        return tuple((self.plans[pod.id], pod) for pod in self._pods.listed() if pod.id in self.plans)
 
     def pod_status(self, given: str) -> tuple[cri.RunPodSandboxRequest, PodStatus]:
         pod = self.find_pod(given, "status")
-        found = self._checked("status", given, lambda: self._pods.status(pod))
-        return self.plans[pod], found
+        with self._worded(pod, "status", given):
+            status = self._pods.status(pod)
+        return self.plans[pod], status
 
     def forward(self, given: str) -> None:
         """Prepare a stream to ports of a pod."""
         pod = self.find_pod(given, "port-forward")
-        self._checked("port-forward", given, lambda: self._pods.port_forward(pod))
+        with self._worded(pod, "port-forward", given):
+            self._pods.port_forward(pod)
 
     async def update_pod(self, given: str, limits: Limits) -> None:
         pod = self.find_pod(given, "update-resources")
-        numbers = {name: each for name, each in limits.items() if isinstance(each, int)}
-        self._checked("update-resources", given, lambda: self._pods.update_resources(pod, numbers))
+        numbers = {name: value for name, value in limits.items() if isinstance(value, int)}
+        with self._worded(pod, "update-resources", given):
+            self._pods.update_resources(pod, numbers)
 
     async def create_container(self, request: cri.CreateContainerRequest) -> str:
         """Create a container as in *request*, but with the configuration that its pod has. Return its id."""
         given, config = request.pod_sandbox_id, request.config
         pod = self.find_pod(given, "create-container")
-        around, made = self.plans.get(pod, cri.RunPodSandboxRequest()).config, list[str]()
+        pod_config, created = self.plans.get(pod, cri.RunPodSandboxRequest()).config, list[str]()
         request.pod_sandbox_id = pod
-        request.sandbox_config.CopyFrom(around)
+        request.sandbox_config.CopyFrom(pod_config)
 
         async def create() -> None:
             image = self.images.find(config.image.image)
             if image is None:
                 raise WorldError(f'failed to resolve image "{config.image.image}": not found')
-            reserved = f"{config.metadata.name}_{_full_name(around.metadata)}_{config.metadata.attempt}"
+            reserved = f"{config.metadata.name}_{_full_name(pod_config.metadata)}_{config.metadata.attempt}"
             record = ContainerRecord(request=request, reserved=reserved, image=image)
             async with self.relays.blocking():
-                made.append(await self.containers.make(self._told(pod), record))
+                created.append(await self.containers.make(self._for_plugins(pod), record))
 
-        await self._call("create-container", given, self._pods.create_container(pod, create))
-        return made[0]
+        await self._call("create-container", given, lambda pod: self._pods.create_container(pod, create))
+        return created[0]
 
     async def runs(self, _pod: str) -> None:
-        plan = self._plan_of(_pod)
+        name = next(name for name, holder in self._pods.names.items() if holder == _pod)
+        plan = self._running[name]
         if plan.runtime_handler not in HANDLERS:
             raise WorldError(f'failed to get sandbox runtime: no runtime for "{plan.runtime_handler}" is configured')
         self.plans[_pod] = plan
         self._kept_pods.save(_pod, plan)
         try:
-            await self.relays.tell("run-pod-sandbox", self._told(_pod))
+            await self.relays.ask("run-pod-sandbox", self._for_plugins(_pod))
         except WorldError as error:
-            await self.relays.mention("stop-pod-sandbox", self._told(_pod))
+            await self.relays.notify("stop-pod-sandbox", self._for_plugins(_pod))
             raise WorldError(f"NRI RunPodSandbox failed: {error}") from error
 
     async def stopped(self, _pod: str) -> None:
-        await self.relays.mention("stop-pod-sandbox", self._told(_pod))
+        await self.relays.notify("stop-pod-sandbox", self._for_plugins(_pod))
 
     async def removed(self, _pod: str) -> None:
         if _pod in self.plans:
             if _pod in self.pods():  # not left over from a failed run
                 await self._notice(_pod, _pod, "deleted")
-            await self.relays.mention("remove-pod-sandbox", self._told(_pod))
+            await self.relays.notify("remove-pod-sandbox", self._for_plugins(_pod))
             del self.plans[_pod]
             self._kept_pods.delete(_pod)
 
-    def told_pods(self) -> Sequence[messages.Pod]:
+    def pods_for_plugins(self) -> Sequence[messages.Pod]:
         """Return the pods as joining plugins receive them."""
-        return [self._told(each) for each in [*self.pods()]]
+        return [self._for_plugins(pod) for pod in [*self.pods()]]
 
-    def told_containers(self) -> Sequence[messages.Container]:
+    def containers_for_plugins(self) -> Sequence[messages.Container]:
         """Return the containers that are created or running, as joining plugins receive them."""
-        return [each.told() for each in [*self.containers.store.values()] if each.shows in {CREATED, RUNNING}]
+        containers = [*self.containers.store.values()]
+        return [container.for_plugins() for container in containers if container.shows in {CREATED, RUNNING}]
 
-    def _plan_of(self, pod: str) -> cri.RunPodSandboxRequest:
-        name = next(name for name, holder in self._pods.names.items() if holder == pod)
-        return self._running[name]
-
-    def _told(self, pod: str) -> messages.Pod:
+    def _for_plugins(self, pod: str) -> messages.Pod:
         metadata = self.plans.get(pod, cri.RunPodSandboxRequest()).config.metadata
         return messages.Pod(id=pod, name=metadata.name, namespace=metadata.namespace)
 
     def _pod_exited(self, pod: str) -> None:
         if pod in self.plans:
-            self._happened(pod, pod, "stopped")
-            self.containers.tasks.start(self._send())
-
-    async def _container_notice(self, container: NodeContainer, what: str) -> None:
-        await self._notice(container.id, container.pod.id, what)
+            self._queue_event(pod, pod, "stopped")
+            self.containers.tasks.start(self._send_events())
 
     async def _notice(self, identity: str, pod: str, what: str) -> None:
-        self._happened(identity, pod, what)
-        await self._send()
+        self._queue_event(identity, pod, what)
+        await self._send_events()
 
-    def _happened(self, identity: str, pod: str, what: str) -> None:
+    def _queue_event(self, identity: str, pod: str, what: str) -> None:
         status = None
         if pod in self.plans and pod in self.pods():
             with suppress(CallError):
                 status = self.plans[pod], self._pods.status(pod)
-        containers = tuple((each, each.status()) for each in self.containers.of(pod))
+        containers = tuple((container, container.status()) for container in self.containers.of(pod))
         self._unsent.append(NodeEvent(id=identity, what=what, at=time.time_ns(), pod=status, containers=containers))
 
-    async def _send(self) -> None:
+    async def _send_events(self) -> None:
         while self._unsent:
             await self.events.send(self._unsent.popleft())
 
-    async def _call(self, event: str, given: str, call: Coroutine[Any, Any, T]) -> T:
-        pod = self.find_pod(given, event) if given else ""
-        try:
-            self._deviate(pod, event)
-        except CallError:
-            call.close()
-            raise
-        shows, refused = self._shows(pod), self._refuses(pod, event)
-        try:
-            return await asyncio.shield(self.containers.tasks.start(call))
-        except CallError as error:
-            raise self._worded(error, event, given, shows, refused=refused) from None
-
-    def _checked(self, event: str, given: str, act: Callable[[], T]) -> T:
+    async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
+        """Make *call*, which continues if its caller gives up, with the id of the pod *given*."""
         pod = self.find_pod(given, event)
-        self._deviate(pod, event)
-        shows, refused = self._shows(pod), self._refuses(pod, event)
-        try:
-            return act()
-        except CallError as error:
-            raise self._worded(error, event, given, shows, refused=refused) from None
+        with self._worded(pod, event, given):
+            return await asyncio.shield(self.containers.tasks.start(call(pod)))
 
-    def _deviate(self, pod: str, event: str) -> None:
-        position = self._pods.position(pod)
-        if self._deviates() and (way := refusal(position, event)):
-            position.take(event, way.name)
-            raise_reply(event, way, f"failed to destroy network for sandbox {pod!r}: not released")
-
-    def _worded(self, error: CallError, event: str, given: str, shows: str, *, refused: bool) -> CallError:
-        return CallError(event, error.code, of_pod(event, given, shows) if refused else error.why)
-
-    def _shows(self, pod: str) -> str:
-        return self.pods().get(pod, ABSENT)
-
-    def _refuses(self, pod: str, event: str) -> bool:
-        position = self._pods.position(pod)
-        return event != "run" and is_noop(position, event)
+    def _worded(self, pod: str, event: str, given: str) -> AbstractContextManager[None]:
+        return worded("pod", self._pods.find(pod), event, given, deviates=self._deviates())
 
 
 def _full_name(pod: cri.PodSandboxMetadata) -> str:
@@ -360,4 +324,4 @@ def applicable(profile: str, machine: str) -> str:
     'containerd-1.6'
     """
     profiles: list[Mapping[str, Bounded]] = [driver(machine).machine.profiles]
-    return "+".join(each for each in filter(None, profile.split("+")) if unknown_profile(each, profiles) is None)
+    return "+".join(name for name in filter(None, profile.split("+")) if unknown_profile(name, profiles) is None)

@@ -18,7 +18,6 @@ from fsm.runtimes.reference.container import durable_files
 T = TypeVar("T")
 
 CODE: Final = "FSM607"
-SUFFIX: Final = ".json"
 
 
 class Records(Generic[T]):
@@ -46,27 +45,23 @@ class Records(Generic[T]):
     def save(self, identity: str, record: T) -> None:
         """Keep *record*. Raise :class:`OSError` if that fails."""
         if self._root:
-            durable_files.write(self._path(self._root, identity), msgspec.json.encode(record, enc_hook=_plain))
+            durable_files.write(self._root / f"{identity}.json", msgspec.json.encode(record, enc_hook=_plain))
 
     def delete(self, identity: str) -> None:
         if self._root:
-            durable_files.remove(self._path(self._root, identity))
+            durable_files.remove(self._root / f"{identity}.json")
 
     def load(self) -> dict[str, T]:
         """Return all records by id. Raise :class:`~fsm.errors.InputError` if one cannot be read."""
-        found = sorted(self._root.glob(f"*{SUFFIX}")) if self._root else []
-        return {each.name.removesuffix(SUFFIX): self._read(each) for each in found}
+        files = sorted(self._root.glob("*.json")) if self._root else []
+        return {file.name.removesuffix(".json"): self._read(file) for file in files}
 
     def _read(self, path: Path) -> T:
         try:
             return decode(path.read_bytes(), self._decoder)
         except (OSError, ValueError) as error:
-            raise refused(
-                str(path), CODE, f"cannot be read: {error}", "remove it: what it is of is gone then"
-            ) from error
-
-    def _path(self, root: Path, identity: str) -> Path:
-        return root / f"{identity}{SUFFIX}"
+            remedy = "remove it; the pod, container or images that it describes are lost then"
+            raise refused(str(path), CODE, f"cannot be read: {error}", remedy) from error
 
 
 def _plain(message: object) -> dict[str, object]:

@@ -5,14 +5,13 @@ The machines ``nri-pod`` and ``nri-container`` decide what is relayed, and a sen
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
-from dataclasses import replace
+from contextlib import asynccontextmanager, suppress
 from typing import Protocol
 
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import EntityStates
-from fsm.runtimes.reference.nri.messages import Container, Fields, NRIError, Pod, Request
+from fsm.runtimes.reference.nri.lifecycle import Entities
+from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
 from fsm.runtimes.reference.nri.plugins import Relayed
 
 
@@ -23,19 +22,13 @@ class PluginSender(Protocol):
         """Send *request* to its subscribers, up to the first error. Return the merged answers."""
 
 
-class Relays:
-    """Tells the plugins of *sender*, if there is one, what happens. Belongs to one event loop.
-
-    *release* is the profile of the machines, or empty for the newest release. ``pods`` and ``containers`` are the
-    states that it remembers.
-    """
+class Relays(Entities):
+    """Relays events to the plugins of *sender*, if there is one. Belongs to one event loop."""
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:
+        super().__init__(release)
         self.sender = sender
-        self.release = release
-        self.pods = EntityStates("nri-pod", release)
-        self.containers = EntityStates("nri-container", release)
-        self._one_at_a_time = asyncio.Lock()
+        self._one_by_one = asyncio.Lock()
         self._changed = asyncio.Condition()
         self._blocks = 0
         self._joining = False
@@ -65,9 +58,7 @@ class Relays:
             self._joining = False
             await self._wake()
 
-    async def tell(
-        self, event: str, pod: Pod, container: Container | None = None, fields: Fields | None = None
-    ) -> Fields:
+    async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
         """Make *event* of one of the machines happen, and relay it to plugins.
 
         Return what plugins want for the container: the adjustment of a new one, or resources in place of *fields*.
@@ -75,28 +66,24 @@ class Relays:
         """
         if self.sender is None:
             return {}
-        entities, entity = (self.containers, container.id) if container else (self.pods, pod.id)
-        request = Request(event=event, pod=pod, container=container, resources=fields or {})
-        sender = self.sender
+        request = Request(event=event, pod=pod, container=container, resources=fields)
         try:
-            async with self._one_at_a_time:
-                merged = await entities.relay(entity, event, lambda name: sender.send(replace(request, event=name)))
+            async with self._one_by_one:
+                merged = await self.relay(request, self.sender.send)
         except NRIError as error:
             raise WorldError(str(error)) from error
         if merged is None:
             return {}
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
-    async def mention(self, event: str, pod: Pod, container: Container | None = None) -> None:
+    async def notify(self, event: str, pod: Pod, container: Container | None = None) -> None:
         """Make *event* happen, and relay it. A plugin's refusal has no effect."""
-        try:
-            await self.tell(event, pod, container)
-        except WorldError:
-            return
+        with suppress(WorldError):
+            await self.ask(event, pod, container)
 
     def exited(self, pod: Pod, container: Container) -> None:
         """Relay that the process of *container* has ended, in a separate task that is not ordered with other calls."""
-        self._exits.start(self.mention("notify-exit", pod, container))
+        self._exits.start(self.notify("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:
         """Set the remembered states of *containers* to those that a joining plugin receives."""

@@ -79,8 +79,8 @@ class SimulatedProcess:
 
     def _write(self, data: bytes, error: bool) -> None:  # noqa: FBT001  (the signature of Write)
         self._command.write(data, error=error)
-        for each in [*self.readers]:
-            each(data, error)
+        for write in [*self.readers]:
+            write(data, error)
 
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
@@ -88,17 +88,17 @@ class SimulatedProcess:
         """Do what *plan* says from second *now* on. Return the exit code."""
         code, passed = plan.code, now
         if plan.reads:
-            said = await _line_of(command.here(plan.reads))
-            code = exit_code(said.decode(errors="replace").strip()) if plan.as_read else code
-        for each in plan.speech():
-            if each.at < passed:
+            line = await _first_line(command.here(plan.reads))
+            code = exit_code(line.decode(errors="replace").strip()) if plan.as_read else code
+        for said in plan.speech():
+            if said.at < passed:
                 continue
-            if each.at > now:
-                await self._clock.sleep(each.at - now)
-                now = each.at
-            write(each.data, each.error)
+            if said.at > now:
+                await self._clock.sleep(said.at - now)
+                now = said.at
+            write(said.data, said.error)
         if plan.listens and given:
-            return await (_copy(given, write) if plan.listens == "cat" else self._obey(command, write, given))
+            return await (_echo(given, write) if plan.listens == "cat" else self._obey(command, write, given))
         if plan.seconds == inf:
             await asyncio.Event().wait()
         elif plan.seconds > now:
@@ -109,11 +109,11 @@ class SimulatedProcess:
 
     async def _obey(self, command: Command, write: Write, given: asyncio.StreamReader) -> int:
         code = 0
-        while line := await _line(given):
-            words = line.decode(errors="surrogateescape").strip()
-            if words:
-                code = await self._act(script(["sh", "-c", words], command), command, write, None)
-            if words.split()[:1] == ["exit"]:
+        while line := await _next_line(given):
+            text = line.decode(errors="surrogateescape").strip()
+            if text:
+                code = await self._act(script(["sh", "-c", text], command), command, write, None)
+            if text.split()[:1] == ["exit"]:
                 break
         return code
 
@@ -142,13 +142,13 @@ def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
     return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
 
 
-async def _copy(given: asyncio.StreamReader, write: Write) -> int:
+async def _echo(given: asyncio.StreamReader, write: Write) -> int:
     while data := await given.read(OPEN_INPUT):
         write(data, False)  # noqa: FBT003  (the signature of Write)
     return 0
 
 
-async def _line(given: asyncio.StreamReader) -> bytes:
+async def _next_line(given: asyncio.StreamReader) -> bytes:
     """Return the next line, or no bytes at the end of input or if the line is too long."""
     try:
         return await given.readline()
@@ -156,9 +156,9 @@ async def _line(given: asyncio.StreamReader) -> bytes:
         return b""
 
 
-async def _line_of(path: str) -> bytes:
+async def _first_line(path: str) -> bytes:
     """Return the first line of a file or pipe, or ``-`` if it cannot be opened."""
-    loop, readable, said = asyncio.get_running_loop(), asyncio.Event(), b""
+    loop, readable, received = asyncio.get_running_loop(), asyncio.Event(), b""
     try:
         file = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     except (OSError, ValueError):
@@ -170,9 +170,9 @@ async def _line_of(path: str) -> bytes:
         while True:
             with suppress(BlockingIOError):
                 part = os.read(file, 1024)
-                said += part
-                if not part or b"\n" in said:
-                    return said.partition(b"\n")[0]
+                received += part
+                if not part or b"\n" in received:
+                    return received.partition(b"\n")[0]
             readable.clear()
             await readable.wait()
     finally:

@@ -15,8 +15,8 @@ from math import inf
 from typing import Final
 
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, PluginLocal, finish
-from fsm.runtimes.reference.nri.domain import Domains
-from fsm.runtimes.reference.nri.lifecycle import RELAYS, EntityStates, Lifecycle
+from fsm.runtimes.reference.nri.domain import ContainerChange, Domains
+from fsm.runtimes.reference.nri.lifecycle import RELAYS, Entities, Lifecycle
 from fsm.runtimes.reference.nri.messages import (
     NOTHING,
     Answer,
@@ -62,7 +62,7 @@ class NRI:
     >>> nri.relay("start-container", Pod(id="p1"), Container(id="c1"))
     Traceback (most recent call last):
         ...
-    fsm.runtimes.reference.nri.messages.NRIStoppedError: the NRI interface was stopped; make a new one
+    fsm.runtimes.reference.nri.messages.NRIStoppedError: the NRI interface was stopped; create a new one
     """
 
     def __init__(
@@ -79,18 +79,16 @@ class NRI:
         raise :class:`OSError`. *sync* keeps plugins from joining.
         """
         self.config = config or default_config()
-        release = self.config.release
         self.domains: Final = domains or Domains()
-        self._pods: Final = EntityStates("nri-pod", release)
-        self._containers: Final = EntityStates("nri-container", release)
+        self._entities: Final = Entities(self.config.release)
         self._installed: Final = tuple(plugins)
         self._listen: Final = listen
         self._close_socket: Callable[[], object] = bool
-        events = known(self._pods.outputs | self._containers.outputs)
+        events = known(self._entities.pods.outputs | self._entities.containers.outputs)
         self._terms: Final = Terms(config=self.config, known=events)
         self._plugins: Final = Plugins[Request, Answer, Connection]()
         self._local: Final = PluginLocal()
-        self._life: Final = Lifecycle(release, self._local, disabled=self.config.disable)
+        self._life: Final = Lifecycle(self.config.release, self._local, disabled=self.config.disable)
         self._sync: Final = sync or SyncLock()
         self._exits: set[Future[None]] = set()
 
@@ -107,10 +105,10 @@ class NRI:
         return self._plugins.names
 
     def container_state(self, container_id: str) -> str:
-        return self._containers.state(container_id)
+        return self._entities.containers.state(container_id)
 
     def pod_state(self, pod_id: str) -> str:
-        return self._pods.state(pod_id)
+        return self._entities.pods.state(pod_id)
 
     def start(self) -> None:
         """Let the installed plugins join, and take the containers' states from the domains.
@@ -132,10 +130,8 @@ class NRI:
         """Change the timeouts of plugins in seconds (0: default). Raise :class:`ValueError` if one is negative."""
         with self._life.call("configure-timeouts") as acts:
             if acts:
-                self.config = replace(
-                    self.config, plugin_registration_timeout=registration, plugin_request_timeout=request
-                )
-                self._terms.config = self.config
+                timeouts = {"plugin_registration_timeout": registration, "plugin_request_timeout": request}
+                self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
 
     def register(self, plugin: Plugin) -> None:
         """Let *plugin* join: it receives the existing objects, and from then on requests.
@@ -152,9 +148,8 @@ class NRI:
 
     def disconnect(self, plugin: Plugin) -> None:
         with self._life.call("leave") as acts:
-            if acts:
-                for connection in self._connections(plugin):
-                    connection.hang_up()
+            for connection in self._connections(plugin) if acts else ():
+                connection.hang_up()
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         """Keep plugins from joining until the returned block is released. First wait for a plugin that is joining."""
@@ -177,17 +172,17 @@ class NRI:
             if not acts:
                 return
             if plugin is None:
-                self.domains.update_containers(updates)
+                self.domains.change(updates)
             elif connections := self._connections(plugin):
                 finish(connections[0].request_updates(partial(self._update, updates)))
             else:
-                raise NRIError("a plugin that is not connected cannot ask", code="UNAVAILABLE")
+                raise NRIError("a plugin that is not connected cannot request updates", code="UNAVAILABLE")
 
     async def _update(self, updates: Iterable[Update]) -> None:
-        self.domains.update_containers(updates)
+        self.domains.change(updates)
 
     def _connections(self, plugin: Plugin) -> list[Connection]:
-        return [each for each in self._plugins.joined if each.plugin is plugin]
+        return [connection for connection in self._plugins.joined if connection.plugin is plugin]
 
     def relay(
         self, event: str, pod: Pod, container: Container | None = None, resources: Fields = NOTHING
@@ -199,12 +194,9 @@ class NRI:
         instead of *resources*. Other containers are evicted and updated as plugins request, and failures of this are
         logged. Raise the error with which the machine replies.
         """
-        entities, entity = (self._containers, container.id) if container else (self._pods, pod.id)
         request = Request(event=event, pod=pod, container=container, resources=resources)
         with self._life.call(RELAYS.get(event, "relay")) as acts:
-            if not acts:
-                return None
-            return finish(entities.relay(entity, event, lambda name: self._relay(replace(request, event=name))))
+            return finish(self._entities.relay(request, self._relay)) if acts else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
         """Relay on a separate thread, unordered with other calls, that the container's process ended by itself."""
@@ -233,11 +225,13 @@ class NRI:
     async def _relay(self, request: Request) -> Relayed:
         relayed = await relay_merged(request, partial(self._plugins.relay, request.event))
         if relayed.error is None:
-            with suppress(ChangesFailedError):
-                self.domains.evict_containers(relayed.merged.evictions)
-            with suppress(ChangesFailedError):
-                self.domains.update_containers(relayed.merged.others)
+            self._try_changes(relayed.merged.evictions)
+            self._try_changes(relayed.merged.others)
         return relayed
+
+    def _try_changes(self, changes: Iterable[ContainerChange]) -> None:
+        with suppress(ChangesFailedError):  # the domains have logged them
+            self.domains.change(changes)
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:
         connections = [Connection(plugin, self._terms, self._local) for plugin in plugins]
@@ -255,15 +249,13 @@ class NRI:
         outcome = self._life.outcomes(event)[0].name
         pods, containers = self.domains.pods(), self.domains.containers()
         if outcome != "unsynchronised":
-            self._containers.synchronise(containers)
+            self._entities.containers.synchronise(containers)
         for connection in connections:
             if outcome == "unsynchronised":
                 connection.skip_synchronisation()
             else:
                 most = self.config.sync_objects or inf
-                updates = finish(connection.synchronise(parts(pods, containers, most)))
-                with suppress(ChangesFailedError):
-                    self.domains.update_containers(updates)
+                self._try_changes(finish(connection.synchronise(parts(pods, containers, most))))
             self._plugins.join(connection)
         if event == "start":
             self._open_socket()

@@ -11,17 +11,16 @@ from typing import Final
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.harness import Action, ReferenceSUT
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.domain import Domain, Domains
 from fsm.runtimes.reference.nri.lifecycle import RELAYS
 from fsm.runtimes.reference.nri.messages import Answer, Container, NRIError, Request, Update
 from fsm.runtimes.reference.nri.session import Config, default_config
-from fsm.runtimes.reference.nri.sut import CALLS, POD, FakePlugin, happen, release
+from fsm.runtimes.reference.nri.sut import CALLS, CONTAINER, POD, FakePlugin, happen, release
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
-TIMEOUT: Final = 10.0
-"""Number of seconds that a plugin has to answer. It answers immediately."""
+TIMEOUT: Final = 10.0  # seconds that a plugin has to answer, which it does immediately
 
 OTHER: Final = "other"
 
@@ -65,32 +64,31 @@ class NriApiSUT(ReferenceSUT[NRI]):
     def arrange(self, event: str, outcome: str) -> bool:
         self._outcome = outcome
         # The reference doesn't reproduce containerd's bugs, such as panicking after a stop.
-        meant = {way.name for way in driver(self.machine).offered(event, self.shows())}
+        intended = {way.name for way in driver(self.machine).offered(event, self.shows())}
         never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
-        return outcome in meant and (event, outcome) not in never
+        return outcome in intended and (event, outcome) not in never
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
-        outcome = self._outcome
+    def _actions(self) -> Mapping[str, Action]:
         return {
-            "new": lambda: self._new(outcome),
+            "new": self._new,
             "new-default": lambda: self._make(default_config(self._release)),
             "is-enabled": lambda: self._outputs.extend(["enabled"] * self._here.is_enabled()),
             "configure-timeouts": self._configure_timeouts,
-            "register-domain": lambda: self._register_domain(outcome),
-            "start": lambda: self._start(outcome),
+            "register-domain": self._register_domain,
+            "start": self._start,
             "stop": self._stop,
-            "relay": lambda: self._relay(outcome, lambda: happen(self._here, next(self._relayed), self._container())),
-            "relay-end": lambda: self._relay_last(outcome, "stop-container"),
-            "relay-pod-update": lambda: self._relay(outcome, lambda: happen(self._here, "update-pod-sandbox")),
-            "notify-exit": lambda: self._relay_last(outcome, "notify-exit"),
+            "relay": lambda: self._relay(next(self._relayed), self._container()),
+            "relay-end": lambda: self._relay_last("stop-container"),
+            "relay-pod-update": lambda: self._relay("update-pod-sandbox"),
+            "notify-exit": lambda: self._relay_last("notify-exit"),
             "block": self._block,
-            "unblock": lambda: self._unblock(outcome),
-            "join": lambda: self._join(outcome),
+            "unblock": self._unblock,
+            "join": self._join,
             "leave": lambda: self._here.disconnect(FakePlugin(index="30")),
-            "update-containers": lambda: self._update_containers(outcome),
+            "update-containers": self._update_containers,
         }
 
-    def _mend(self) -> None:
+    def _clear_faults(self) -> None:
         self._outcome = ""
         self._plugin.answers = {}
         self._domain.stubborn = ()
@@ -100,10 +98,11 @@ class NriApiSUT(ReferenceSUT[NRI]):
         """The interface that was created first, which others must not affect, or a disabled one if there is none."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
-    def _new(self, outcome: str) -> None:
-        request = -1 if outcome == "failed" else TIMEOUT
+    def _new(self) -> None:
+        request = -1 if self._outcome == "failed" else TIMEOUT
+        disable = self._outcome == "disabled"
         try:
-            config = Config(disable=outcome == "disabled", plugin_request_timeout=request, release=self._release)
+            config = Config(disable=disable, plugin_request_timeout=request, release=self._release)
         except ValueError as error:
             raise NRIError(str(error), code="INVALID_ARGUMENT") from error
         self._make(config)
@@ -119,43 +118,41 @@ class NriApiSUT(ReferenceSUT[NRI]):
         lock = SyncLock(TurnedClock(hurried=True))  # nothing can unblock it while a plugin waits
         nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
         self._made.append(nri)
-        set_by_it = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before
-        self._outputs += ["timeouts"] * set_by_it
+        changed = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before
+        self._outputs += ["timeouts"] * changed
 
     def _configure_timeouts(self) -> None:
         nri, request = self._here, TIMEOUT + next(self._numbers)
         nri.configure_timeouts(registration=TIMEOUT, request=request)
-        if nri.config.request_timeout == request:
-            self._outputs.append("timeouts")
+        self._outputs += ["timeouts"] * (nri.config.request_timeout == request)
 
-    def _register_domain(self, outcome: str) -> None:
-        name = "k8s.io" if outcome == "duplicate" else f"domain-{next(self._numbers)}"
+    def _register_domain(self) -> None:
+        name = "k8s.io" if self._outcome == "duplicate" else f"domain-{next(self._numbers)}"
         self._domains.register(Domain(name=name))
 
     def _listen(self, path: str) -> Callable[[], None]:
         listener = socket.socket(socket.AF_UNIX)
         try:
-            listener.bind(path + "/no/such/place" if self._unbindable else path)
+            listener.bind(path + "/no/such/place" if self._outcome == "no-socket" else path)
         except OSError:
             listener.close()
-            self._unbound = True
+            self._bound = False
             raise
         listener.listen()
         return listener.close
 
-    def _start(self, outcome: str) -> None:
+    def _start(self) -> None:
         nri, before = self._here, len(self._plugin.synchronised)
-        self._unbindable, self._unbound = outcome == "no-socket", False
-        self._plugin.index = "none" if outcome == "no-plugins" else "10"
+        self._bound = True
+        self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
         Path(self._socket).unlink(missing_ok=True)
         try:
             nri.start()
         except NRIError:
-            if self._unbound:
+            if not self._bound:
                 self._outputs.append("left-running" if nri.plugins else "dismissed")
             raise
-        if len(self._plugin.synchronised) > before:
-            self._outputs.append("synchronised")
+        self._outputs += ["synchronised"] * (len(self._plugin.synchronised) > before)
 
     def _stop(self) -> None:
         nri, before = self._here, self._here.plugins
@@ -163,35 +160,35 @@ class NriApiSUT(ReferenceSUT[NRI]):
         if before and not nri.plugins:
             self._outputs.append("dismissed")
 
-    def _relay_last(self, outcome: str, event: str) -> None:
+    def _relay_last(self, event: str) -> None:
         nri, container = self._here, self._container()
-        if outcome in {"ok", "error", "relayed"}:
+        if self._outcome in {"ok", "error", "relayed"}:
             happen(nri, "start-container", container)
-        self._relay(outcome, lambda: happen(nri, event, container))
+        self._relay(event, container)
 
     def _container(self) -> Container:
         return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
 
-    def _relay(self, outcome: str, call: Callable[[], object]) -> None:
-        self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if outcome == "error" else {}
+    def _relay(self, event: str, container: Container = CONTAINER) -> None:
+        self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if self._outcome == "error" else {}
         before = len(self._plugin.heard)
         try:
-            call()
+            happen(self._here, event, container)
         finally:
             self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
 
     def _block(self) -> None:
         self._blocks.append(self._here.block_plugin_sync())
 
-    def _unblock(self, outcome: str) -> None:
-        if outcome == "another" and len(self._blocks) == 1:
+    def _unblock(self) -> None:
+        if self._outcome == "another" and len(self._blocks) == 1:
             self._block()
-        while len(self._blocks) > 1 and outcome == "last":
+        while len(self._blocks) > 1 and self._outcome == "last":
             self._blocks.pop().unblock()
         (self._blocks.pop(0) if self._blocks else PluginSyncBlock()).unblock()
 
-    def _join(self, outcome: str) -> None:
-        plugin = FakePlugin(index="none" if outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
+    def _join(self) -> None:
+        plugin = FakePlugin(index="none" if self._outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
         try:
             self._here.register(plugin)
         finally:
@@ -199,11 +196,12 @@ class NriApiSUT(ReferenceSUT[NRI]):
             with suppress(NRIError):
                 self._here.disconnect(plugin)
 
-    def _update_containers(self, outcome: str) -> None:
-        self._domain.stubborn = (OTHER,) if outcome == "failed" else ()
+    def _update_containers(self) -> None:
+        self._domain.stubborn = (OTHER,) if self._outcome == "failed" else ()
         self._domain.done.clear()
+        container_id = "no such" if self._outcome == "nothing-known" else OTHER
         try:
-            self._here.update_containers([Update(container_id=OTHER if outcome != "nothing-known" else "no such")])
+            self._here.update_containers([Update(container_id=container_id)])
         finally:
             self._outputs += ["updated"] * len(self._domain.done)
 

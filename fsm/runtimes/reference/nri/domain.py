@@ -2,15 +2,15 @@
 
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import TypeAlias
 
 from fsm.runtimes.reference.nri.messages import ChangesFailedError, Container, Eviction, NRIError, Pod, Update
 
 _log = logging.getLogger(__name__)
 
-_Change = TypeVar("_Change", "Update", "Eviction")
+ContainerChange: TypeAlias = Update | Eviction
 
 
 @dataclass(kw_only=True)
@@ -26,24 +26,14 @@ class Domain:
     stubborn: Collection[str] = ()
     done: list[object] = field(default_factory=list)
 
-    def list_pod_sandboxes(self) -> Sequence[Pod]:
-        return self.pods
+    def has(self, container_id: str) -> bool:
+        return any(container.id == container_id for container in self.containers)
 
-    def list_containers(self) -> Sequence[Container]:
-        return self.containers
-
-    def get_container(self, container_id: str) -> Container | None:
-        return next((each for each in self.containers if each.id == container_id), None)
-
-    def update_container(self, update: Update | Eviction) -> None:
-        """Make *update*. May raise any exception."""
-        if update.container_id in self.stubborn:
-            raise OSError(f"container {update.container_id} cannot be changed")
-        self.done.append(update)
-
-    def evict_container(self, eviction: Eviction) -> None:
-        """Make *eviction*, like :meth:`update_container`."""
-        self.update_container(eviction)
+    def change(self, change: ContainerChange) -> None:
+        """Make *change*. May raise any exception."""
+        if change.container_id in self.stubborn:
+            raise OSError(f"container {change.container_id} cannot be changed")
+        self.done.append(change)
 
 
 class Domains:
@@ -69,30 +59,22 @@ class Domains:
             self._domains[domain.name] = domain
 
     def pods(self) -> tuple[Pod, ...]:
-        return tuple(pod for domain in self._all() for pod in domain.list_pod_sandboxes())
+        return tuple(pod for domain in self._all() for pod in domain.pods)
 
     def containers(self) -> tuple[Container, ...]:
-        return tuple(container for domain in self._all() for container in domain.list_containers())
+        return tuple(container for domain in self._all() for container in domain.containers)
 
-    def update_containers(self, updates: Iterable[Update]) -> None:
-        """Make *updates*, each in the domain that has the container. Unknown containers are skipped.
+    def change(self, changes: Iterable[ContainerChange]) -> None:
+        """Make *changes*, each in the domain that has the container. Unknown containers are skipped.
 
         After all were tried, raise :class:`ChangesFailedError` with those that failed without ``ignore_failure``.
         """
-        self._change(updates, lambda domain, update: domain.update_container(update))
-
-    def evict_containers(self, evictions: Iterable[Eviction]) -> None:
-        """Make *evictions*, like :meth:`update_containers`."""
-        self._change(evictions, lambda domain, eviction: domain.evict_container(eviction))
-
-    def _change(self, changes: Iterable[_Change], make: Callable[[Domain, _Change], None]) -> None:
         failed = []
         for change in changes:
-            domain = next((each for each in self._all() if each.get_container(change.container_id) is not None), None)
-            if domain is None:
-                continue
+            owner = next((domain for domain in self._all() if domain.has(change.container_id)), None)
             try:
-                make(domain, change)
+                if owner:
+                    owner.change(change)
             except Exception:  # noqa: BLE001  (a domain may raise anything)
                 _log.exception("%s failed", change)
                 if not (isinstance(change, Update) and change.ignore_failure):

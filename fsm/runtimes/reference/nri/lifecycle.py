@@ -3,6 +3,7 @@
 import threading
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from fsm.machine import Outcome
@@ -10,7 +11,7 @@ from fsm.machine.driver import Position
 from fsm.machine.table import tabulate
 from fsm.runtimes.reference.driven import Driven, driver
 from fsm.runtimes.reference.nri.connection import PluginLocal
-from fsm.runtimes.reference.nri.messages import Container, NRIError, NRIStoppedError, ReentrantError
+from fsm.runtimes.reference.nri.messages import Container, NRIError, NRIStoppedError, ReentrantError, Request
 from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
 
 RELAYS: Final = {
@@ -29,7 +30,7 @@ class Lifecycle(Driven):
 
     def __init__(self, release: str, local: PluginLocal, *, disabled: bool) -> None:
         self._driver: Final = driver("nri-api", release)
-        self.position = self._driver.position()
+        super().__init__(self._driver.position())
         self.position.take("new", "disabled" if disabled else "created")
         self._local: Final = local
         self._moving: Final = threading.Lock()
@@ -41,14 +42,14 @@ class Lifecycle(Driven):
         """Return the outcomes that *event* may have now, or none if that is unspecified."""
         return self._driver.offered(event, self.state)
 
-    def take(self, event: str, outcome: str) -> None:
+    def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
         with self._moving:
-            self.position.take(event, outcome)
+            return self.position.take(event, outcome, ends=ends)
 
     def accepts(self, event: str) -> bool:
         """Check whether *event* needs any action. Raise the reply of the machine, or :class:`ReentrantError`."""
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
-            message = "a plugin or domain that is being asked cannot ask: return updates with the answer, or ask later"
+            message = "a plugin or domain must not call NRI while NRI waits for it: return updates, or call later"
             raise ReentrantError(message)
         return self._acts(event)
 
@@ -84,13 +85,12 @@ class Lifecycle(Driven):
         if not ways or ways[0].name in IDLE:
             return False
         if ways[0].name == "refused":
-            match ways[0].reply[0]:
-                case "UNAVAILABLE":
-                    raise NRIStoppedError("the NRI interface was stopped; make a new one")
-                case "UNIMPLEMENTED" as code:
-                    raise NRIError(f"{event}: there is no such method in this release", code=code)
-                case code:
-                    raise NRIError(f"{event}: not of an NRI interface that is {self.state} already", code=code)
+            code = ways[0].reply[0]
+            if code == "UNAVAILABLE":
+                raise NRIStoppedError("the NRI interface was stopped; create a new one")
+            missing = code == "UNIMPLEMENTED"
+            why = "this release has no such method" if missing else f"the NRI interface is {self.state} already"
+            raise NRIError(f"{event}: {why}", code=code)
         return True
 
 
@@ -114,9 +114,6 @@ class EntityStates:
         known = self._positions.get(entity)
         return known.state if known else self._driver.machine.initial
 
-    def outcomes(self, entity: str, event: str) -> tuple[Outcome, ...]:
-        return self._driver.offered(event, self.state(entity))
-
     def take(self, entity: str, event: str, outcome: str = "") -> Outcome:
         """Take *outcome* of *event* for *entity*, which is forgotten if it returns to the initial state."""
         position = self._positions.pop(entity, None) or self._driver.position()
@@ -132,7 +129,7 @@ class EntityStates:
         Return the answers to the last request, or ``None`` if nothing was relayed. Raise the error with which the
         machine replies.
         """
-        ways = self.outcomes(entity, event)
+        ways = self._driver.offered(event, self.state(entity))
         outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
         relayed = [await send(name) for name in outputs]
         way = self.take(entity, event, relay_outcome(ways, outputs, relayed))
@@ -147,12 +144,27 @@ class EntityStates:
             self.take(container.id, container.state.event)
 
 
+class Entities:
+    """The remembered states of ``pods`` and ``containers`` in *release*, a profile or empty for the newest release."""
+
+    def __init__(self, release: str = "") -> None:
+        self.release = release
+        self.pods = EntityStates("nri-pod", release)
+        self.containers = EntityStates("nri-container", release)
+
+    async def relay(self, request: Request, send: Callable[[Request], Awaitable[Relayed]]) -> MergedAnswers | None:
+        """Let the event of *request* happen to its container or pod. See :meth:`EntityStates.relay`."""
+        container = request.container
+        states, entity = (self.containers, container.id) if container else (self.pods, request.pod.id)
+        return await states.relay(entity, request.event, lambda name: send(replace(request, event=name)))
+
+
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
     """Return which of *ways* the relays of *outputs* lead to: the outcome of the last, or of an earlier loss."""
     if not relayed:
         return ""
-    *before, last = relayed
-    lost = next((number for number, each in enumerate(before, start=1) if each.result == "lost"), 0)
+    *earlier, last = relayed
+    lost = next((number for number, relay in enumerate(earlier, start=1) if relay.result == "lost"), 0)
     if lost and last.result != "error":
         return next(way.name for way in ways if way.emits == outputs[:lost])
     return last.result

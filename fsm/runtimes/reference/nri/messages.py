@@ -111,12 +111,12 @@ def subscribed(requested: Collection[str] | int, existing: Collection[str]) -> f
     >>> subscribed(1 << 14, REQUESTS)
     Traceback (most recent call last):
         ...
-    ValueError: plugin events 0x4000: the mask of all that there are is 0x3fff
+    ValueError: plugin events 0x4000: the mask of all events is 0x3fff
     """
     if isinstance(requested, int):
         valid = sum(1 << bit for bit, event in enumerate(REQUESTS) if event in existing)
         if requested & ~valid:
-            raise ValueError(f"plugin events {requested & ~valid:#x}: the mask of all that there are is {valid:#x}")
+            raise ValueError(f"plugin events {requested & ~valid:#x}: the mask of all events is {valid:#x}")
         requested = [event for bit, event in enumerate(REQUESTS) if requested >> bit & 1]
     unknown = sorted(set(requested) - set(existing))
     if unknown:
@@ -183,7 +183,7 @@ class ConflictError(NRIError):
 class ChangesFailedError(NRIError):
     """Some container updates or evictions failed and are in ``failed``. All others were made."""
 
-    def __init__(self, failed: Sequence[Update] | Sequence[Eviction]) -> None:
+    def __init__(self, failed: Sequence[Update | Eviction]) -> None:
         self.failed: Final = tuple(failed)
         change = type(failed[0]).__name__.lower()
-        super().__init__(f"{change} of some containers failed: {', '.join(each.container_id for each in failed)}")
+        super().__init__(f"{change} of some containers failed: {', '.join(one.container_id for one in failed)}")

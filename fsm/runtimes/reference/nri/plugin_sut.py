@@ -10,7 +10,7 @@ from typing import Final
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.harness import Action, ReferenceSUT
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, finish
 from fsm.runtimes.reference.nri.messages import Answer, Container, NRIError, PluginLostError, Pod, Request, Update
 from fsm.runtimes.reference.nri.plugins import Plugins, relay_merged
@@ -66,18 +66,15 @@ class ScriptedPlugin(Plugin):
         if self.script == "failed":
             raise OSError("no such file")
 
-    def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        del pods, containers
+    def synchronize_part(self, _pods: Sequence[Pod], _containers: Sequence[Container]) -> bool:
         self._play("Synchronize")
         return self.script != "not-split"
 
-    def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        del pods, containers
+    def synchronize(self, _pods: Sequence[Pod], _containers: Sequence[Container]) -> Sequence[Update]:
         self._play("Synchronize")
         return ()
 
-    def handle(self, request: Request) -> Answer:
-        del request
+    def handle(self, _request: Request) -> Answer:
         self._play("request")
         return Answer()
 
@@ -137,17 +134,16 @@ class NriPluginSUT(ReferenceSUT[Connection]):
             possible = possible[self._launched if event == "stop" else self._again :][:1]
         return possible is None or outcome in possible
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
-        outcome = self._outcome
+    def _actions(self) -> Mapping[str, Action]:
         return {
             "connect": self._connect,
-            "launch": lambda: self._launch(outcome),
-            "register": lambda: self._register(outcome),
+            "launch": self._launch,
+            "register": self._register,
             "no-registration": self._miss_registration,
             "configure": lambda: finish(self.connection.configure()),
-            "synchronise": lambda: self._synchronise(outcome),
-            "relay": lambda: self._relay(outcome),
-            "update-containers": lambda: self._update_containers(outcome),
+            "synchronise": self._synchronise,
+            "relay": self._relay,
+            "update-containers": lambda: finish(self.connection.request_updates(self._update)),
             "hang-up": self.connection.hang_up,
             "stop": self._stop,
         }
@@ -157,7 +153,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self.plugin.script = self._outcome
         return super().do(event)
 
-    def _mend(self) -> None:
+    def _clear_faults(self) -> None:
         self._outcome = self.plugin.script = ""
         self._done.set()
 
@@ -165,21 +161,21 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self._begin()
         self.connection.connect()
 
-    def _launch(self, outcome: str) -> None:
+    def _launch(self) -> None:
         self._begin()
-        self.plugin.script = outcome
-        self._launched = outcome != "built-in"
+        self.plugin.script = self._outcome
+        self._launched = self._outcome != "built-in"
         if self._launched:
             self.connection.launch()
         else:
             self.connection.launch((self.plugin.name, self.plugin.index), built_in=True)
 
-    def _register(self, outcome: str) -> None:
+    def _register(self) -> None:
         number = next(self._numbers)
         name, index = NAMES[number % len(NAMES)], f"{number % 100:02}"
-        if outcome == "bad-name" or (outcome == "left" and number % 2):
+        if self._outcome == "bad-name" or (self._outcome == "left" and number % 2):
             name = WRONG_NAMES[number % len(WRONG_NAMES)]
-        elif outcome in {"bad-index", "left"}:
+        elif self._outcome in {"bad-index", "left"}:
             index = WRONG_INDICES[number % len(WRONG_INDICES)]
         self.clock.hurried = True
         active = self.shows() == "active"
@@ -193,15 +189,15 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self.plugin.script = "given-up"
         finish(self.connection.await_registration())
 
-    def _synchronise(self, outcome: str) -> None:
-        if outcome in {"part", "not-split"}:
+    def _synchronise(self) -> None:
+        if self._outcome in {"part", "not-split"}:
             finish(self.connection.synchronise_part(([POD], [CONTAINER])))
             return
         finish(self.connection.synchronise_last(([POD], [CONTAINER])))
         self._plugins.join(self.connection)
 
-    def _relay(self, outcome: str) -> None:
-        events = REQUESTS[-1:] if outcome == "not-subscribed" else SUBSCRIBED
+    def _relay(self) -> None:
+        events = REQUESTS[-1:] if self._outcome == "not-subscribed" else SUBSCRIBED
         event = events[next(self._numbers) % len(events)]
         request = Request(event=event, pod=POD, container=CONTAINER)
         relayed = finish(relay_merged(request, partial(self._plugins.relay, event)))
@@ -210,14 +206,10 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         if relayed.error is not None:
             raise relayed.error
 
-    def _update_containers(self, outcome: str) -> None:
-        async def make() -> None:
-            if outcome == "failed":
-                raise NRIError("as arranged", code="INTERNAL")
-            if outcome != "nothing-known":
-                self._outputs.append("updated")
-
-        finish(self.connection.request_updates(make))
+    async def _update(self) -> None:
+        if self._outcome == "failed":
+            raise NRIError("as arranged", code="INTERNAL")
+        self._outputs += ["updated"] * (self._outcome != "nothing-known")
 
     def _stop(self) -> None:
         listed = self.connection.listed

@@ -58,7 +58,7 @@ class MergedAnswers:
     @property
     def others(self) -> tuple[Update, ...]:
         """Updates of other containers, in the order in which plugins first requested them."""
-        return tuple(each for each in self._requested.values() if each.container_id != self._subject)
+        return tuple(update for update in self._requested.values() if update.container_id != self._subject)
 
     @property
     def own(self) -> Fields | None:
@@ -68,7 +68,7 @@ class MergedAnswers:
 
     def _update(self, plugin: str, update: Update) -> None:
         if "adjust" in self._allowed and update.container_id == self._subject:
-            message = f"plugin {plugin!r} asked for an update of {self._subject} during its creation; adjust it instead"
+            message = f"plugin {plugin!r} requested an update of {self._subject} during its creation; adjust it instead"
             raise NRIError(message, code="INVALID_ARGUMENT")
         try:
             self._claim(plugin, update.container_id, update.resources)
@@ -108,18 +108,18 @@ class Plugins(Generic[R, A, S]):
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(each.name for each in self.joined if each.listed)
+        return tuple(plugin.name for plugin in self.joined if plugin.listed)
 
     def join(self, plugin: S) -> None:
-        self.joined = tuple(sorted((*self.joined, plugin), key=lambda each: each.index))
+        self.joined = tuple(sorted((*self.joined, plugin), key=lambda joined: joined.index))
 
     def leave(self, plugin: S) -> None:
         plugin.stop()
-        self.joined = tuple(each for each in self.joined if each is not plugin)
+        self.joined = tuple(other for other in self.joined if other is not plugin)
 
     def close(self) -> None:
-        for each in self.joined:
-            each.stop()
+        for plugin in self.joined:
+            plugin.stop()
         self.joined = ()
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
@@ -129,17 +129,17 @@ class Plugins(Generic[R, A, S]):
         """
         lost = False
         try:
-            for each in self.joined:
-                listed = each.listed
-                answer = await each.relay(event, request())
-                lost |= listed and not each.listed
+            for plugin in self.joined:
+                listed = plugin.listed
+                answer = await plugin.relay(event, request())
+                lost |= listed and not plugin.listed
                 if answer is not None:
-                    add(each.name, answer)
+                    add(plugin.name, answer)
         finally:
-            for each in self.joined:
-                if not each.listed:
-                    each.drop()
-            self.joined = tuple(each for each in self.joined if each.listed)
+            for plugin in self.joined:
+                if not plugin.listed:
+                    plugin.drop()
+            self.joined = tuple(plugin for plugin in self.joined if plugin.listed)
         return lost
 
 

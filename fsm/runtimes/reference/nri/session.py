@@ -51,13 +51,9 @@ class Config:
     release: str = ""
 
     def __post_init__(self) -> None:
-        seconds = "give seconds, or 0 for the default"
-        for name, value, hint in (
-            ("plugin_registration_timeout", self.plugin_registration_timeout, seconds),
-            ("plugin_request_timeout", self.plugin_request_timeout, seconds),
-            ("sync_objects", self.sync_objects, "give a number, or 0 for any"),
-        ):
-            if value < 0:
+        for name in ("plugin_registration_timeout", "plugin_request_timeout", "sync_objects"):
+            if (value := getattr(self, name)) < 0:
+                hint = "give a number, or 0 for any" if name == "sync_objects" else "give seconds, or 0 for the default"
                 raise ValueError(f"{name} is {value}; {hint}")
 
     @property
@@ -77,7 +73,7 @@ def default_config(release: str = "") -> Config:
     """
     if release not in RELEASES:
         known = ", ".join(filter(None, RELEASES))
-        raise ValueError(f"no release is called {release!r}; there are {known}, and the newest, which has no name")
+        raise ValueError(f"unknown release {release!r}; known are {known}, and the newest, which has no name")
     return Config(disable=RELEASES[release], release=release)
 
 
@@ -213,11 +209,11 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         """
         self._require("register")
         name, index = self._given or (name, index)
-        mistake = self._mistake(name, index)
-        self._take("register", mistake or "registered")
-        if mistake:
+        error = self._name_error(name, index)
+        self._take("register", error or "registered")
+        if error:
             message = f"invalid plugin name {name[:_SHOWN]!r}: write letters, digits, and _ . + -"
-            if mistake == "bad-index":
+            if error == "bad-index":
                 message = f"invalid plugin index {index[:_SHOWN]!r}: write two digits"
             raise RegistrationError(message)
         self._rename(name, index)
@@ -321,7 +317,8 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         if "closed" in self.position.take(event, outcome).emits:
             self._close()
 
-    def _mistake(self, name: str, index: str) -> str:
+    def _name_error(self, name: str, index: str) -> str:
+        """Return the outcome of a registration with an invalid *name* or *index*, or an empty string."""
         if not _NAME.fullmatch(name):
             return "bad-name"
         return "" if _INDEX.fullmatch(index) else "bad-index"
@@ -362,13 +359,13 @@ def parts(
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])
     """
-    objects: list[tuple[Pod | Container, int]] = [*((each, 0) for each in pods), *((each, 1) for each in containers)]
-    found: list[tuple[list[Pod], list[Container]]] = [([], [])]
+    objects: list[tuple[Pod | Container, int]] = [*((pod, 0) for pod in pods), *((one, 1) for one in containers)]
+    divided: list[tuple[list[Pod], list[Container]]] = [([], [])]
     total = 0
-    for each, kind in objects:
-        if total and total + size(each) > most:
-            found.append(([], []))
+    for item, kind in objects:
+        if total and total + size(item) > most:
+            divided.append(([], []))
             total = 0
-        found[-1][kind].append(each)  # type: ignore[arg-type]  # kind is the place of its list
-        total += size(each)
-    return found
+        divided[-1][kind].append(item)  # type: ignore[arg-type]  # kind is the position of its list
+        total += size(item)
+    return divided

@@ -67,7 +67,7 @@ class FakePlugin(Plugin):
         return self.answers[request.event](request) if request.event in self.answers else Answer()
 
 
-class _Heard(NamedTuple):
+class _SentRequest(NamedTuple):
     """A request to the plugin ``to``, its ``answer`` (``error``, ``lost`` or empty), and whether it was ``alone``."""
 
     to: str
@@ -78,7 +78,7 @@ class _Heard(NamedTuple):
 
 def release(profile: str) -> str:
     """Return the release in *profile*, which may combine profiles, or an empty string for the newest release."""
-    return next((each for each in profile.split("+") if each in RELEASES), "")
+    return next((name for name in profile.split("+") if name in RELEASES), "")
 
 
 CALLS: Final = tuple(
@@ -106,7 +106,7 @@ class _NriSUT(ReferenceSUT[NRI]):
     def reset(self) -> None:
         super().reset()
         self._joining = threading.Lock()
-        self._heard: list[_Heard] = []
+        self._sent: list[_SentRequest] = []
         self.sent: dict[str, tuple[str, ...]] = {}
         self._script: dict[str, str] = {}
         self._alone = threading.Event()
@@ -114,7 +114,7 @@ class _NriSUT(ReferenceSUT[NRI]):
         self.nri = self._kind(Config(release=release(self._profile)), Domains([self._domain]))
         self._scope.callback(self._end)
         self.nri.start()
-        self._plugins = {index: self._joined(index) for index in (FIRST, SECOND)}
+        self._plugins = {index: self._join(index) for index in (FIRST, SECOND)}
 
     def _end(self) -> None:
         self.nri.wait_for_exits()
@@ -134,40 +134,40 @@ class _NriSUT(ReferenceSUT[NRI]):
     def _happen(self, event: str) -> None:
         happen(self.nri, event)
 
-    def _mend(self) -> None:
+    def _clear_faults(self) -> None:
         self._script.clear()
         with self._joining:
             for index, plugin in self._plugins.items():
                 if f"{index}-{plugin.name}" not in self.nri.plugins:
-                    self._plugins[index] = self._joined(index)
+                    self._plugins[index] = self._join(index)
 
     def outputs(self) -> Sequence[str]:
         """Store the requests to both plugins in ``sent``, check their order, and return those to the first plugin."""
-        heard = list(self._heard)
-        self._heard.clear()
-        self.sent = {index: tuple(each.event for each in heard if each.to == index) for index in (FIRST, SECOND)}
+        requests = list(self._sent)
+        self._sent.clear()
+        self.sent = {index: tuple(one.event for one in requests if one.to == index) for index in (FIRST, SECOND)}
         connected = True
-        for each, following in zip_longest(heard, heard[1:]):
-            followed = following is not None and (following.to, following.event) == (SECOND, each.event)
-            if each.to == FIRST:
-                right = each.alone or followed == (each.answer != "error")
+        for request, following in zip_longest(requests, requests[1:]):
+            followed = following is not None and (following.to, following.event) == (SECOND, request.event)
+            if request.to == FIRST:
+                right = request.alone or followed == (request.answer != "error")
             else:
                 right = not (followed and connected)
             if not right:
-                order = ", ".join(f"{one.event} to {one.to}" for one in heard)
+                order = ", ".join(f"{one.event} to {one.to}" for one in requests)
                 rule = f"plugins {FIRST} and {SECOND} must be called in turn, up to the first error"
                 raise BrokenError(f"{rule}; sent were {order}")
-            connected &= each.answer != "lost"
+            connected &= request.answer != "lost"
         return self.sent[FIRST]
 
-    def _joined(self, index: str) -> FakePlugin:
+    def _join(self, index: str) -> FakePlugin:
         plugin = FakePlugin(index=index, answers=dict.fromkeys(REQUESTS, partial(self._answer, index)))
         self.nri.register(plugin)
         return plugin
 
     def _answer(self, index: str, request: Request) -> Answer:
         answer = self._script.get(request.event, "") if index == FIRST else ""
-        self._heard.append(_Heard(index, request.event, answer, self._alone.is_set()))
+        self._sent.append(_SentRequest(index, request.event, answer, self._alone.is_set()))
         if answer == "error":
             raise NRIError("as arranged", code="INTERNAL")
         if answer == "lost":
@@ -202,7 +202,7 @@ class NriContainerSUT(_NriSUT):
             self.nri.disconnect(self._plugins[SECOND])
             self._domain.containers = (replace(CONTAINER, state=LISTED_AS[event]),)
             try:
-                self._plugins[SECOND] = self._joined(SECOND)
+                self._plugins[SECOND] = self._join(SECOND)
             finally:
                 self._domain.containers = ()
                 self._alone.clear()

@@ -115,3 +115,10 @@ class SyncLock:
             self._blocks -= 1
             self._observe(CALL, "leaves")
             self._changed.notify_all()
+
+
+class UpstreamSyncLock(SyncLock):
+    """A lock in which a waiting plugin goes before all later blocks, even those of a caller that already blocks."""
+
+    def _may_block(self) -> bool:
+        return super()._may_block() and not self._waiting

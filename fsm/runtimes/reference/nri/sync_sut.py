@@ -14,8 +14,7 @@ from fsm.language.library import load_system
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.harness import ReferenceSUT
-from fsm.runtimes.reference.nri.sync_lock import SyncLock
-from fsm.runtimes.reference.nri.upstream import UpstreamSyncLock
+from fsm.runtimes.reference.nri.sync_lock import SyncLock, UpstreamSyncLock
 from fsm.sut import BrokenError, UnsupportedError
 
 REGISTRATION: Final = 5.0
@@ -34,12 +33,11 @@ ORDERS: Final = {
 class _Process(threading.Thread):
     """A call or a plugin. Puts each step into ``steps``. If ``gated``, it takes the lock only when it ``may_go``."""
 
+    gated, may_go, waits = True, True, False
+
     def __init__(self, name: str, machine: str, enter: Callable[[], AbstractContextManager[object]]) -> None:
         super().__init__(name=name, daemon=True)
         self.position = driver(machine).position()
-        self.gated = True
-        self.may_go = True
-        self.waits = False
         self.steps: SimpleQueue[str] = SimpleQueue()
         self.orders: SimpleQueue[str] = SimpleQueue()
         self._enter = enter
@@ -101,7 +99,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
             process.orders.put(ORDERS[name])
         step = process.steps.get()
         if step == "stays":
-            raise BrokenError(f"{process.name} goes on waiting")
+            raise BrokenError(f"{process.name} continues to wait")
         process.position.take(step)
         return ""
 

@@ -1,4 +1,4 @@
-"""A plugin connection as in NRI v0.8 to v0.12, and containerd's lock, which differ from what the machines intend."""
+"""A plugin connection as in NRI v0.8 to v0.12, where it differs from what the machine intends."""
 
 import threading
 from dataclasses import replace
@@ -8,7 +8,6 @@ from fsm.runtimes.reference.driven import UNKNOWN
 from fsm.runtimes.reference.nri.connection import Connection, Plugin
 from fsm.runtimes.reference.nri.messages import NRIError, RegistrationError
 from fsm.runtimes.reference.nri.session import Terms
-from fsm.runtimes.reference.nri.sync_lock import SyncLock
 
 
 class UpstreamConnection(Connection):
@@ -30,7 +29,7 @@ class UpstreamConnection(Connection):
         Renaming sends to a channel that is never read again, so the next registration hangs until the plugin's own
         timeout.
         """
-        if self.state == "registering" and self._mistake(name, index):
+        if self.state == "registering" and self._name_error(name, index):
             self._take("register", "left")
             raise RegistrationError(f"invalid plugin name or index: {index!r}, {name!r}", code=UNKNOWN)
         if self.state != "active":
@@ -52,10 +51,3 @@ class UpstreamConnection(Connection):
             self._take("stop", "left")
         else:
             super().stop()
-
-
-class UpstreamSyncLock(SyncLock):
-    """A lock in which a waiting plugin goes before all later blocks, even those of a caller that already blocks."""
-
-    def _may_block(self) -> bool:
-        return super()._may_block() and not self._waiting

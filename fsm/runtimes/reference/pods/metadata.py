@@ -13,6 +13,7 @@ from pydantic import TypeAdapter
 from fsm.machine.driver import Position
 from fsm.runtimes.reference.container import durable_files
 from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.driven import Driven
 
 FILE: Final = "metadata.json"
 
@@ -44,13 +45,13 @@ class PodStatus(Metadata):
     addresses: tuple[str, ...] = ()
 
 
-class Pod:
+class Pod(Driven):
     """A pod, whether or not it is in the store. ``watch`` is the task that waits for its exit."""
 
     def __init__(self, metadata: Metadata, position: Position) -> None:
+        super().__init__(position)
         self.id, self.name, self.limits = metadata.id, metadata.name, metadata.limits
         self.created_at, self.exit = metadata.created_at, metadata.exit
-        self.position = position
         self.watch: asyncio.Task[None] | None = None
         self.lock = asyncio.Lock()
 
@@ -60,6 +61,7 @@ class Pod:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class MetadataStore:
     """The metadata of all pods, in directories below *root*. Every method may raise :class:`OSError`.
 
@@ -74,8 +76,7 @@ class MetadataStore:
     []
     """
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    root: Path
 
     def create(self, metadata: Metadata) -> None:
         durable_files.make_folder(self.path(metadata.id).parent)
@@ -102,7 +103,7 @@ class MetadataStore:
 
     def ids(self) -> Iterator[str]:
         if self.root.is_dir():
-            yield from sorted(each.name for each in self.root.iterdir() if each.is_dir())
+            yield from sorted(folder.name for folder in self.root.iterdir() if folder.is_dir())
 
     def path(self, id: str) -> Path:  # noqa: A002  (the field's name)
         return self.root / id / FILE

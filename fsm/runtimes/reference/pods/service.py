@@ -12,18 +12,7 @@ from fsm.machine.driver import Position
 from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.clock import Clock, Tasks, perform
 from fsm.runtimes.reference.container.world import Exit
-from fsm.runtimes.reference.driven import (
-    ABSENT,
-    UNKNOWN,
-    CallError,
-    WorldError,
-    driver,
-    first_of,
-    is_noop,
-    offered,
-    raise_reply,
-    take,
-)
+from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_of, raise_reply
 from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
 from fsm.runtimes.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.runtimes.reference.pods.surroundings import (
@@ -107,22 +96,22 @@ class Pods:
 
     def list(self) -> dict[str, str]:
         """Map the id of each pod to the state that it shows."""
-        return {id_: pod.position.shows for id_, pod in self._store.items()}
+        return {pod.id: pod.shows for pod in self._store.values()}
 
     def listed(self) -> tuple[Metadata, ...]:
         """Return what is known of each pod without querying its world. ``state`` is what the machine shows."""
-        return tuple(pod.metadata(pod.position.shows) for pod in self._store.values())
+        return tuple(pod.metadata(pod.shows) for pod in self._store.values())
 
-    def position(self, id: str) -> Position:  # noqa: A002  (the field's name)
-        """Return the position of a pod, or the initial position if the pod is absent."""
-        return self._get(id).position
+    def find(self, id: str) -> Pod:  # noqa: A002  (the field's name)
+        """Return the pod *id*, or an absent one."""
+        return self._store.get(id) or Pod(Metadata(id=id, name=""), self._position())
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
         pod, record = self._existing(id, "status"), SandboxRecord()
         with suppress(CallError):
             record = self.controller.status(id)
         self._perform(pod, "status", "read", lambda: self.network.addresses(id))
-        kept = asdict(pod.metadata(pod.position.shows))
+        kept = asdict(pod.metadata(pod.shows))
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
@@ -131,10 +120,10 @@ class Pods:
         The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
         Under a profile, it does what containerd does.
         """
-        pod = self._get(id)
+        pod = self.find(id)
         async with pod.lock:
             pod = self._existing(id, "create-container")
-            if pod.position.shows != READY and not self.profile:
+            if pod.shows != READY and not self.profile:
                 self._take(pod, "create-container", "failed", "the pod is not ready", "NOT_FOUND")
             try:
                 await perform(create or (lambda: self.containers.create(id)))
@@ -179,7 +168,7 @@ class Pods:
     def exited(self, pod: Pod, ended: Exit) -> None:
         """Record that the pause process of *pod* has *ended*. After an :class:`OSError`, it must be reported again."""
         (way,) = pod.position.outcomes("exit")
-        if way.to != pod.position.state:
+        if way.to != pod.state:
             before, pod.exit = pod.exit, pod.exit or ended
             try:
                 self._write(pod, way.to)
@@ -230,16 +219,16 @@ class Pods:
     async def _clear(self, id_: str) -> None:
         """Delete everything of a pod whose metadata cannot be read. If that fails, the next restart tries again."""
         self.controller.recover(id_)
-        stages = self._stages(self._get(id_))
+        stages = self._stages(self.find(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
 
     async def _recover(self, found: Metadata) -> None:
         record = self.controller.recover(found.id)
         pod = Pod(found, self._position(found.state))
         wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
-        before = pod.position.state
-        self._take(pod, "restart", first_of(offered(pod.position, "restart"), *wanted))
-        if pod.position.state != before:
+        before = pod.state
+        self._take(pod, "restart", first_of(pod.offered("restart"), *wanted))
+        if pod.state != before:
             pod.exit = pod.exit or record.exit
             with suppress(OSError):
                 self._write(pod)
@@ -291,17 +280,17 @@ class Pods:
         then: Callable[[Pod], Awaitable[tuple[str, str]]],
     ) -> None:
         """Stop a pod for *event*, then call *then*. *outcomes* has the possible outcomes for each stage reached."""
-        pod = self._get(id_)
+        pod = self.find(id_)
         async with pod.lock:
-            if is_noop(pod.position, event):
+            if pod.is_noop(event):
                 self._take(pod, event)
                 return
             reached, why = await self._tear_down(pod)
             if reached == "freed":
                 reached, why = await then(pod)
-            outcome = first_of(offered(pod.position, event), *outcomes[reached])
+            outcome = first_of(pod.offered(event), *outcomes[reached])
             to = next(way.to for way in pod.position.outcomes(event) if way.name == outcome or not outcome)
-            if to not in {ABSENT, "stopped", pod.position.state}:
+            if to not in {ABSENT, "stopped", pod.state}:
                 with suppress(OSError):
                     self._write(pod, to)
             self._take(pod, event, outcome, why)
@@ -355,17 +344,14 @@ class Pods:
             pod.watch.cancel()
 
     def _write(self, pod: Pod, state: str = "") -> None:
-        self.metadata.save(pod.metadata(state or pod.position.state))
+        self.metadata.save(pod.metadata(state or pod.state))
 
     def _position(self, state: str = "") -> Position:
         return driver(MACHINE, self.profile).position(state)
 
-    def _get(self, id_: str) -> Pod:
-        return self._store.get(id_) or Pod(Metadata(id=id_, name=""), self._position())
-
     def _existing(self, id_: str, event: str, why: str = "no such pod") -> Pod:
-        pod = self._get(id_)
-        if is_noop(pod.position, event):
+        pod = self.find(id_)
+        if pod.is_noop(event):
             self._take(pod, event, why=why)
         return pod
 
@@ -377,7 +363,7 @@ class Pods:
         self._take(pod, event, success)
 
     def _take(self, pod: Pod, event: str, outcome: str = "", why: str = "no such pod", code: str = UNKNOWN) -> None:
-        way = take(pod.position, event, outcome)
-        if pod.position.state == ABSENT:
+        way = pod.take(event, outcome)
+        if pod.state == ABSENT:
             self._store.pop(pod.id, None)
         raise_reply(event, way, why, code)

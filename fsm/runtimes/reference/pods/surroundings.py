@@ -1,11 +1,12 @@
 """The environment of pods: their containers, an observer, the network, and stages that are made and undone in order.
 
-Containers and observer do nothing by default.  The network leases an address for each pod in a file, as CNI's
-host-local plugin does.
+Containers and observer do nothing by default. The network leases an address for each pod in a file, as CNI's host-local
+plugin does.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,15 +16,15 @@ from fsm.runtimes.reference.driven import CallError, WorldError
 from fsm.runtimes.reference.fault_injection import Faults
 
 
+@dataclass(eq=False)
 class Containers:
-    """The containers of all pods. This class keeps none.
+    """The containers of all pods. This class keeps no containers.
 
     Every method may be a coroutine function, may raise :class:`~fsm.runtimes.reference.driven.WorldError`, and has a
     point in *faults*.
     """
 
-    def __init__(self, faults: Faults | None = None) -> None:
-        self._faults = Faults() if faults is None else faults
+    faults: Faults = field(default_factory=Faults)
 
     def create(self, _pod: str) -> object:
         return self._passes("create container")
@@ -37,7 +38,7 @@ class Containers:
         return self._passes("remove containers")
 
     def _passes(self, point: str) -> bool:
-        self._faults.point(point)
+        self.faults.point(point)
         return True
 
 
@@ -114,6 +115,7 @@ async def unmake(stages: Sequence[Stage]) -> int:
 RANGE: Final = IPv4Network("10.88.0.0/28")
 
 
+@dataclass(eq=False)
 class Leases:
     """Addresses of *network*, each leased by a file in *root* that contains the pod's id.
 
@@ -131,11 +133,10 @@ class Leases:
     () ('10.88.0.2',) ('10.88.0.1',)
     """
 
-    def __init__(self, root: Path, network: IPv4Network = RANGE, faults: Faults | None = None) -> None:
-        self.root = root
-        self.network = network
-        self.faults = Faults() if faults is None else faults
-        self._known: dict[str, str] | None = None
+    root: Path
+    network: IPv4Network = RANGE
+    faults: Faults = field(default_factory=Faults)
+    _known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
         """Lease the first free address. After a failure, :meth:`teardown` releases what was leased."""
@@ -158,14 +159,14 @@ class Leases:
 
     def teardown(self, pod: str) -> None:
         self.faults.point("teardown", effect=False)
-        for each in self._of(pod):
-            (self.root / each).unlink(missing_ok=True)
-            del self._leased()[each]
+        for address in self._addresses(pod):
+            (self.root / address).unlink(missing_ok=True)
+            del self._leased()[address]
         (self.root / f".{pod}").unlink(missing_ok=True)
 
     def addresses(self, pod: str) -> tuple[str, ...]:
         self.faults.point("addresses", effect=False)
-        return tuple(self._of(pod))
+        return tuple(self._addresses(pod))
 
     def forward(self, pod: str) -> None:
         """Prepare a stream to ports of *pod*, which needs an address."""
@@ -173,11 +174,11 @@ class Leases:
         if not self.addresses(pod):
             raise WorldError(f"{pod} has no network")
 
-    def _of(self, pod: str) -> list[str]:
+    def _addresses(self, pod: str) -> list[str]:
         return sorted(address for address, holder in self._leased().items() if holder == pod)
 
     def _leased(self) -> dict[str, str]:
         if self._known is None:
             files = self.root.iterdir() if self.root.is_dir() else ()
-            self._known = {each.name: each.read_text(encoding="utf-8") for each in files if each.name[0] != "."}
+            self._known = {file.name: file.read_text(encoding="utf-8") for file in files if file.name[0] != "."}
         return self._known

@@ -1,7 +1,7 @@
 """The reference pods under test, with real processes and files that can fail."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count, cycle
@@ -13,7 +13,7 @@ from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.container.world import Exit
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage, hide, restore
-from fsm.runtimes.reference.harness import LoopSUT
+from fsm.runtimes.reference.harness import Action, LoopSUT, methods
 from fsm.runtimes.reference.pods.metadata import Pod
 from fsm.runtimes.reference.pods.service import MACHINE, Pods
 from fsm.runtimes.reference.pods.surroundings import Containers, Leases
@@ -70,7 +70,7 @@ class PodsSUT(LoopSUT[Pods]):
     controller_kind: type[Controller] = Controller
 
     def __init__(self, profile: str = "", kind: type[Pods] | None = None) -> None:
-        self._ways = {key: cycle(each) for key, each in FAULTS.items()}
+        self._ways = {key: cycle(faults) for key, faults in FAULTS.items()}
         self._damage = cycle(METADATA_DAMAGE)
         super().__init__(profile, kind)
 
@@ -97,36 +97,35 @@ class PodsSUT(LoopSUT[Pods]):
     def record(self) -> dict[str, Any]:
         """Return the pod's data without its exit, which depends on the outcome. Only a ready pod has its addresses."""
         pod = self._pod
-        if pod.position.state == ABSENT:
+        if pod.state == ABSENT:
             return {}
-        record = {"name": pod.name, "created": pod.created_at, "limits": dict(pod.limits)}
-        ready = pod.position.state == "ready"
-        return {**record, "addresses": list(self.pods.network.addresses(pod.id)) if ready else []}
+        addresses = list(self.pods.network.addresses(pod.id)) if pod.state == "ready" else []
+        return {"name": pod.name, "created": pod.created_at, "limits": dict(pod.limits), "addresses": addresses}
 
-    def _wrong(self) -> str:
-        """Return what the pod wrongly has or wrongly lacks, or an empty string if all is right."""
-        pod = self._pod
+    def _contradiction(self) -> str:
+        """Return what the pod wrongly has or wrongly lacks, or an empty string."""
+        pod, name_holder = self._pod, self.pods.names.get(NAME, "")
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
-        if pod.position.state == "ready" and not watched:
+        if pod.state == "ready" and not watched:
             return "it is ready, and its exit is not watched"
-        if pod.position.state != ABSENT and self.pods.names.get(NAME, "") != self._last:
+        if pod.state != ABSENT and name_holder != self._last:
             return "it exists, and its name is not reserved for it"
-        if pod.position.state == "stopped" and self.pods.network.addresses(self._last):
+        if pod.state == "stopped" and self.pods.network.addresses(self._last):
             return "it was stopped, and has a network"
-        if pod.position.state != ABSENT:
+        if pod.state != ABSENT:
             return ""
         left = {
-            "its name": self.pods.names.get(NAME, ""),
+            "its name": name_holder,
             "its metadata": [*self.pods.metadata.ids()],
             "a network": [*(self._home / "network").glob("*")],
             "an entry at its controller": self._controller._store,  # noqa: SLF001  (it is not public)
             "a pause process": [world for world in self.worlds.values() if world.runs()],
         }
-        found = [name for name, found in left.items() if found]
+        found = [name for name, remains in left.items() if remains]
         return f"it is absent, but {', '.join(found)} is left" if found else ""
 
     def arrange(self, event: str, outcome: str) -> bool:
-        state = self._pod.position.state
+        state = self._pod.state
         never = {
             ("stop", "unmonitored"): state != "unknown-stopped",
             ("create-container", "created"): state != "ready",
@@ -142,18 +141,16 @@ class PodsSUT(LoopSUT[Pods]):
         try:
             return super().do(event)
         finally:
-            if wrong := self._wrong():
+            if wrong := self._contradiction():
                 raise BrokenError(wrong)
 
     def crash(self, event: str, point: int) -> bool:
         later = self.faults & {"dead", "task", "damage"}
         self.faults -= later
         try:
-            # A crash in one of the pods' own tasks is not raised here.
-            with self.faults.crash_at(point), suppress(CrashedError):
-                self._attempt(event, lambda: self._happen(event))
+            self._crash(event, point)
         finally:
-            self._mend()
+            self._clear_faults()
         crashed = self.faults.crashed
         self.faults |= later
         self.do("restart")
@@ -167,16 +164,12 @@ class PodsSUT(LoopSUT[Pods]):
             hide(self._disk)
         return super()._happen(event)
 
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
-        pods, id_ = self.pods, self._last
+    def _actions(self) -> Mapping[str, Action]:
+        calls = ("stop", "remove", "create-container", "status", "port-forward")
         return {
+            **methods(self.pods, *calls, arguments=(self._last,)),
             "run": self._run_pod,
-            "stop": lambda: pods.stop(id_),
-            "remove": lambda: pods.remove(id_),
-            "create-container": lambda: pods.create_container(id_),
-            "status": lambda: pods.status(id_),
-            "port-forward": lambda: pods.port_forward(id_),
-            "update-resources": lambda: pods.update_resources(id_, self._new_limits()),
+            "update-resources": lambda: self.pods.update_resources(self._last, self._new_limits()),
             "exit": self._exit,
             "restart": self._restart,
         }
@@ -200,7 +193,7 @@ class PodsSUT(LoopSUT[Pods]):
             world.die()
         if watch is not None and not watch.done():
             # If the controller's own watch crashes, the other one never ends.
-            own = self._controller._get(self._last).watch  # noqa: SLF001  (it is not public)
+            own = self._controller.find(self._last).watch
             running = [watch, own] if own and not own.done() else [watch]
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
             if not self.faults.crashed:
@@ -222,7 +215,7 @@ class PodsSUT(LoopSUT[Pods]):
 
     @property
     def _pod(self) -> Pod:
-        return self.pods._get(self._last)  # noqa: SLF001  (calling status would be an event)
+        return self.pods.find(self._last)
 
     @property
     def _disk(self) -> Path:
@@ -234,8 +227,8 @@ class PodsSUT(LoopSUT[Pods]):
             self._scope.callback(self.worlds[name].end)
         return self.worlds[name]
 
-    def _mend(self) -> None:
-        self.faults.clear()
+    def _clear_faults(self) -> None:
+        super()._clear_faults()
         restore(self._disk)
 
 

@@ -200,7 +200,11 @@ class Introspection(Driven):
                 self.failures.append(f"{self.name}: {self._why}")
             elif output in {"handler", "default-handler"}:
                 name = self.name if output == "handler" else ""
-                self.handlers.append(RuntimeHandler(name=name, features=_SUPPORTED[before]))
+                features = RuntimeHandlerFeatures(
+                    recursive_read_only_mounts=before in {"mounts", "both"},
+                    user_namespaces=before in {"userns", "both"},
+                )
+                self.handlers.append(RuntimeHandler(name=name, features=None if before == "unknown" else features))
         return way.name
 
     def _or(self, upstream: str, right: str) -> str:
@@ -265,16 +269,6 @@ class Introspection(Driven):
             self._why = "its features document has no Linux part"
             return self._or("no-linux-panics", outcome)
         return outcome
-
-
-_SUPPORTED: Final[Mapping[str, RuntimeHandlerFeatures | None]] = {
-    "unknown": None,
-    "neither": RuntimeHandlerFeatures(),
-    "mounts": RuntimeHandlerFeatures(recursive_read_only_mounts=True),
-    "userns": RuntimeHandlerFeatures(user_namespaces=True),
-    "both": RuntimeHandlerFeatures(recursive_read_only_mounts=True, user_namespaces=True),
-}
-"""Maps a handler's listed state to its features."""
 
 
 def _unpacked(kind: type[_Kind], url: str, packed: Packed) -> _Kind:

@@ -114,13 +114,14 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
             outputs += ["Options"] * (options is not None)
         outputs += ["failed"] * len(found.failures)
         found.failures.clear()
-        outputs += ["handler" if each.name == NAME else "default-handler" for each in found.handlers[self._listed :]]
+        listed = found.handlers[self._listed :]
+        outputs += ["handler" if handler.name == NAME else "default-handler" for handler in listed]
         self._listed = len(found.handlers)
         return tuple(outputs)
 
     def shows(self) -> str:
         """Return the features in the list, which must be the same in all entries."""
-        shown = {_shown(each.features) for each in self.introspection.handlers}
+        shown = {_shown(handler.features) for handler in self.introspection.handlers}
         if len(shown) > 1:
             raise BrokenError(f"the entries of one runtime differ: {', '.join(sorted(shown))}")
         return shown.pop() if shown else "panicked" if self.introspection.state == "panicked" else "unlisted"

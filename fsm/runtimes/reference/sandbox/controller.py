@@ -10,7 +10,7 @@ from fsm.machine.driver import Position
 from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.clock import Clock, Tasks
 from fsm.runtimes.reference.container.world import LOST_CODE, Exit, NoTaskError
-from fsm.runtimes.reference.driven import ABSENT, WorldError, driver, is_noop, offered, raise_reply
+from fsm.runtimes.reference.driven import ABSENT, Driven, WorldError, driver, first_of, raise_reply
 from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
 from fsm.runtimes.reference.sandbox.processes import Processes, WatchError
 
@@ -32,16 +32,16 @@ class SandboxRecord:
         return READY if self.pid else "SANDBOX_UNKNOWN"
 
 
-class Sandbox:
+class Sandbox(Driven):
     """A sandbox, whether or not it is in the controller's store.
 
     ``exited`` is set to its exit once that is recorded. ``noticed`` says whether the machine knows of the exit.
     """
 
     def __init__(self, name: str, world: Processes, position: Position) -> None:
+        super().__init__(position)
         self.id = name
         self.world = world
-        self.position = position
         self.record = SandboxRecord()
         self.exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
         self.watch: asyncio.Task[None] | None = None
@@ -53,9 +53,9 @@ class Sandbox:
 
 
 class Controller:
-    """All sandboxes, each in a world that *worlds* creates for its id. *clock* times the retries of failures.
+    """All sandboxes, each in a world that *worlds* creates for its id. Belongs to one event loop.
 
-    *on_exit* is called with the id when an exit is recorded. Belongs to one event loop.
+    *clock* times the retries of failures. *on_exit* is called with the id when an exit is recorded.
 
     >>> import tempfile
     >>> from pathlib import Path
@@ -100,29 +100,23 @@ class Controller:
         await self._tasks.cancel()
 
     def status(self, name: str) -> SandboxRecord:
-        sandbox = self._get(name)
-        self._take(sandbox, "status")
-        return sandbox.record
+        return self._call(name, "status").record
 
     def platform(self, name: str) -> str:
         """Return the operating system of the containers of a sandbox."""
-        self._take(self._get(name), "platform")
+        self._call(name, "platform")
         return "linux"
 
     def update(self, name: str) -> None:
-        """Update a sandbox, which has no effect."""
-        self._take(self._get(name), "update")
+        """Update a sandbox. This has no effect."""
+        self._call(name, "update")
 
     async def wait(self, name: str) -> Exit:
         """Wait for the exit of a sandbox and return it. The caller may be cancelled."""
-        sandbox = self._get(name)
-        self._take(sandbox, "wait")
-        return await asyncio.shield(sandbox.exited)
+        return await asyncio.shield(self._call(name, "wait").exited)
 
     def create(self, name: str) -> None:
-        sandbox = self._get(name)
-        if is_noop(sandbox.position, "create"):
-            self._take(sandbox, "create")
+        sandbox = self._possible(name, "create")
         self._store[name] = sandbox
         try:
             sandbox.world.pretend("read")
@@ -132,9 +126,7 @@ class Controller:
 
     def start(self, name: str) -> None:
         """Create the container of a sandbox, and start its pause process."""
-        sandbox = self._get(name)
-        if is_noop(sandbox.position, "start"):
-            self._take(sandbox, "start")
+        sandbox = self._possible(name, "start")
         try:
             self._describe(sandbox, sandbox.world.run())
         except WorldError as error:
@@ -145,17 +137,16 @@ class Controller:
 
     async def stop(self, name: str) -> None:
         """Kill the pause process of a sandbox, and clean up."""
-        sandbox = self._get(name)
+        sandbox = self.find(name)
         self._notice_exit(sandbox)
-        if is_noop(sandbox.position, "stop"):
+        if sandbox.is_noop("stop"):
             self._take(sandbox, "stop")
             return
         outcome, ended, why = "cleaned", None, ""
-        if "cleaned" not in offered(sandbox.position, "stop"):
+        if "cleaned" not in sandbox.offered("stop"):
             outcome, ended, why = await self._kill(sandbox)
-        names = offered(sandbox.position, "stop")  # the exit may have been handled in the meantime
-        if outcome not in names:
-            outcome = "cleaned" if "cleaned" in names else "failed"
+        # The exit may have been handled in the meantime.
+        outcome = first_of(sandbox.offered("stop"), outcome, "cleaned", "failed")
         if outcome != "failed":
             try:
                 sandbox.world.clean()
@@ -169,9 +160,9 @@ class Controller:
                 self.retries.defer(name, (sandbox, ended or sandbox.last_exit()))
 
     async def shutdown(self, name: str) -> None:
-        sandbox = self._get(name)
+        sandbox = self.find(name)
         self._notice_exit(sandbox)
-        if is_noop(sandbox.position, "shutdown"):
+        if sandbox.is_noop("shutdown"):
             self._take(sandbox, "shutdown")
             return
         outcome, why = "failed", ""
@@ -179,7 +170,7 @@ class Controller:
             sandbox.world.clear()
             with suppress(NoTaskError):
                 sandbox.world.delete()
-            outcome = "half" if "half" in offered(sandbox.position, "shutdown") else "failed"
+            outcome = "half" if "half" in sandbox.offered("shutdown") else "failed"
             sandbox.world.pretend("forget")
             outcome = "removed"
         except WorldError as error:
@@ -188,12 +179,12 @@ class Controller:
 
     def recover(self, name: str) -> SandboxRecord:
         """Add a sandbox to the store in the state that a restart finds, and watch its process. Return its record."""
-        sandbox = Sandbox(name, self._worlds(name), driver(MACHINE).position(_found(self._worlds(name))))
-        self._store[name] = sandbox
-        if sandbox.position.state == "ready":
+        world = self._worlds(name)
+        sandbox = self._store[name] = Sandbox(name, world, driver(MACHINE).position(_state_after_restart(world)))
+        if sandbox.state == "ready":
             sandbox.record = replace(sandbox.record, pid=sandbox.world.pid(), created_at=sandbox.world.now())
             sandbox.watch = self._tasks.start(self._watch(sandbox))
-        elif sandbox.position.state == "notready":
+        elif sandbox.state == "notready":
             self._record_exit(sandbox, sandbox.last_exit())
         return sandbox.record
 
@@ -204,6 +195,9 @@ class Controller:
                 ended = await sandbox.world.exited()
             except WatchError:
                 self._lose_watch(sandbox)
+        self._handle_or_defer(sandbox, ended)
+
+    def _handle_or_defer(self, sandbox: Sandbox, ended: Exit) -> None:
         if not self.handle(sandbox, ended):
             self.retries.defer(sandbox.id, (sandbox, ended))
 
@@ -219,7 +213,7 @@ class Controller:
         """Handle the end of the process of *sandbox*. Return False if its task could not be deleted, so retry."""
         self._notice_exit(sandbox)
         outcome = ""
-        if not is_noop(sandbox.position, "handle"):
+        if not sandbox.is_noop("handle"):
             outcome, _ = self._delete_task(sandbox, "deleted")
         self._take(sandbox, "handle", outcome, ended)
         return outcome != "kept"
@@ -267,8 +261,21 @@ class Controller:
             return "kept", str(error)
         return success, ""
 
-    def _get(self, name: str) -> Sandbox:
+    def find(self, name: str) -> Sandbox:
+        """Return the sandbox *name*, or an absent one."""
         return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
+
+    def _call(self, name: str, event: str) -> Sandbox:
+        sandbox = self.find(name)
+        self._take(sandbox, event)
+        return sandbox
+
+    def _possible(self, name: str, event: str) -> Sandbox:
+        """Return the sandbox *name*. Raise the reply of the machine if *event* can have no effect on it."""
+        sandbox = self.find(name)
+        if sandbox.is_noop(event):
+            self._take(sandbox, event)
+        return sandbox
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
@@ -291,7 +298,7 @@ class Controller:
         self._on_exit(sandbox.id)
 
 
-def _found(world: Processes) -> str:
+def _state_after_restart(world: Processes) -> str:
     """Return the state in which a restart finds the sandbox of *world*. Delete the remains of an ended task."""
     try:
         if world.task():

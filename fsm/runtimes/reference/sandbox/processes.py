@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -22,6 +23,15 @@ POD: Final = "FSM_POD"
 
 SIGNALLED: Final = 128
 """Offset added to the signal number in the exit code of a process that a signal ended."""
+
+
+def shell_code(code: int) -> int:
+    """Convert the return *code* of a process, which is negative after a signal, to the exit code that a shell reports.
+
+    >>> shell_code(3), shell_code(-9)
+    (3, 137)
+    """
+    return code if code >= 0 else SIGNALLED - code
 
 
 class WatchError(WorldError):
@@ -43,12 +53,13 @@ async def process_end(process: subprocess.Popen[bytes]) -> int:
     return code
 
 
+@dataclass(eq=False)
 class Processes:
     """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
 
-    *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Every method may raise
-    :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by name. Exits are reported
-    while the ``gate`` is open. If ``breaks``, the next report fails.
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by
+    name. *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Exits are reported while the
+    ``gate`` is open. If ``breaks``, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -64,23 +75,17 @@ class Processes:
     False
     """
 
-    def __init__(
-        self,
-        root: Path,
-        *,
-        faults: Faults | None = None,
-        hook: Callable[[], object] = bool,
-        now: Callable[[], int] = time.time_ns,
-    ) -> None:
-        self.root = root
-        self.faults = Faults() if faults is None else faults
-        self.hook = hook
-        self.now = now
-        self.gate = asyncio.Event()
+    root: Path
+    faults: Faults = field(default_factory=Faults)
+    hook: Callable[[], object] = bool
+    now: Callable[[], int] = time.time_ns
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    breaks: bool = False
+    _process: subprocess.Popen[bytes] | None = None
+    _exit: Exit | None = None
+
+    def __post_init__(self) -> None:
         self.gate.set()
-        self.breaks = False
-        self._process: subprocess.Popen[bytes] | None = None
-        self._exit: Exit | None = None
 
     def pretend(self, step: str) -> None:
         """Do a *step* without effect here: ``read``, ``describe`` or ``forget`` data that containerd has in files."""
@@ -119,7 +124,7 @@ class Processes:
     def ended(self) -> Exit | None:
         """Return how the process ended, if that is known, or ``None`` while it is running."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
-            self._exit = Exit(code if code >= 0 else SIGNALLED - code, self.now())
+            self._exit = Exit(shell_code(code), self.now())
         return self._exit
 
     async def exited(self) -> Exit:

@@ -1,7 +1,7 @@
 """The reference sandbox controller under test, with real processes that can fail."""
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from typing import Any, Final
@@ -10,9 +10,8 @@ from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.container.world import Exit
 from fsm.runtimes.reference.driven import ABSENT, CallError
-from fsm.runtimes.reference.fault_injection import Faults
-from fsm.runtimes.reference.harness import LoopSUT, turns
-from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller
+from fsm.runtimes.reference.harness import Action, LoopSUT, methods, turns
+from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.runtimes.reference.sandbox.processes import Processes
 from fsm.runtimes.reference.sandbox.upstream import UpstreamController
 from fsm.sut import BrokenError, UnsupportedError
@@ -52,22 +51,24 @@ class PodSandboxSUT(LoopSUT[Controller]):
         super().reset()
         self._home = self._new_folder()
         self.clock = TurnedClock(hurried=True)
-        self.faults = Faults()
         self._numbers = count()
         self._waiting: asyncio.Task[Exit] | None = None
         self.controller = self._kind(self._world, self.clock, on_exit=lambda _: self._outputs.append("wake"))
         self._runner.run(self._begin())
 
     async def _begin(self) -> None:
-        self._last = self.controller._get(POD)  # noqa: SLF001  (it is not in the store yet)
+        self._last = self.controller.find(POD)
+
+    @property
+    def _stored(self) -> Sandbox | None:
+        return self.controller._store.get(POD)  # noqa: SLF001  (calling status would be an event)
 
     def shows(self) -> str:
-        known = self.controller._store.get(POD)  # noqa: SLF001  (calling status would be an event)
-        return known.record.state if known else ABSENT
+        return self._stored.record.state if self._stored else ABSENT
 
     def record(self) -> dict[str, Any]:
-        known = self.controller._store.get(POD)  # noqa: SLF001
-        return {"pid": known.record.pid, "created": known.record.created_at, "exit": known.record.exit} if known else {}
+        record = self._stored and self._stored.record
+        return {"pid": record.pid, "created": record.created_at, "exit": record.exit} if record else {}
 
     def arrange(self, event: str, outcome: str) -> bool:
         faults = FAULTS.get((event, outcome))
@@ -86,20 +87,12 @@ class PodSandboxSUT(LoopSUT[Controller]):
         """End the wait with the exit, or cancel it if there is none."""
         return self._reply(event, self._end_wait)
 
-    def _mend(self) -> None:
-        self.faults.clear()
-
-    def _actions(self) -> Mapping[str, Callable[[], object]]:
-        controller = self.controller
+    def _actions(self) -> Mapping[str, Action]:
         return {
+            **methods(self.controller, "stop", "shutdown", "status", "platform", "update", arguments=(POD,)),
             "create": self._create,
             "start": self._start,
-            "stop": lambda: controller.stop(POD),
-            "shutdown": lambda: controller.shutdown(POD),
-            "wait": lambda: self._finish(asyncio.create_task(controller.wait(POD))),
-            "status": lambda: controller.status(POD),
-            "platform": lambda: controller.platform(POD),
-            "update": lambda: controller.update(POD),
+            "wait": lambda: self._finish(asyncio.create_task(self.controller.wait(POD))),
             "exit": self._last.world.die,
             "handle": self._handle,
             "unwatched": self._break_watch,

@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from fsm.runtimes.reference.container.world import LOST_CODE, Exit
-from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver, is_noop
+from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
 from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox
 from fsm.runtimes.reference.sandbox.processes import WatchError
 
@@ -12,8 +12,7 @@ from fsm.runtimes.reference.sandbox.processes import WatchError
 class UpstreamController(Controller):
     """A controller whose records stay ready until the task is deleted, and which can forget waiting callers."""
 
-    _silent = False
-    """Whether the exit being recorded is not reported, so that waiting callers are forgotten."""
+    _silent = False  # while an exit is recorded without notifying the callers that wait for it
 
     async def wait(self, name: str) -> Exit:
         """Wait for the exit. The error for an absent sandbox has no specific code."""
@@ -72,7 +71,7 @@ class UpstreamController(Controller):
         if sandbox.record.exit is not None and self._store.get(sandbox.id) is sandbox:
             self._record_exit(sandbox, ended)
             return True
-        if is_noop(sandbox.position, "handle"):
+        if sandbox.is_noop("handle"):
             return super().handle(sandbox, ended)
         outcome, _ = super()._delete_task(sandbox, "deleted")
         if outcome == "kept":
@@ -90,8 +89,7 @@ class UpstreamController(Controller):
             if not sandbox.noticed and not sandbox.world.ended():
                 sandbox.noticed = True
                 sandbox.position.take("exit")
-        if not self.handle(sandbox, ended):
-            self.retries.defer(sandbox.id, (sandbox, ended))
+        self._handle_or_defer(sandbox, ended)
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
