@@ -59,7 +59,7 @@ def _html_document(cover: CoverReport) -> Iterator[str]:
     yield "</tbody></table></div>"
     if any(row.lines for machine in cover.machines for row in machine.rows):
         preamble = _shown_lines(cover.client.preamble.splitlines())
-        yield from ("<h2>Before the lines of any cell, once</h2>", f"<pre>{preamble}</pre>")
+        yield from ("<h2>To run once, before the lines of any pair</h2>", f"<pre>{preamble}</pre>")
     for machine in cover.machines:
         yield from _html_machine(machine, cover.numbers())
     yield from ("</body>", "</html>")
@@ -72,10 +72,10 @@ def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
 def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
     yield f"<h2>{_shown(machine.name)}</h2>"
     yield f"<p>{_shown(machine.summary())}.</p>"
-    yield '<p class="key"><span class="covered">12</span>covered, so often '
-    yield '<span class="calls">calls</span>not covered, a client can by calls alone '
-    yield '<span class="open">open</span>a client meets it, and the recording leaves it open '
-    yield '<span class="beyond">·</span>not covered, and calls alone do not'
+    yield '<p class="key"><span class="covered">12</span>number of times it was covered '
+    yield '<span class="calls">calls</span>not covered, although a client can cover it by calls alone '
+    yield '<span class="open">open</span>a client exercises it by calls alone, but the recording does not prove it '
+    yield '<span class="beyond">·</span>not covered, and calls alone cannot cover it'
     if machine.compared:
         yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
     yield "</p>"
@@ -124,8 +124,8 @@ def _client_path(row: CoverRow) -> str:
 
 
 def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
-    yield "<details><summary>How often each recording met each cell</summary><table>"
-    yield "<thead><tr><th>cell<th>recordings</tr></thead><tbody>"
+    yield "<details><summary>How often each recording covered each (event, state) pair</summary><table>"
+    yield "<thead><tr><th>event and state<th>recordings</tr></thead><tbody>"
     for row in machine.rows:
         both = {**row.counts, **row.others}
         if both:

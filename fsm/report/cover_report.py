@@ -46,8 +46,8 @@ class Standing(Enum):
 
 # Descriptions of the uncovered cells that calls alone exercise.
 MISSING: Final[Mapping[Standing, str]] = {
-    Standing.CALLS: "and a client can by calls alone",
-    Standing.OPEN: "a client meets it by calls alone, and the recording leaves open whether it was this cell",
+    Standing.CALLS: "although a client can cover it by calls alone",
+    Standing.OPEN: "because the recording does not prove that a client's calls exercised this state",
 }
 
 

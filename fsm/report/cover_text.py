@@ -33,7 +33,7 @@ def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
     if cover.shell:
         yield from (
             "",
-            "before any of the lines below, once:",
+            "run once, before any of the lines below:",
             *(f"      {line}" for line in cover.client.preamble.splitlines()),
         )
     for machine in cover.machines:

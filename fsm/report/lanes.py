@@ -179,11 +179,11 @@ def _lane_name(operation: Operation) -> str:
 
 def _operation_text(operation: Operation | None, cause: Cause) -> str:
     if operation is None:
-        return "more came out than can be explained"
+        return "there are more outputs than can be explained"
     who = f"{visible(str(operation))} in {_lane_name(operation)}"
     match cause:
         case Cause.OUTPUT:
-            return f"what came out does not fit {who}"
+            return f"the outputs do not fit {who}"
         case Cause.EVENT:
             return f"{who} cannot happen"
         case _:

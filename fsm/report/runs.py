@@ -14,7 +14,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
     yield f"{'':{indent}}starts {run.initial}"
     for number, (each, what) in enumerate(zip(taken, words, strict=True), 1):
         if number == len(run.steps) + 1:
-            yield f"{'':{indent}}and then for ever"
+            yield f"{'':{indent}}and then forever"
         if each.done:
             yield f"{'':{indent}}{number:2} {what}"
             yield from (f"{'':{indent + 5}}{line}" for line in parts(each))
@@ -22,7 +22,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
         where = each.source if each.source == each.target else f"{each.source} → {each.target}"
         yield f"{'':{indent}}{number:2} {what:<{longest}}  {where}"
     if run.stopped:
-        yield f"{'':{indent}}and then nothing happens any more"
+        yield f"{'':{indent}}and then nothing more happens"
 
 
 def parts(taken: RunStep) -> Iterator[str]:

@@ -77,7 +77,7 @@ def test_a_deadlock_shows_who_waits_for_what() -> None:
     waits = [(row.source, row.target, row.text) for row in shown.rows if row.kind == "waits"]
 
     assert waits == [("call", "update", "waits, to call-asks"), ("update", "call", "waits, to update-is-made")]
-    assert texts(shown, "divider") == ["and then nothing happens any more"]
+    assert texts(shown, "divider") == ["and then nothing more happens"]
     assert texts(shown, "violation") == ["calls-end is broken"]
     assert not any(each.startswith("✗") for each in texts(shown, "step"))
     assert participants_by_mermaid(mermaid(shown)) == list(shown.participants)

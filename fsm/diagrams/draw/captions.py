@@ -93,9 +93,9 @@ def footer(picture: Picture) -> list[str]:
     if picture.profiles:
         lines.append(f"{DEVIATE} of {', '.join(picture.profiles)} included")
     if any(node.count is not None for node in picture.nodes):
-        lines.append("darker: more often met")
+        lines.append("darker: visited more often")
     if any(edge.counts for edge in picture.edges):
-        lines.append(f"{TIMES}: how often the event was met there; in all: whichever way it went")
+        lines.append(f"{TIMES}: how often the event occurred there; in all: with any outcome")
     for profiles in dict.fromkeys(names for _, names in picture.unreached):
         states = [state for state, names in picture.unreached if names == profiles]
         lines.append(f"only under {' or '.join(profiles)}: {', '.join(states)}")

@@ -104,7 +104,7 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
         start = f"{mark}{number}. "
         rows += _machine_rows(start, step, model) if isinstance(model, Machine) else _system_rows(start, step, model)
     if run.stopped:
-        rows.append(ChartRow(kind="divider", text="and then nothing happens any more"))
+        rows.append(ChartRow(kind="divider", text="and then nothing more happens"))
         fair = broken.claim.fair if broken is not None and isinstance(broken.claim, LeadsTo) else ()
         rows += _waiting_rows(steps, model, [each.event for each in fair]) if isinstance(model, System) else ()
     last = next((row.source for row in reversed(rows) if row.source), "") if isinstance(model, System) else model.entity
