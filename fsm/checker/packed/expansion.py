@@ -236,14 +236,7 @@ def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
 
 @lean_inner
 def _remember(
-    memo: Numbers,
-    place: Number,
-    program: Numbers,
-    row: Number,
-    space: Words,
-    first: Number,
-    step: Number,
-    width: Width,
+    memo: Numbers, place: Number, program: Numbers, row: Number, space: Words, first: Number, step: Number, width: Width
 ) -> None:
     needs = 1 + (step - first) * (len(width) + 1)
     free = memo[0]

@@ -10,17 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import Width
-from fsm.checker.packed.exploration import (
-    DONE,
-    EXPANDED,
-    MET,
-    MORE,
-    STEPS,
-    Expansion,
-    Steps,
-    Visited,
-    count_level,
-)
+from fsm.checker.packed.exploration import DONE, EXPANDED, MET, MORE, STEPS, Expansion, Steps, Visited, count_level
 from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, held_by_all, meet, steps_of, true
 from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
 

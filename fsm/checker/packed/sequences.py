@@ -137,11 +137,7 @@ def _counts(progress: Numbers, path: Sequence[PackedNode] | None) -> Counts:
 
 
 def through(
-    graph: PackedGraph,
-    successors: Successors,
-    conditions: Sequence[Condition],
-    until: Condition | None,
-    start: int = 0,
+    graph: PackedGraph, successors: Successors, conditions: Sequence[Condition], until: Condition | None, start: int = 0
 ) -> PackedSearch | PackedScan:
     """Return a search for a run through *conditions*, which *until* resets.  The first *start* of them have held."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])

@@ -173,10 +173,7 @@ class Crowd:
         }
         joints = (row for row in self._table.joint if row.joint.of != self._other)
         return replace(
-            system,
-            parts=parts | self._parts,
-            events={row.joint.name: self._joint(row) for row in joints},
-            profiles={},
+            system, parts=parts | self._parts, events={row.joint.name: self._joint(row) for row in joints}, profiles={}
         )
 
     def _joint(self, row: JointRow) -> JointEvent:

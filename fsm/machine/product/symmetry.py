@@ -168,9 +168,7 @@ def _exchanges(system: System) -> Iterator[Exchange]:
             level = len(prefix)
             swapped = {first: second, second: first}
             moved = {
-                copy: there.get(
-                    (copy.part, (*prefix, swapped[copy.index[level]], *copy.index[level + 1 :])),
-                )
+                copy: there.get((copy.part, (*prefix, swapped[copy.index[level]], *copy.index[level + 1 :])))
                 for copy in copies
                 if copy.index[:level] == prefix and copy.index[level : level + 1] in {(first,), (second,)}
             }
