@@ -127,7 +127,7 @@ class Cones:
 
     def _observed(self, claim: Follows) -> Iterator[int]:
         """Yield the copies in *claim* that have outputs or signals known to the other machine."""
-        known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
+        known = claim.other.words().keys()
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
             signals = (event.name for event in machine.events.values() if event.kind == "signal")

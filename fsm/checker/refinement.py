@@ -116,10 +116,10 @@ class BeliefTable:
     """Numbered beliefs about *other*.  Its calls and the shared signals are observed, or all its events if *whole*."""
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
-        known = {each for event in _seen(table.machine) for each in (event.name, event.rpc) if each}
-        shared = {event.name for event in _seen(other.machine) if known & {event.name, event.rpc}}
+        known = {word for event in _seen(table.machine) for word in event.words}
+        shared = {event.name for event in _seen(other.machine) if not known.isdisjoint(event.words)}
         told = other.machine.events.values() if whole else _seen(other.machine)
-        self._known = {each for event in told for each in (event.name, event.rpc)}
+        self._known = {word for event in told for word in event.words}
         self.tried = False
         self.refused: tuple[int, ...] = ()
         self._moves = _moves(Behaviour.of(other), None if whole else frozenset(shared))

@@ -144,6 +144,11 @@ class Event:
     aliases: tuple[str, ...] = ()
     interrupts: bool = False
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words by which a trace may call the event: its name and, if it has one, its RPC name."""
+        return (self.name, self.rpc) if self.rpc else (self.name,)
+
     def outcomes(self) -> Iterator[Outcome]:
         """Yield the outcomes of the event in all states."""
         for cell in (*self.cells.values(), *self.ends.values()):
@@ -290,6 +295,14 @@ class Machine:
         found = self.events[event]
         cell = found.ends.get(state) if ends else found.cells[state]
         return () if cell is None else outcomes(cell, state, found.kind)
+
+    def words(self) -> dict[str, Event]:
+        """Map every word by which a trace may call an event to that event."""
+        return {word: event for event in self.events.values() for word in event.words}
+
+    def event(self, word: str) -> Event | None:
+        """Return the event with the name or RPC name *word*, or ``None`` if there is none."""
+        return self.words().get(word)
 
     def outputs(self) -> tuple[str, ...]:
         """Return every output that any outcome emits, in the model's order."""

@@ -164,10 +164,10 @@ class _TraceStep(NamedTuple):
 
 def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
     """Return observers of both machines that treat events with the same name or RPC name as the same event."""
-    ours = {word: event.name for event in first.machine.events.values() for word in (event.name, event.rpc) if word}
+    ours = first.machine.words()
     own = {name: name for name in first.machine.events}
     theirs = {
-        event.name: next((ours[word] for word in (event.name, event.rpc) if word in ours), event.name)
+        event.name: next((ours[word].name for word in event.words if word in ours), event.name)
         for event in second.machine.events.values()
     }
     indefinite = _indefinite((first, second))

@@ -136,7 +136,7 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
     events: dict[str, str] = {}
     for event in machine.events.values():
-        events |= {event.name: event.name, event.rpc or event.name: event.name}
+        events |= dict.fromkeys(event.words, event.name)
     for owner, called, line, alias in _aliases(problems, machine):
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"

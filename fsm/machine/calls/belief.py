@@ -301,7 +301,7 @@ def dynamics(
         or (event.kind == "signal" and shown is not None and event.name not in shown)
         or (event.kind == "call" and outputs)
     ]
-    names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
+    names = {word: table.row[event.name] for word, event in table.machine.words().items()}
     rows = [row.index for row in table.rows if row.event.interrupts]
     steps = [(at, way.to) for at, row in product(range(len(table.states)), rows) for way in table.step(at, row) or ()]
 
