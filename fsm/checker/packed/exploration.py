@@ -67,6 +67,16 @@ class Steps(NamedTuple):
     labels: NDArray[np.uint32]
 
 
+class KnownGraph(NamedTuple):
+    """The part of a graph that has been explored: its states, their recorded steps, and the ``progress``."""
+
+    expansion: Expansion
+    visited: Visited
+    steps: Steps
+    window: Steps
+    progress: Numbers
+
+
 @lean_inner
 def mixed(words: Words, at: Number, width: Width) -> np.uint64:
     """Return the hash of the state that begins at index *at* of *words*."""

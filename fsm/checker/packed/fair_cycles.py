@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import Width
-from fsm.checker.packed.exploration import DONE, EXPANDED, MET, MORE, STEPS, Expansion, Steps, Visited, count_level
+from fsm.checker.packed.exploration import DONE, EXPANDED, MET, MORE, STEPS, KnownGraph, count_level
 from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, held_by_all, meet, steps_of, true
 from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
 
@@ -41,6 +41,12 @@ class Links(NamedTuple):
     enabled: NDArray[np.uint64]
 
 
+def no_links(states: int) -> Links:
+    """Return arrays with room for two links of each of this many *states*."""
+    first, room = np.zeros(states + 1, np.int64), 2 * states + 1
+    return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
+
+
 @lean_inner
 def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
     """Return the result bits of *count* instants, given whether the target was *due* before them."""
@@ -58,11 +64,7 @@ def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Num
 
 @lean
 def wait(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
+    graph: KnownGraph,
     facts: Facts,
     claimed: Claimed,
     nodes: Nodes,
@@ -72,7 +74,7 @@ def wait(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Search about *most* more edges within the part of the graph that has been *explored*.
+    """Search about *most* more edges within the known part of the *graph*.
 
     A node is encoded as twice its state, plus one if the target is due.  *held* collects the result bits of all steps.
     """
@@ -83,9 +85,9 @@ def wait(
         count_level(progress)
         node = progress[EXPANDED]
         state, due = divmod(np.int64(nodes.nodes[node]), 2)
-        if state >= explored[EXPANDED]:
+        if state >= graph.progress[EXPANDED]:
             return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             base = held_by_all(facts, state, to)
@@ -103,11 +105,7 @@ def wait(
 
 @lean
 def link(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
+    graph: KnownGraph,
     facts: Facts,
     claimed: Claimed,
     fair: NDArray[np.uint64],
@@ -126,7 +124,7 @@ def link(
     free = links.first[begin]
     for place in range(begin, end):
         state = waiting[place]
-        all_to, all_labels, first, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, first, stop = steps_of(graph, state, width)
         enabled = np.uint64(0)
         for step in range(first, stop):
             label, to = all_labels[step], np.int64(all_to[step])

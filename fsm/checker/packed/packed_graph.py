@@ -23,6 +23,7 @@ from fsm.checker.packed.exploration import (
     STEPS,
     UNTIL,
     Expansion,
+    KnownGraph,
     Steps,
     Visited,
     explore,
@@ -98,9 +99,9 @@ class PackedGraph:
         return self._visited.states[: self.met * self.vector.width]
 
     @property
-    def found(self) -> tuple[Expansion, Visited, Steps, Steps, Numbers]:
-        """The arguments that describe the graph to compiled code."""
-        return self._expansion, self._visited, self.steps, self.window, self.progress
+    def known_part(self) -> KnownGraph:
+        """The graph as an argument of compiled code."""
+        return KnownGraph(self._expansion, self._visited, self.steps, self.window, self.progress)
 
     @property
     def _expansion(self) -> Expansion:

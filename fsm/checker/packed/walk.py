@@ -15,9 +15,7 @@ from fsm.checker.packed.exploration import (
     RECENT,
     STEPS,
     UNTIL,
-    Expansion,
-    Steps,
-    Visited,
+    KnownGraph,
     again,
     count_level,
 )
@@ -198,9 +196,10 @@ def called_twice(
 
 @lean_inner
 def steps_of(
-    expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Width
+    graph: KnownGraph, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
     """Return the arrays of targets and labels, and the range in them of the steps of *state*."""
+    expansion, visited, steps, window, explored = graph
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
     if explored[RECENT] <= state < explored[UNTIL]:
@@ -212,11 +211,7 @@ def steps_of(
 
 @lean
 def scan(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
+    graph: KnownGraph,
     facts: Facts,
     automaton: Automaton,
     progress: Numbers,
@@ -231,9 +226,9 @@ def scan(
             return MORE
         count_level(progress)
         state = progress[EXPANDED]
-        if state >= explored[EXPANDED]:
+        if state >= graph.progress[EXPANDED]:
             return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             base = held_by_all(facts, state, to)
@@ -257,11 +252,7 @@ def scan(
 
 @lean
 def walk(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
+    graph: KnownGraph,
     facts: Facts,
     automaton: Automaton,
     nodes: Nodes,
@@ -270,7 +261,7 @@ def walk(
     most: Number,
     limit: Number,
 ) -> Number:
-    """Search about *most* more edges within the part of the graph that has been *explored*.
+    """Search about *most* more edges within the known part of the *graph*.
 
     *progress* is the progress in the product, whose states are *nodes*.  If the automaton has no conditions, the search
     is for two calls in a row.
@@ -285,9 +276,9 @@ def walk(
         count_level(progress)
         node = progress[EXPANDED]
         state, held = divmod(np.int64(nodes.nodes[node]), size)
-        if state >= explored[EXPANDED]:
+        if state >= graph.progress[EXPANDED]:
             return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             base = held_by_all(facts, state, to)
