@@ -59,15 +59,16 @@ class Cones:
         found, untouched = self._cone(claim, besides)
         untouched = untouched.union(events)
         if (found, untouched) not in self._known:
-            table = SystemTable(self.system, cone=found, mentioned=untouched, tables=self._influence.tables)
-            concluded = self.alike.of(table) if self.alike else None
-            self._known[found, untouched] = StepCache(table, concluded=concluded)
+            self._known[found, untouched] = self._steps(found, untouched)
         return self._known[found, untouched]
 
     @cached_property
     def whole(self) -> StepCache:
         """The steps of the whole system: all copies and all joint events."""
-        table = SystemTable(self.system, mentioned=self.system.events, tables=self._influence.tables)
+        return self._steps(None, self.system.events)
+
+    def _steps(self, cone: Collection[int] | None, mentioned: Collection[str]) -> StepCache:
+        table = SystemTable(self.system, cone=cone, mentioned=mentioned, tables=self._influence.tables)
         return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
@@ -102,12 +103,10 @@ class Cones:
         """Whether any claim was decided on a cone."""
         return bool(self._known)
 
-    def counts(self, limit: Limit) -> Counts | None:
+    def size(self, limit: Limit) -> Counts | None:
         """Return the size of the largest cone on which a claim was decided, or ``None`` if there is no such cone."""
-        if not self._known:
-            return None
-        largest = max(self._known, key=lambda each: len(each[0]))
-        return self._known[largest].size(limit)
+        largest = max(self._known, key=lambda each: len(each[0]), default=None)
+        return self._known[largest].size(limit) if largest else None
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
         for output in _outputs(condition):

@@ -87,12 +87,12 @@ class OutputListener:
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
         """Return the events in *step* that the other machine may observe, including those that it does not have."""
-        return (*([self._shared[step.row]] if step.row in self._shared else []), *step.way.emits)
+        return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
 
 
 def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:
     other = beliefs.dynamics.table
-    if found.path is not None:
+    if found.path:
         run = Run(initial=table.states[table.initial], steps=found.path)
         last = found.path[-1]
         shows = machine_table(table).machine.states[last.target].shows if last.event == SIGHT else ""

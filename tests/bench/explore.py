@@ -198,7 +198,7 @@ def folded(system: System) -> tuple[int, int]:
     """The same when copies are taken for one another; the states are counted of which representatives were searched."""
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
-    counts = cones.counts(Limit(states=MANY))
+    counts = cones.size(Limit(states=MANY))
     assert counts is not None
     return counts.states, counts.transitions
 

@@ -77,17 +77,17 @@ def _takes(fair: Fair, event: str, outcome: str) -> bool:
     return not fair.ends and fair.event == event and fair.outcome in {"", outcome}
 
 
-def leads_to(
+def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
-) -> tuple[bool, bool, Counts] | None:
-    """Return whether *claim* fails, whether its source was met, and the size of the search.
+) -> tuple[bool, Counts] | None:
+    """If *claim* holds, return whether its source was met, and the size of the search.
 
-    Return ``None`` if the claim cannot be decided on packed states.  This includes systems whose calls take time,
-    because their calls may end in ways that are not steps of the graph.
+    Return ``None`` if the claim fails or cannot be decided on packed states.  The latter includes systems whose calls
+    take time, because their calls may end in ways that are not steps of the graph.
     """
     conditions = [claim.source.means, claim.target.means]
     if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):
         return None
     waiting = Waiting(graph, successors, claim, due=due)
     waiting.succeeds(limit)
-    return waiting.stays_due(limit), waiting.source_met, waiting.counts()
+    return None if waiting.stays_due(limit) else (waiting.source_met, waiting.counts())
