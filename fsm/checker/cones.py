@@ -10,21 +10,8 @@ from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.checker.safety import needed
-from fsm.machine import Machine
-from fsm.machine.conditions import (
-    All,
-    Atom,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    Not,
-    Replies,
-    Some,
-    StepEmits,
-    atoms,
-    left_at,
-)
+from fsm.machine import Machine, conditions
+from fsm.machine.conditions import All, Atom, Condition, Emits, Happens, Not, Replies, Some, atoms, left_at
 from fsm.machine.product import SystemTable, read
 from fsm.machine.product.influence import Influence
 from fsm.machine.product.system import System
@@ -78,10 +65,10 @@ class Cones:
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
         """Return the copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
-        conditions = [each.means for each in conditions_of(claim)]
-        mentioned = {each for condition in conditions for each in events(condition)}
-        digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
-        outputs = {digit for condition in conditions for digit in self._emitters(condition)} | self._silent(claim)
+        parts = [each.means for each in conditions_of(claim)]
+        mentioned = {name for part in parts for name in events(part)}
+        digits = {*besides, *(digit for part in parts for digit in read(part))}
+        outputs = {digit for part in parts for digit in self._emitters(part)} | self._silent(claim)
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
@@ -163,9 +150,9 @@ def _outputs(condition: Condition) -> set[str]:
     found: set[str] = set()
     for part in atoms(condition):
         match part:
-            case Emits(output=output) | StepEmits(output=output):
+            case Emits(output=output) | conditions.StepEmits(output=output):
                 found.add(output)
-            case EmitsOnly(outputs=outputs, among=among):
+            case conditions.EmitsOnly(outputs=outputs, among=among):
                 found |= among or set(outputs)
     return found - {""}
 

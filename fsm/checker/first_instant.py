@@ -15,21 +15,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 from fsm.checker.breadth_first import Limit, SearchEdge
 from fsm.checker.instants import Instant, StepCache, Successors, codes, holds
-from fsm.machine.conditions import (
-    All,
-    At,
-    Atom,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    In,
-    Not,
-    Replies,
-    Some,
-    StateChanges,
-    StepEmits,
-)
+from fsm.machine import conditions
+from fsm.machine.conditions import All, At, Atom, Condition, In, Not, Some
 from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import BreadthFirst, LimitError
 
@@ -133,12 +120,12 @@ _FIRST: Final = object()
 
 
 _DEPENDS: Final[Mapping[type[Atom], str]] = {
-    Emits: "output",
-    EmitsOnly: "outputs",
-    StepEmits: "outputs",
-    Happens: "event",
-    Replies: "reply",
-    StateChanges: "moved",
+    conditions.Emits: "output",
+    conditions.EmitsOnly: "outputs",
+    conditions.StepEmits: "outputs",
+    conditions.Happens: "event",
+    conditions.Replies: "reply",
+    conditions.StateChanges: "moved",
 }
 
 
