@@ -87,7 +87,6 @@ class Cones:
 
     @property
     def decided(self) -> bool:
-        """Whether any claim was decided on a cone."""
         return bool(self._known)
 
     def size(self, limit: Limit) -> Counts | None:

@@ -70,7 +70,6 @@ class FirstInstants:
         return path, Counts(states=met, transitions=number + 1, depth=len(path))
 
     def bits(self, condition: Condition) -> int:
-        """Return a bit mask of the instants at which *condition* holds."""
         every = (1 << len(self._instants)) - 1
         match condition:
             case Not(of=inner):

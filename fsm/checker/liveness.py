@@ -79,7 +79,6 @@ class LeadsToGraph:
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: Limit) -> None:
-        """Explore all reachable nodes in breadth-first order."""
         self.search = BreadthFirst(
             [DueNode(self.table.initial, self.begins)], self._following, limit=limit.states, watch=limit.watch
         )
@@ -95,7 +94,6 @@ class LeadsToGraph:
             yield link
 
     def unbroken(self, claim: LeadsTo) -> Conclusion:
-        """Return the conclusion if nothing breaks *claim*."""
         return Proved() if self.source_met else Vacuous(unmet=claim.source.text)
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:

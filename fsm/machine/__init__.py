@@ -150,7 +150,6 @@ class Event:
         return (self.name, self.rpc) if self.rpc else (self.name,)
 
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield the outcomes of the event in all states."""
         for cell in (*self.cells.values(), *self.ends.values()):
             if isinstance(cell, Moves):
                 yield from cell.outcomes
@@ -203,7 +202,6 @@ class Override:
         return replace(event, cells=cells, ends=ends)
 
     def of(self, profile: str) -> Override:
-        """Return this override as part of another *profile*."""
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:

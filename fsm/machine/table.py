@@ -105,19 +105,15 @@ class Table:
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible but left out.  Without calls in progress, there are none."""
         return ()
 
     def bare(self, state: int) -> int:
-        """Return the machine's state in *state*, which here is *state* itself."""
         return state
 
     def named(self, state: int) -> str:
-        """Return the name of *state*, including any calls in progress."""
         return self.states[state]
 
     def idle(self, _state: int) -> bool:
-        """Check whether no call is in progress."""
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:

@@ -95,7 +95,6 @@ class PackedGraph:
 
     @property
     def states(self) -> Words:
-        """Words of the states met so far."""
         return self._visited.states[: self.met * self.vector.width]
 
     @property
@@ -138,7 +137,6 @@ class PackedGraph:
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
 
     def within(self, states: int, steps: int) -> bool:
-        """Check whether at most this many *states* and *steps* are reachable."""
         while self.met <= states and self.expand():
             pass
         return self.met <= states and int(self.progress[STEPS]) <= steps

@@ -93,7 +93,6 @@ class PackedSearch(PackedProduct):
         return tuple(self._path()) if self.succeeds(limit) else None
 
     def met(self, automaton: int) -> bool:
-        """Check whether any node with this state of the *automaton* was met."""
         return bool((self.nodes.nodes[: self.progress[MET]] % self.size == automaton).any())
 
     def _path(self) -> Iterator[PackedNode]:

@@ -96,7 +96,6 @@ class Dynamics(Unobserved):
         return self.names.get(event, -1)
 
     def calls(self, row: int) -> bool:
-        """Check whether the event of *row* is a call."""
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:

@@ -158,7 +158,6 @@ class ConfigurationSet:
         return True
 
     def all(self) -> Configurations:
-        """Return all members, none of which covers another."""
         return frozenset(each for known in self._known.values() for _, each in known)
 
 

@@ -56,7 +56,6 @@ class CallInstant(NamedTuple):
 
     @property
     def emits(self) -> tuple[str, ...]:
-        """The outputs of the way, or an empty tuple if it is unspecified."""
         return self.way.emits if self.way else ()
 
 
@@ -128,7 +127,6 @@ class Rules:
         return any(self.table.step(state, each) is None for state in range(len(self.table.states)) for each in rows)
 
     def interrupts(self, row: int) -> bool:
-        """Check whether an event of *row* interrupts the calls in progress."""
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:
