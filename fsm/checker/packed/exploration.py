@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Width, Words, expand, written
+from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Expansion, Width, Words, expand, written
 from fsm.checker.packed.representatives import represent
 from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 
@@ -35,16 +35,6 @@ steps are in the window.
 def no_progress() -> Numbers:
     """Return the progress of a search that has met only its initial state."""
     return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
-
-
-class Expansion(NamedTuple):
-    """Data for computing steps to representatives of ``orbits``: the program, label chains, memo and scratch space."""
-
-    program: Numbers
-    chains: Numbers
-    memo: Numbers
-    space: Words
-    orbits: Numbers
 
 
 class Visited(NamedTuple):
@@ -147,7 +137,7 @@ def count_level(progress: Numbers) -> None:
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
     """Write the steps from *state* to scratch space from index *step* on.  Return the index after them, or FULL."""
     space = expansion.space
-    found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, step)
+    found = expand(expansion, states, state, width, step)
     if expansion.orbits[0]:
         _, words, _ = written(space, width)
         for each in range(step, found):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.packed import exploration
-from fsm.checker.packed.expansion import CHAINS, MEMO, Words, chained_again, no_chains, no_memo, room
+from fsm.checker.packed.expansion import CHAINS, MEMO, Expansion, Words, chained_again, no_chains, no_memo, room
 from fsm.checker.packed.exploration import (
     DEPTH,
     EXACT,
@@ -22,7 +22,6 @@ from fsm.checker.packed.exploration import (
     RECENT,
     STEPS,
     UNTIL,
-    Expansion,
     KnownGraph,
     Steps,
     Visited,

@@ -12,7 +12,7 @@ from fsm.checker.packed import walk as walks
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
+from fsm.checker.packed.walk import NEVER, Automaton, Nodes, Product, scan, walk
 from fsm.compiled import Number
 from fsm.machine.conditions import All, Condition
 from fsm.machine.product.joint_moves import Locals
@@ -85,8 +85,8 @@ class PackedSearch(PackedProduct):
         self._automaton = automaton
 
     def _part(self, limit: int) -> Number:
-        product = self.facts, self._automaton, self.nodes, self.progress
-        return walk(self.graph.known_part, *product, self.graph.vector.shape, CHUNK, limit)
+        product = Product(self.facts, self._automaton, self.nodes, self.progress)
+        return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
         """Return the nodes of a shortest run except the last, or ``None``.  Raise :class:`LimitError`."""

@@ -76,6 +76,15 @@ class Nodes(NamedTuple):
     seen: NDArray[np.bool_]
 
 
+class Product(NamedTuple):
+    """The product of a graph with an ``automaton``, its ``nodes`` met so far, and the ``progress`` in it."""
+
+    facts: Facts
+    automaton: Automaton
+    nodes: Nodes
+    progress: Numbers
+
+
 @lean
 def mark(
     program: Numbers,
@@ -158,14 +167,7 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 
 @lean_inner
 def called_twice(
-    facts: Facts,
-    automaton: Automaton,
-    nodes: Nodes,
-    progress: Numbers,
-    edge: tuple[Number, Number, Number],
-    base: np.uint64,
-    last: np.uint64,
-    limit: Number,
+    product: Product, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
 ) -> Number:
     """Take *edge* in a search for two calls in a row.
 
@@ -173,6 +175,7 @@ def called_twice(
     last instant.  Its three bits above ``moved`` say whether the step is a call, whether it replied ok, and whether it
     has outputs.  ``until`` is a condition on the first call.  :data:`BUSY` is set if calls are in progress.
     """
+    facts, automaton, nodes, progress = product
     node, second, to = edge
     calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
     if second:
@@ -251,21 +254,12 @@ def scan(
 
 
 @lean
-def walk(
-    graph: KnownGraph,
-    facts: Facts,
-    automaton: Automaton,
-    nodes: Nodes,
-    progress: Numbers,
-    width: Width,
-    most: Number,
-    limit: Number,
-) -> Number:
-    """Search about *most* more edges within the known part of the *graph*.
+def walk(graph: KnownGraph, product: Product, width: Width, most: Number, limit: Number) -> Number:
+    """Search about *most* more edges of *product* within the known part of the *graph*.
 
-    *progress* is the progress in the product, whose states are *nodes*.  If the automaton has no conditions, the search
-    is for two calls in a row.
+    If the automaton has no conditions, the search is for two calls in a row.
     """
+    facts, automaton, nodes, progress = product
     size = automaton.conditions.shape[0]
     twice = size == 0
     size = 2 if twice else size
@@ -286,7 +280,7 @@ def walk(
             for _ in range(facts.replies[label]):
                 if twice:
                     last = facts.instants[at + count - 1]
-                    answer = called_twice(facts, automaton, nodes, progress, (node, held, to), base, last, limit)
+                    answer = called_twice(product, (node, held, to), base, last, limit)
                 else:
                     now = advanced(automaton, held, base, facts, at, count)
                     if now == ALL_HELD:
