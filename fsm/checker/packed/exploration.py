@@ -23,18 +23,18 @@ NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
 """Reasons why part of a search ended: more remains, nothing remains, no room for states, or no room for steps."""
 
-EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
+EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
 """Indices into the progress of a search.
 
 These are the numbers of states expanded, of states met, of steps, and of states met by the end of the current level;
-the depth of that level; the number of states whose steps are kept; and the start and end of the range of states whose
-steps are in the window.
+the depth of that level; the number of states whose steps are kept; the start and end of the range of states whose
+steps are in the window; and the result bits of all steps of a leads-to search.
 """
 
 
 def no_progress() -> Numbers:
     """Return the progress of a search that has met only its initial state."""
-    return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
+    return np.array([0, 1, 0, 1, 0, 0, 0, 0, 0], np.int64)
 
 
 class Visited(NamedTuple):

@@ -7,36 +7,31 @@ import numpy as np
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import Successors
-from fsm.checker.packed.exploration import MET
+from fsm.checker.packed.exploration import HELD, MET
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
-from fsm.checker.packed.fair_cycles import SOURCE_MET, Claimed, Links, circles, link, no_links, wait
+from fsm.checker.packed.fair_cycles import Links, circles, link, no_links
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.sequences import CHUNK, PackedProduct
-from fsm.compiled import Number
+from fsm.checker.packed.sequences import CHUNK, PackedSearch
+from fsm.checker.packed.walk import LEADS_TO, SOURCE_MET, Automaton
 from fsm.machine.property.claims import Counts, Fair, LeadsTo
 
 MOST_FAIR: Final = 64
 """Maximum number of fairness conditions of a claim, each of which takes one bit."""
 
 
-class Waiting(PackedProduct):
+class Waiting(PackedSearch):
     """Product of *graph* with one bit, which says whether the target of *claim* is due."""
 
     def __init__(self, graph: PackedGraph, successors: Successors, claim: LeadsTo, *, due: bool) -> None:
-        tests = ConditionTests(graph, labelled(graph, successors), [claim.source.means, claim.target.means])
-        super().__init__(graph, tests, 2, int(due))
         self._fair = claim.fair
-        self._claimed = Claimed(tests.tests, *tests.first)
-        self._held = np.zeros(1, np.int64)
-
-    def _part(self, limit: int) -> Number:
-        product = self.facts, self._claimed, self.nodes, self.progress, self._held
-        return wait(self.graph.known_part, *product, self.graph.vector.shape, CHUNK, limit)
+        tests = ConditionTests(graph, labelled(graph, successors), [claim.source.means, claim.target.means])
+        source, target = tests.first
+        super().__init__(graph, tests, Automaton(LEADS_TO, tests.tests, np.array([source]), target), 2, int(due))
 
     @property
     def source_met(self) -> bool:
         """Whether the source has held at an instant of a step."""
-        return bool(self._held[0] & SOURCE_MET)
+        return bool(self.progress[HELD] & SOURCE_MET)
 
     def stays_due(self, limit: Limit) -> bool:
         """Check whether a fair run stops or continues forever while the target is due."""
@@ -57,7 +52,7 @@ class Waiting(PackedProduct):
             _bits(label is not None and _takes(each, rows[label.row].event.name, label.name) for each in self._fair)
             for label in graph.labels
         ]
-        program = self.facts, self._claimed, np.array(fair, np.uint64), waiting, number
+        program = self.facts, self.automaton, np.array(fair, np.uint64), waiting, number
         links, done = no_links(len(waiting)), 0
         while done < len(waiting):
             limit.watch(covered(self.progress))

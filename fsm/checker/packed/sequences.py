@@ -12,7 +12,7 @@ from fsm.checker.packed import walk as walks
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.walk import NEVER, Automaton, Nodes, Product, scan, walk
+from fsm.checker.packed.walk import NEVER, SEQUENCE, TWICE, Automaton, Nodes, Product, scan, walk
 from fsm.compiled import Number
 from fsm.machine.conditions import All, Condition
 from fsm.machine.product.joint_moves import Locals
@@ -28,11 +28,11 @@ PackedNode: TypeAlias = tuple[Locals, int]
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
-class PackedProduct:
-    """A search of the product of *graph* with an automaton of *size* states that begins in state *start*."""
+class PackedSearch:
+    """A search of the product of *graph* with *automaton*, of *size* states, which begins in state *start*."""
 
-    def __init__(self, graph: PackedGraph, tests: ConditionTests, size: int, start: int = 0) -> None:
-        self.graph, self.size = graph, size
+    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
+        self.graph, self.automaton, self.size = graph, automaton, size
         self.progress = no_progress()
         self._tests = tests
         self.facts = tests.facts()
@@ -42,7 +42,8 @@ class PackedProduct:
 
     def _part(self, limit: int) -> Number:
         """Search up to :data:`CHUNK` more steps of the known part of the graph.  Return why that ended."""
-        raise NotImplementedError
+        product = Product(self.facts, self.automaton, self.nodes, self.progress)
+        return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
         """Make room for the nodes of all known states."""
@@ -71,26 +72,14 @@ class PackedProduct:
                 case exploration.DONE:
                     return False
 
+    def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
+        """Return the nodes of a shortest run except the last, or ``None``.  Raise :class:`LimitError`."""
+        return tuple(self._path()) if self.succeeds(limit) else None
+
     def counts(self, path: Sequence[PackedNode] | None = None) -> Counts:
         """Return the size of the search that found *path*, or of one that found nothing if *path* is ``None``."""
         depth = int(self.progress[DEPTH]) if path is None else len(path)
         return Counts(states=int(self.progress[MET]), transitions=int(self.progress[STEPS]), depth=depth)
-
-
-class PackedSearch(PackedProduct):
-    """A search of *graph* for a run that takes *automaton*, of *size* states, from *start* to its end."""
-
-    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
-        super().__init__(graph, tests, size, start)
-        self._automaton = automaton
-
-    def _part(self, limit: int) -> Number:
-        product = Product(self.facts, self._automaton, self.nodes, self.progress)
-        return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
-
-    def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """Return the nodes of a shortest run except the last, or ``None``.  Raise :class:`LimitError`."""
-        return tuple(self._path()) if self.succeeds(limit) else None
 
     def met(self, automaton: int) -> bool:
         return bool((self.nodes.nodes[: self.progress[MET]] % self.size == automaton).any())
@@ -108,7 +97,7 @@ class PackedScan(PackedSearch):
     """A search for an instant at which a single condition holds.  It needs no nodes besides the states."""
 
     def _part(self, limit: int) -> Number:
-        product = self.facts, self._automaton, self.progress
+        product = self.facts, self.automaton, self.progress
         return scan(self.graph.known_part, *product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:
@@ -131,7 +120,7 @@ def through(
     """Return a search for a run through *conditions*, which *until* resets.  The first *start* of them have held."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
-    automaton = Automaton(tests=tests.tests, conditions=first, until=tests.first[-1] if until else NEVER)
+    automaton = Automaton(SEQUENCE, tests.tests, first, until=tests.first[-1] if until else NEVER)
     kind = PackedScan if len(conditions) == 1 else PackedSearch
     return kind(graph, tests, automaton, len(conditions), start)
 
@@ -139,5 +128,5 @@ def through(
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
     """Return a search for a call of *event* with an effect, right after one that replied ok and made *once* hold."""
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
-    automaton = Automaton(tests=tests.tests, conditions=np.zeros(0, np.int64), until=tests.first[0])
+    automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)
