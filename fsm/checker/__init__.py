@@ -80,9 +80,8 @@ def decide(
     >>> type(decide(stated, tabulate(load("examples/models/door.toml"))).verdict).__name__
     'Proved'
     """
+    claim, overlap, covered = stated.claim, 0, Explored(0, 0, 0)
     searched = claims.Counts(states=0, transitions=0, depth=0)
-    overlap = 0
-    covered = Explored(0, 0, 0)
 
     def looking(now: Explored) -> str:
         nonlocal covered
@@ -94,23 +93,15 @@ def decide(
         within.watch(covered)
         if isinstance(machine, Table):
             machine = StepCache(machine)
-        stepping = machine.stepping(stated.claim) if isinstance(machine, Cones) else machine
-        conclusion, searched = _known(stated.claim, stepping, profile, within)
+        cone = stepping = machine.stepping(claim) if isinstance(machine, Cones) else machine
+        conclusion, searched = _known(claim, stepping, profile, within)
         if isinstance(machine, Cones):
-            inside = stepping
-            of_all = of_whole(
-                stated.claim,
-                conclusion,
-                inside,
-                machine,
-                lambda claim: _known(claim, inside, profile, within)[0],
-                within,
-            )
-            if of_all is None:
+            of_cone = conclusion, cone, machine, lambda other: _known(other, cone, profile, within)[0]
+            if (of_all := of_whole(claim, *of_cone, within)) is None:
                 stepping = machine.whole
-                of_all, searched = _known(stated.claim, stepping, profile, within)
+                of_all, searched = _known(claim, stepping, profile, within)
             conclusion = of_all
-        if _depends(stated.claim, conclusion) and stepping.left_out[0]:
+        if _depends(claim, conclusion) and stepping.left_out[0]:
             overlap = stepping.overlap
     except LimitError as error:
         conclusion = Unknown(why=f"the search has more than {error.limit:,} states")
@@ -178,8 +169,7 @@ def examine(
         if _outcome(each) != first[each.of.name]:
             checked.append(replace(each, of=replace(each.of, name=f"{each.of.name}, copy {number}")))
     try:
-        within = Limit(states=limit, ending=ending)
-        counts = stepping.counts(within) if isinstance(stepping, Cones) else stepping.size(within)
+        counts = stepping.size(Limit(states=limit, ending=ending))
     except (LimitError, StoppedError, MemoryError):
         counts = None
     return Examined(
@@ -238,8 +228,7 @@ def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: 
 def _known(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    key = None if stepping.concluded is None else asked(claim, profile, limit.states)
-    if stepping.concluded is None or key is None:
+    if stepping.concluded is None or (key := asked(claim, profile, limit.states)) is None:
         return _conclude(claim, stepping, profile, limit)
     if key not in stepping.concluded:
         stepping.concluded[key] = _conclude(claim, stepping, profile, limit)
@@ -262,11 +251,10 @@ def _conclude(
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
     """Return the verdict on a *claim* whose condition *unmet* is met only if a call ends in an unspecified way."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
-    for part in parts:
-        if part.text == unmet:
-            tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)
-            if (found := _unwritten_end(tested)) is not None:
-                return found
+    for part in (part for part in parts if part.text == unmet):
+        tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)
+        if found := _unwritten_end(tested):
+            return found
     return Unknown(why=f"whether {unmet} comes about depends on how a call ends where no `ends` is written")
 
 

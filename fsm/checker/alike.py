@@ -61,7 +61,6 @@ class Alike:
         self._known = defaultdict[Hashable, Conclusions](dict)
 
     def of(self, table: Table | SystemTable) -> Conclusions:
-        """Return the conclusions about tables that behave like *table*."""
         if isinstance(table, SystemTable):
             return self._known[self._joint(table)]
         return self._known[self._number(_Same(table))]

@@ -4,8 +4,9 @@ A claim must hold for one copy, for two copies, and for a crowd (:mod:`fsm.machi
 larger number.  The crowd can do more than any number of copies can, so its failure refutes nothing.
 """
 
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import replace
+from functools import partial
 
 from fsm.checker import decide
 from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
@@ -22,20 +23,23 @@ from fsm.machine.traversal import LimitError
 from fsm.verdict import Unknown
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Deciding:
-    """The systems on which claims are decided.  If there is no ``crowd``, ``why`` gives the reason."""
+    """Decides claims on one, two and three copies.  If there is no ``crowd``, ``why`` gives the reason."""
 
-    part: str
-    profile: str | None
-    limit: int
-    ending: Ending
-    one: Cones
-    two: Cones
-    three: Cones
-    crowd: Crowd | None
-    more: Cones | None
-    why: str
+    def __init__(
+        self, systems: Iterable[System], part: str, profile: str | None, decided: Callable[..., Checked]
+    ) -> None:
+        self.part = part
+        self.one, self.two, self.three = (Cones(system=each.under(profile)) for each in systems)
+        self.crowd: Crowd | None = None
+        self.more: Cones | None = None
+        self.why = ""
+        self._decide = decided
+        try:
+            self.crowd = Crowd(self.three.system, self.two.system, part)
+            self.more = Cones(system=self.crowd.system)
+        except NoCrowdError as error:
+            self.why = error.why
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
         """Decide one claim, given as stated for one copy, for two copies, and for more."""
@@ -91,9 +95,6 @@ class _Deciding:
         events = frozenset(table.row) & frozenset(crowd.system.events)
         return more.stepping(claim, crowd.image(table.cone), events)
 
-    def _decide(self, of: Property, cones: Cones | StepCache) -> Checked:
-        return decide(of, cones, profile=self.profile, limit=self.limit, ending=self.ending)
-
 
 def examine_any(
     numbered: Callable[[int], Specification[System]],
@@ -114,23 +115,8 @@ def examine_any(
     :func:`fsm.checker.examine`.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
-    one, two, three = (each.machine.under(profile) for each in stated)
-    crowd, why = None, ""
-    try:
-        crowd = Crowd(three, two, part)
-    except NoCrowdError as error:
-        why = error.why
     deciding = _Deciding(
-        part=part,
-        profile=profile,
-        limit=limit,
-        ending=ending,
-        one=Cones(system=one),
-        two=Cones(system=two),
-        three=Cones(system=three),
-        crowd=crowd,
-        more=Cones(system=crowd.system) if crowd else None,
-        why=why,
+        (each.machine for each in stated), part, profile, partial(decide, profile=profile, limit=limit, ending=ending)
     )
     many = numbered(count) if count else None
     cones = Cones(system=many.machine.under(profile)) if many else None
@@ -144,7 +130,7 @@ def examine_any(
             advanced()
     simulating = deciding.more if deciding.more is not None and deciding.more.decided else None
     try:
-        counts = (simulating or deciding.two).counts(Limit(states=limit, ending=ending))
+        counts = (simulating or deciding.two).size(Limit(states=limit, ending=ending))
     except (LimitError, StoppedError, MemoryError):
         counts = None
     return Examined(

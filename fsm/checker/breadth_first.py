@@ -48,7 +48,6 @@ class Limit:
     ending: Ending = on
 
     def watch(self, covered: Explored) -> None:
-        """Raise :class:`StoppedError` if a search that has *covered* this much must stop."""
         if why := self.ending(covered):
             raise StoppedError(why, covered)
 

@@ -10,21 +10,8 @@ from fsm.checker.breadth_first import Limit
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.refinement import OutputListener
 from fsm.checker.safety import needed
-from fsm.machine import Machine
-from fsm.machine.conditions import (
-    All,
-    Atom,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    Not,
-    Replies,
-    Some,
-    StepEmits,
-    atoms,
-    left_at,
-)
+from fsm.machine import Machine, conditions
+from fsm.machine.conditions import All, Atom, Condition, Emits, Happens, Not, Replies, Some, atoms, left_at
 from fsm.machine.product import SystemTable, read
 from fsm.machine.product.influence import Influence
 from fsm.machine.product.system import System
@@ -59,15 +46,16 @@ class Cones:
         found, untouched = self._cone(claim, besides)
         untouched = untouched.union(events)
         if (found, untouched) not in self._known:
-            table = SystemTable(self.system, cone=found, mentioned=untouched, tables=self._influence.tables)
-            concluded = self.alike.of(table) if self.alike else None
-            self._known[found, untouched] = StepCache(table, concluded=concluded)
+            self._known[found, untouched] = self._steps(found, untouched)
         return self._known[found, untouched]
 
     @cached_property
     def whole(self) -> StepCache:
         """The steps of the whole system: all copies and all joint events."""
-        table = SystemTable(self.system, mentioned=self.system.events, tables=self._influence.tables)
+        return self._steps(None, self.system.events)
+
+    def _steps(self, cone: Collection[int] | None, mentioned: Collection[str]) -> StepCache:
+        table = SystemTable(self.system, cone=cone, mentioned=mentioned, tables=self._influence.tables)
         return StepCache(table, concluded=self.alike.of(table) if self.alike else None)
 
     def largest(self, claims: Iterable[Claim]) -> frozenset[int]:
@@ -77,10 +65,10 @@ class Cones:
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
         """Return the copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
-        conditions = [each.means for each in conditions_of(claim)]
-        mentioned = {each for condition in conditions for each in events(condition)}
-        digits = {*besides, *(digit for condition in conditions for digit in read(condition))}
-        outputs = {digit for condition in conditions for digit in self._emitters(condition)} | self._silent(claim)
+        parts = [each.means for each in conditions_of(claim)]
+        mentioned = {name for part in parts for name in events(part)}
+        digits = {*besides, *(digit for part in parts for digit in read(part))}
+        outputs = {digit for part in parts for digit in self._emitters(part)} | self._silent(claim)
         if isinstance(claim, Idempotent):
             mentioned.add(claim.event)
             digits |= self._copies(claim.event)
@@ -99,15 +87,12 @@ class Cones:
 
     @property
     def decided(self) -> bool:
-        """Whether any claim was decided on a cone."""
         return bool(self._known)
 
-    def counts(self, limit: Limit) -> Counts | None:
+    def size(self, limit: Limit) -> Counts | None:
         """Return the size of the largest cone on which a claim was decided, or ``None`` if there is no such cone."""
-        if not self._known:
-            return None
-        largest = max(self._known, key=lambda each: len(each[0]))
-        return self._known[largest].size(limit)
+        largest = max(self._known, key=lambda each: len(each[0]), default=None)
+        return self._known[largest].size(limit) if largest else None
 
     def _emitters(self, condition: Condition) -> Iterator[int]:
         for output in _outputs(condition):
@@ -127,7 +112,7 @@ class Cones:
 
     def _observed(self, claim: Follows) -> Iterator[int]:
         """Yield the copies in *claim* that have outputs or signals known to the other machine."""
-        known = {name for event in claim.other.events.values() for name in (event.name, event.rpc)}
+        known = claim.other.words().keys()
         for digit in claim.of:
             machine = self.system.parts[self.system.copies[digit].part].machine
             signals = (event.name for event in machine.events.values() if event.kind == "signal")
@@ -164,9 +149,9 @@ def _outputs(condition: Condition) -> set[str]:
     found: set[str] = set()
     for part in atoms(condition):
         match part:
-            case Emits(output=output) | StepEmits(output=output):
+            case Emits(output=output) | conditions.StepEmits(output=output):
                 found.add(output)
-            case EmitsOnly(outputs=outputs, among=among):
+            case conditions.EmitsOnly(outputs=outputs, among=among):
                 found |= among or set(outputs)
     return found - {""}
 

@@ -8,28 +8,15 @@ value of the attribute it depends on.  The lowest bit set is the end of a shorte
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterator
-from functools import cache
-from operator import attrgetter
+from collections.abc import Hashable, Iterator, Mapping
+from functools import cache, reduce
+from operator import and_, attrgetter, or_
 from typing import TYPE_CHECKING, Final, cast
 
 from fsm.checker.breadth_first import Limit, SearchEdge
 from fsm.checker.instants import Instant, StepCache, Successors, codes, holds
-from fsm.machine.conditions import (
-    All,
-    At,
-    Atom,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    In,
-    Not,
-    Replies,
-    Some,
-    StateChanges,
-    StepEmits,
-)
+from fsm.machine import conditions
+from fsm.machine.conditions import All, At, Atom, Condition, In, Not, Some
 from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import BreadthFirst, LimitError
 
@@ -83,20 +70,14 @@ class FirstInstants:
         return path, Counts(states=met, transitions=number + 1, depth=len(path))
 
     def bits(self, condition: Condition) -> int:
-        """Return a bit mask of the instants at which *condition* holds."""
+        every = (1 << len(self._instants)) - 1
         match condition:
             case Not(of=inner):
-                return ~self.bits(inner) & ((1 << len(self._instants)) - 1)
+                return ~self.bits(inner) & every
             case All(of=parts):
-                found = (1 << len(self._instants)) - 1
-                for part in parts:
-                    found &= self.bits(part)
-                return found
+                return reduce(and_, map(self.bits, parts), every)
             case Some(of=parts):
-                found = 0
-                for part in parts:
-                    found |= self.bits(part)
-                return found
+                return reduce(or_, map(self.bits, parts), 0)
             case _:
                 return self._bits(condition)
 
@@ -116,11 +97,7 @@ class FirstInstants:
 
     def _bits_of(self, atom: Atom) -> int:
         test = holds(atom, self._steps.table)
-        found = 0
-        for each, bits in self._alike(depends(atom)):
-            if test(each):
-                found |= bits
-        return found
+        return reduce(or_, (bits for each, bits in self._alike(depends(atom)) if test(each)), 0)
 
     def _groups(self, of: str) -> list[tuple[Instant, int]]:
         """Return a sample instant and a bit mask for each value of the attribute *of*, and for the first instant."""
@@ -141,20 +118,18 @@ _FIRST: Final = object()
 """Key of the group that contains only the first instant."""
 
 
+_DEPENDS: Final[Mapping[type[Atom], str]] = {
+    conditions.Emits: "output",
+    conditions.EmitsOnly: "outputs",
+    conditions.StepEmits: "outputs",
+    conditions.Happens: "event",
+    conditions.Replies: "reply",
+    conditions.StateChanges: "moved",
+}
+
+
 def depends(atom: Atom) -> str:
     """Return the name of the :class:`Instant` attribute that *atom* depends on."""
-    match atom:
-        case In(before=before) | At(before=before):
-            return "source" if before else "state"
-        case Emits():
-            return "output"
-        case EmitsOnly() | StepEmits():
-            return "outputs"
-        case Happens():
-            return "event"
-        case Replies():
-            return "reply"
-        case StateChanges():
-            return "moved"
-        case _:
-            return "state"
+    if isinstance(atom, In | At) and atom.before:
+        return "source"
+    return _DEPENDS.get(type(atom), "state")

@@ -41,18 +41,16 @@ def _searched(
     claim: Idempotent, automaton: IdempotenceAutomaton, stepping: StepCache, limit: Limit
 ) -> tuple[tuple[RunStep, ...] | None, Counts, bool]:
     """Return a run in which the second call has an effect, the search size, and whether a first call succeeded."""
-    packed, once, table = stepping.packed, [claim.once.means] if claim.once else [], stepping.table
+    packed, once = stepping.packed, [claim.once.means] if claim.once else []
     if packed is None or not (engine := import_module("fsm.checker.packed.sequences")).supported(packed, once):
         found: SearchResult[CallPair] = search(automaton.start, automaton.following, limit=limit)
         return found.path, found.counts, any(node.calls for node in found.nodes)
     quick: PackedSearch = engine.calling_twice(packed, automaton.steps, claim.event, once[0] if once else None)
-    nodes = quick.run(limit)
-    steps = None
-    if nodes is not None:
-        number = system_table(table).number
-        pairs = [(number(locals_), calls) for locals_, calls in nodes]
-        steps = along([CallPair(at, calls, between=at if calls else -1) for at, calls in pairs], automaton.following)
-    return steps, quick.counts(nodes), quick.met(1)
+    if (nodes := quick.run(limit)) is None:
+        return None, quick.counts(), quick.met(1)
+    places = [(system_table(stepping.table).number(locals_), calls) for locals_, calls in nodes]
+    pairs = [CallPair(state, calls, between=state if calls else -1) for state, calls in places]
+    return along(pairs, automaton.following), quick.counts(nodes), quick.met(1)
 
 
 class IdempotenceAutomaton:

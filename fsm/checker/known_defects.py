@@ -37,7 +37,6 @@ class KnownDefect:
 
     @property
     def run(self) -> Run | None:
-        """Shortest run that shows the failure, or ``None`` if no run does."""
         return self.broken.verdict.run if isinstance(self.broken.verdict, Refuted) else None
 
     @property

@@ -45,7 +45,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
     due = [node for node in depth if node.due]
     if (lasso := waiting.stops(due) or waiting.circles(due)) is not None:
         return Refuted(evidence=lasso), counts
-    return (Proved() if waiting.source_met else Vacuous(unmet=claim.source.text)), counts
+    return waiting.unbroken(claim), counts
 
 
 def _packed(
@@ -55,11 +55,11 @@ def _packed(
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
-    found = engine.leads_to(stepping.packed, waiting.steps, claim, limit, due=waiting.begins)
-    if found is None or found[0]:
+    found = engine.holds(stepping.packed, waiting.steps, claim, limit, due=waiting.begins)
+    if found is None:
         return None
-    _, source_met, counts = found
-    return (Proved() if source_met or waiting.source_met else Vacuous(unmet=claim.source.text)), counts
+    waiting.source_met |= found[0]
+    return waiting.unbroken(claim), found[1]
 
 
 class LeadsToGraph:
@@ -79,7 +79,6 @@ class LeadsToGraph:
         self.search: BreadthFirst[DueNode, _Link] = BreadthFirst((), self._following)
 
     def explore(self, limit: Limit) -> None:
-        """Explore all reachable nodes in breadth-first order."""
         self.search = BreadthFirst(
             [DueNode(self.table.initial, self.begins)], self._following, limit=limit.states, watch=limit.watch
         )
@@ -93,6 +92,9 @@ class LeadsToGraph:
             if node.due and link.to.due and not any(self.target(at) for at in step.instants):
                 links.append(link)
             yield link
+
+    def unbroken(self, claim: LeadsTo) -> Conclusion:
+        return Proved() if self.source_met else Vacuous(unmet=claim.source.text)
 
     def due(self, *, due: bool, instants: Iterable[Instant]) -> bool:
         """Return whether the target is due after *instants*, given whether it was *due* before."""

@@ -79,7 +79,6 @@ class OutputListener:
         self._shared = {row.index: row.event.name for row in rows if row.event.name in signals}
 
     def after(self, belief: int, step: InstantStep) -> int:
-        """Return the belief after *step*, or -1 if nothing explains the step."""
         for event in self.observed(step):
             if belief >= 0:
                 belief = self.belief_table.after(belief, Key(event=event))
@@ -87,12 +86,12 @@ class OutputListener:
 
     def observed(self, step: InstantStep) -> tuple[str, ...]:
         """Return the events in *step* that the other machine may observe, including those that it does not have."""
-        return (*([self._shared[step.row]] if step.row in self._shared else []), *step.way.emits)
+        return (self._shared[step.row], *step.way.emits) if step.row in self._shared else step.way.emits
 
 
 def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: TransitionSystem) -> tuple[Conclusion, Counts]:
     other = beliefs.dynamics.table
-    if found.path is not None:
+    if found.path:
         run = Run(initial=table.states[table.initial], steps=found.path)
         last = found.path[-1]
         shows = machine_table(table).machine.states[last.target].shows if last.event == SIGHT else ""
@@ -116,26 +115,23 @@ class BeliefTable:
     """Numbered beliefs about *other*.  Its calls and the shared signals are observed, or all its events if *whole*."""
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
-        known = {each for event in _seen(table.machine) for each in (event.name, event.rpc) if each}
-        shared = {event.name for event in _seen(other.machine) if known & {event.name, event.rpc}}
+        known = {word for event in _seen(table.machine) for word in event.words}
+        shared = {event.name for event in _seen(other.machine) if not known.isdisjoint(event.words)}
         told = other.machine.events.values() if whole else _seen(other.machine)
-        self._known = {each for event in told for each in (event.name, event.rpc)}
+        self._known = {word for event in told for word in event.words}
         self.tried = False
         self.refused: tuple[int, ...] = ()
-        self._moves = _moves(Behaviour.of(other), None if whole else frozenset(shared))
-        self.dynamics = self._moves.dynamics
-        self._numbers = self._moves.numbers
-        self._after = self._moves.after
-        self._within = self._moves.within
+        self._beliefs = _beliefs(Behaviour.of(other), None if whole else frozenset(shared))
+        self.dynamics = self._beliefs.dynamics
 
     @property
     def initial(self) -> int:
-        return self._numbers[self.dynamics.beginning()]
+        return self._beliefs.numbers[self.dynamics.beginning()]
 
     @property
     def everything(self) -> int:
         """Number of the belief in which nothing is known about the other machine."""
-        return self._numbers[self.dynamics.everything()]
+        return self._beliefs.numbers[self.dynamics.everything()]
 
     def called(self, event: Event) -> str:
         """Return the other machine's name for *event*: its RPC name if known there, otherwise its own name."""
@@ -146,41 +142,46 @@ class BeliefTable:
         if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
-        found = self._after.get((belief, seen))
-        if found is None:
-            left = self.dynamics.observed(self._numbers.listed[belief], seen).configurations
-            # Drop the deviations that a configuration relies on.  They do not matter here and
-            # would keep otherwise equal configurations apart.
-            left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
-            found = self._after[belief, seen] = self._numbers[left] if left else -1
+        found = self._beliefs.after(belief, seen)
         if found < 0:
-            self.refused = tuple(sorted({each.state for each in self._numbers.listed[belief]}))
+            self.refused = tuple(sorted({each.state for each in self._beliefs.numbers.listed[belief]}))
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
         """Return *belief*, or a belief in *beside* that allows no more.  Keep only minimal beliefs in *beside*."""
+        within = self._beliefs.within
         for known in beside:
-            if known == belief or self._within(known, belief):
+            if known == belief or within(known, belief):
                 return known
-        beside[:] = [known for known in beside if not self._within(belief, known)]
+        beside[:] = [known for known in beside if not within(belief, known)]
         beside.append(belief)
         return belief
 
 
-class _Moves:
+class _Beliefs:
+    """Numbered beliefs, and the effects of observations on them, which are cached."""
+
     def __init__(self, moved: Dynamics) -> None:
         self.dynamics = moved
         self.numbers: Numbering[Configurations] = Numbering()
-        self.after: dict[tuple[int, Key], int] = {}
-        self.within = cache(
-            lambda less, more: moved.covering.within(self.numbers.listed[less], self.numbers.listed[more])
-        )
+        self.after = cache(self._after)
+        self.within = cache(self._within)
+
+    def _after(self, belief: int, seen: Key) -> int:
+        left = self.dynamics.observed(self.numbers.listed[belief], seen).configurations
+        # Drop the deviations that a configuration relies on.  They do not matter here and
+        # would keep otherwise equal configurations apart.
+        left = frozenset(each._replace(deviations=()) if each.deviations else each for each in left)
+        return self.numbers[left] if left else -1
+
+    def _within(self, less: int, more: int) -> bool:
+        return self.dynamics.covering.within(self.numbers.listed[less], self.numbers.listed[more])
 
 
 @lru_cache(maxsize=8)
-def _moves(other: Behaviour, shown: frozenset[str] | None) -> _Moves:
+def _beliefs(other: Behaviour, shown: frozenset[str] | None) -> _Beliefs:
     """Return the numbered beliefs about *other*, shared by all machines that are checked against it."""
-    return _Moves(dynamics(other.table, shown=shown))
+    return _Beliefs(dynamics(other.table, shown=shown))
 
 
 class _Move(NamedTuple):

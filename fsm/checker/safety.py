@@ -20,7 +20,7 @@ from fsm.machine.property.claims import Always, Counts, Never, Reachable
 from fsm.machine.property.evidence import Conclusion, Proved, Refuted, Run, RunStep, Unreached, Vacuous
 
 if TYPE_CHECKING:
-    from fsm.checker.packed.sequences import PackedScan, PackedSearch
+    from fsm.checker.packed.sequences import PackedSearch
 
 DONE = -1
 """Special count that means all conditions have held."""
@@ -39,16 +39,16 @@ def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tupl
     A witness for the machine that this one is like is reused unless it takes a step from the state in which they
     differ.
     """
-    total = _total(())
+    searched: list[Counts] = []
     witnesses = []
     for sequence in claim.sequences:
         if (run := _witness_elsewhere(sequence, stepping, limit)) is None:
             run, counts = _run_through(sequence, None, stepping, limit)
-            total = _total((total, counts))
+            searched.append(counts)
         if run is None:
-            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), total
+            return Refuted(evidence=Unreached(text=" then ".join(each.text for each in sequence))), _total(searched)
         witnesses.append(run)
-    return Proved(witnesses=tuple(witnesses)), total
+    return Proved(witnesses=tuple(witnesses)), _total(searched)
 
 
 def _witness_elsewhere(sequence: Sequence, stepping: StepCache, limit: Limit) -> Run | None:
@@ -95,12 +95,12 @@ def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], W
 
 def breaches(claim: Always) -> tuple[Sequence, ...]:
     """Return one sequence per condition of *claim*.  The claim holds if none of the sequences can occur."""
-    found: list[Sequence] = []
-    for part in claim.conditions:
-        breach: Condition = Not(of=part.means)
-        means = All(of=(claim.when.means, breach)) if claim.when else breach
-        found.append((WrittenCondition(text=f"not ({part.text})", means=means),))
-    return tuple(found)
+    when = (claim.when.means,) if claim.when else ()
+    breaking = [(part.text, Not(of=part.means)) for part in claim.conditions]
+    return tuple(
+        (WrittenCondition(text=f"not ({text})", means=All(of=(*when, breach)) if when else breach),)
+        for text, breach in breaking
+    )
 
 
 def _run_through(
@@ -124,11 +124,10 @@ def _run_through(
     start = automaton.start[1]
     if start == DONE:
         return Run(initial=initial), Counts(states=1, transitions=0, depth=0)
-    quick = packed_search(sequence, until, start, stepping, automaton.steps)
-    if quick is not None:
+    if quick := packed_search(sequence, until, start, stepping, automaton.steps):
         nodes = quick.run(limit)
         if nodes is None:
-            return None, quick.counts(nodes)
+            return None, quick.counts()
         number = system_table(table).number
         steps = along([(number(locals_), held) for locals_, held in nodes], automaton.following)
         return Run(initial=initial, steps=steps), quick.counts(nodes)
@@ -183,17 +182,15 @@ def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunSte
 
 def packed_search(
     sequence: Sequence, until: WrittenCondition | None, start: int, stepping: StepCache, successors: Successors
-) -> PackedScan | PackedSearch | None:
+) -> PackedSearch | None:
     """Return a search for *sequence* on packed states, or ``None`` if that is impossible or does not pay off."""
-    packed = stepping.packed
-    if packed is None:
+    if stepping.packed is None:
         return None
-    conditions = [each.means for each in sequence]
-    resets = until.means if until else None
+    conditions, resets = [each.means for each in sequence], until.means if until else None
     engine = import_module("fsm.checker.packed.sequences")
-    if not engine.supported(packed, [*conditions, *([resets] if resets else [])]):
+    if not engine.supported(stepping.packed, [*conditions, *([resets] if resets else [])]):
         return None
-    found: PackedScan | PackedSearch = engine.through(packed, successors, conditions, resets, start)
+    found: PackedSearch = engine.through(stepping.packed, successors, conditions, resets, start)
     return found
 
 
@@ -271,15 +268,17 @@ def met(condition: Condition, stepping: StepCache, limit: Limit) -> bool:
         return instants.bits(condition) > 0
     steps = stepping.steps([condition])
     test = holds(condition, stepping.table)
-    sequence = (WrittenCondition(text="", means=condition),)
-    if (quick := packed_search(sequence, None, 0, stepping, steps)) is not None:
-        return test(steps.beginning) or quick.run(replace(limit, states=UNLIMITED)) is not None
-    return test(steps.beginning) or any(
-        test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants
-    )
+    if test(steps.beginning):
+        return True
+    if quick := packed_search((WrittenCondition(text="", means=condition),), None, 0, stepping, steps):
+        return quick.succeeds(replace(limit, states=UNLIMITED))
+    return any(test(at) for state in stepping.reached for step in steps.after(state) for at in step.instants)
 
 
 def _total(parts: Iterable[Counts]) -> Counts:
-    sizes = [(each.states, each.transitions, each.depth) for each in parts]
-    states, transitions, depths = zip((0, 0, 0), *sizes, strict=True)
-    return Counts(states=sum(states), transitions=sum(transitions), depth=max(depths))
+    found = list(parts)
+    return Counts(
+        states=sum(each.states for each in found),
+        transitions=sum(each.transitions for each in found),
+        depth=max((each.depth for each in found), default=0),
+    )

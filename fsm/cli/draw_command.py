@@ -218,11 +218,11 @@ def _missing(without: Collection[str], forms: Sequence[str]) -> int:
 
 
 def _events(machine: Machine, events: tuple[str, ...]) -> set[str] | None:
-    known = {name: event.name for event in machine.events.values() for name in (event.name, event.rpc) if name}
+    known = machine.words()
     for name in events:
         if name not in known:
             raise unknown(name, machine.events, of="events", hint="--event")
-    return {known[name] for name in events} or None
+    return {known[name].name for name in events} or None
 
 
 def _marks(

@@ -37,7 +37,7 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
         click.echo(machine_report.system_text(system, layout(), event=event), nl=False)
         return 0
     machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
-    events = {each.name for each in machine.events.values() if event in {None, each.name, each.rpc or None}}
+    events = {each.name for each in machine.events.values() if event is None or event in each.words}
     if not events:
         raise unknown(str(event), machine.events, of="events", hint="--event")
     require([] if state is None else [state], machine.states, of="states", hint="--state")

@@ -136,15 +136,16 @@ class _Entity:
         operations = operations or self._operations
         return Frontier(Moves(self._rules, operations, outputs, self._unseen), self._limit)
 
-    def _begin(self, frontier: Frontier) -> None:
+    def _begun(self, outputs: Outputs | None) -> Frontier:
+        frontier = self._frontier(outputs)
         if self._fresh:
             frontier.begin()
         else:
             frontier.begin_anywhere(())
+        return frontier
 
     def answer(self) -> Linearizability:
-        frontier = self._frontier(self._outputs)
-        self._begin(frontier)
+        frontier = self._begun(self._outputs)
         called: dict[int, tuple[int, list[Situation]]] = {}
         try:
             for index, end in enumerate(self._ends):
@@ -238,8 +239,7 @@ class _Entity:
 
     def _sequences(self, until: Sequence[End]) -> tuple[str, ...]:
         possible = Possible(self._longest)
-        frontier = self._frontier(possible)
-        self._begin(frontier)
+        frontier = self._begun(possible)
         try:
             if frontier.play(until) is not None:
                 return ()

@@ -28,12 +28,9 @@ class End(NamedTuple):
 
 def ends(operations: Sequence[Operation]) -> tuple[End, ...]:
     """Return the calls and returns of *operations* in time order.  Operations that never returned have no return."""
-    found = []
-    for number, each in enumerate(operations):
-        found.append(End(each.called, returns=False, number=number))
-        if each.returned is not None:
-            found.append(End(each.returned, returns=True, number=number))
-    return tuple(sorted(found))
+    calls = [End(each.called, returns=False, number=number) for number, each in enumerate(operations)]
+    returned = ((number, each.returned) for number, each in enumerate(operations) if each.returned is not None)
+    return tuple(sorted([*calls, *(End(at, returns=True, number=number) for number, at in returned)]))
 
 
 class Frontier:
@@ -49,7 +46,6 @@ class Frontier:
         self._looked = 0
 
     def begin(self) -> None:
-        """Start in the initial state, with no operation in progress."""
         self.situations = [Situation(Place(self.moves.rules.table.initial))]
 
     def begin_anywhere(self, open_: Iterable[int]) -> None:
@@ -67,11 +63,8 @@ class Frontier:
             if self.moves.operations[number].returned is None:
                 self.moves.again.add(row)
                 continue
-            begun = [
-                each._replace(place=each.place._replace(calls=(*each.place.calls, (number, BEGUN))))
-                for each in situations
-                if row in self.moves.rules.table.end
-            ]
+            takes_time = row in self.moves.rules.table.end
+            begun = [each.with_calls((*each.place.calls, (number, BEGUN))) for each in situations if takes_time]
             situations = [each._replace(late=each.late | 1 << number) for each in situations] + begun
         self.situations = situations
 
@@ -85,13 +78,10 @@ class Frontier:
         return None
 
     def called(self, number: int) -> None:
-        """Process the call of operation *number*."""
-        late = self.moves.operations[number].returned is None
         found = Best()
         for each in self.situations:
-            if not late:
-                calls = (*each.place.calls, (number, ASKED))
-                found.add(self.moves.settled(each._replace(place=each.place._replace(calls=calls))))
+            if self.moves.operations[number].returned is not None:
+                found.add(self.moves.settled(each.with_calls((*each.place.calls, (number, ASKED)))))
             else:
                 found.add(each._replace(late=each.late | 1 << number) if self.moves.row(number) >= 0 else each)
         self.situations = found.all()
@@ -113,8 +103,7 @@ class Frontier:
             calls = each.place.calls
             if (number, OVER) not in calls:
                 return False
-            left = tuple(call for call in calls if call[0] != number)
-            over.add(each._replace(place=each.place._replace(calls=left)))
+            over.add(each.with_calls(tuple(call for call in calls if call[0] != number)))
             return True
 
         for each in self._explored(self.situations, done):

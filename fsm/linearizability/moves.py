@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.linearizability.history import Operation
@@ -61,6 +62,9 @@ class Situation(NamedTuple):
     deviations: frozenset[str] = frozenset()
     trail: Trail | None = None
 
+    def with_calls(self, calls: Calls) -> Situation:
+        return self._replace(place=self.place._replace(calls=calls))
+
 
 class Trail(NamedTuple):
     """One step, linked to the steps before it."""
@@ -87,7 +91,6 @@ class Best:
         return True
 
     def all(self) -> list[Situation]:
-        """Return the remaining situations in the order in which their places were found."""
         return [each for known in self._known.values() for each in known]
 
 
@@ -112,7 +115,6 @@ class Seen:
         return range(came, len(self._seen) + 1)
 
     def whole(self, came: int) -> bool:
-        """Check whether all outputs have occurred."""
         return came == len(self._seen)
 
 
@@ -178,7 +180,6 @@ class Moves:
         self._instants = cache(self._fitting)
 
     def after(self, here: Situation) -> Iterator[Situation]:
-        """Yield the situations one instant after *here*."""
         state = here.place.state
         for number, stage in here.place.calls:
             if stage in {ASKED, BEGUN}:
@@ -195,13 +196,10 @@ class Moves:
                         yield from self._acted(here, -1, instant)
 
     def _late(self, here: Situation) -> Iterator[Situation]:
-        alike: set[_Kind] = set()
-        for number in numbers(here.late):
-            kind = self._kind(number)
-            if kind not in alike:
-                alike.add(kind)
-                for instant in self._instants(kind, here.place.state, ASKED):
-                    yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
+        first = {self._kind(number): number for number in reversed(numbers(here.late))}
+        for kind, number in sorted(first.items(), key=itemgetter(1)):
+            for instant in self._instants(kind, here.place.state, ASKED):
+                yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
 
     def _acted(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
         """Yield *here* after *instant* of operation *number* (-1 for none), if that fits the replies and outputs."""
@@ -209,17 +207,14 @@ class Moves:
             calls = tuple(
                 (other, CUT if stage == BEGUN and other != number else stage) for other, stage in here.place.calls
             )
-            if any(stage == CUT and not self._may_be_cut(other) for other, stage in calls):
+            replies = [self._kind(other).reply for other, stage in calls if stage == CUT]
+            if any(reply is not None and not self.rules.fits(CUT, reply) for reply in replies):
                 return
-            here = here._replace(place=here.place._replace(calls=calls))
+            here = here.with_calls(calls)
         if instant.way is not None and instant.way.deviation is not None:
             here = here._replace(deviations=here.deviations | {instant.way.deviation.name})
         for came in self._came(here.place, number, instant):
             yield self._went(here, number, instant.row, instant, instant.to, came)
-
-    def _may_be_cut(self, number: int) -> bool:
-        reply = self._kind(number).reply
-        return reply is None or self.rules.fits(CUT, reply)
 
     def _went(
         self, here: Situation, number: int, row: int, instant: CallInstant | None, state: int, came: int | None = None
@@ -259,7 +254,7 @@ class Moves:
                     looked = stage == LOOKING or self._kind(number).row < 0
                     calls = self._at(calls, number, OVER if looked else self._over(number))
                     again = True
-        return here if trail is here.trail else here._replace(place=here.place._replace(calls=calls), trail=trail)
+        return here if trail is here.trail else here.with_calls(calls)._replace(trail=trail)
 
     def _trail(self, before: Trail | None, number: int, stage: int, state: int) -> Trail:
         kind = self._kind(number)
@@ -313,22 +308,21 @@ class Moves:
         )
 
     def steps(self, situation: Situation) -> tuple[Step, ...]:
-        """Return the steps that led to *situation*, in order."""
-        found = []
+        found: list[Step] = []
         trail = situation.trail
-        table = self.rules.table
         while trail is not None:
-            instant = trail.instant
-            way = instant.way if instant else None
-            found.append(
-                Step(
-                    operation=None if trail.number < 0 else self.operations[trail.number],
-                    row="" if trail.row < 0 else table.rows[trail.row].name,
-                    before=table.states[trail.source],
-                    outcome=way.name if way else "",
-                    after=table.states[instant.to if instant else trail.source],
-                    deviation=way.deviation if way else None,
-                )
-            )
+            found.append(self._step(trail))
             trail = trail.before
         return tuple(reversed(found))
+
+    def _step(self, trail: Trail) -> Step:
+        instant, table = trail.instant, self.rules.table
+        way = instant.way if instant else None
+        return Step(
+            operation=None if trail.number < 0 else self.operations[trail.number],
+            row="" if trail.row < 0 else table.rows[trail.row].name,
+            before=table.states[trail.source],
+            outcome=way.name if way else "",
+            after=table.states[instant.to if instant else trail.source],
+            deviation=way.deviation if way else None,
+        )

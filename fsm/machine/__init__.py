@@ -1,8 +1,7 @@
 """Machines: states, events, and what each event does in each state.
 
-A machine is a complete table, with a cell for every event in every state.  A call may also define how it *ends* in the
-states that the entity may be in while the call is in progress.  :mod:`fsm.language.build` builds machines and validates
-everything that these classes assume.
+A machine is a complete table, with a cell for every event in every state.  :mod:`fsm.language.build` builds machines
+and validates everything that these classes assume.
 """
 
 from __future__ import annotations
@@ -144,8 +143,12 @@ class Event:
     aliases: tuple[str, ...] = ()
     interrupts: bool = False
 
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words by which a trace may call the event: its name and, if it has one, its RPC name."""
+        return (self.name, self.rpc) if self.rpc else (self.name,)
+
     def outcomes(self) -> Iterator[Outcome]:
-        """Yield the outcomes of the event in all states."""
         for cell in (*self.cells.values(), *self.ends.values()):
             if isinstance(cell, Moves):
                 yield from cell.outcomes
@@ -187,18 +190,17 @@ class Override:
         """Return *event* with its cells replaced by these or, if this is a deviation, extended by them."""
         if self.deviation is None:
             return replace(event, cells={**event.cells, **self.cells}, ends={**event.ends, **self.ends})
-        cells, ends = dict(event.cells), dict(event.ends)
-        for state, cell in self.cells.items():
-            own, more = (outcomes(each, state, event.kind) or () for each in (cells[state], cell))
-            cells[state] = Moves(outcomes=self._extended(own, more), clause=cells[state].clause, line=cell.line)
-        for state, end in self.ends.items():
-            before = ends.get(state, Moves(outcomes=(), clause=end.clause))
-            extended = self._extended(before.outcomes, end.outcomes)
-            ends[state] = Moves(outcomes=extended, clause=before.clause, line=end.line)
-        return replace(event, cells=cells, ends=ends)
+
+        def extended(state: str, own: Cell, more: Cell) -> Moves:
+            ways = (outcomes(each, state, event.kind) or () for each in (own, more))
+            return Moves(outcomes=self._extended(*ways), clause=own.clause, line=more.line)
+
+        cells = {state: extended(state, event.cells[state], cell) for state, cell in self.cells.items()}
+        before = {state: event.ends.get(state, replace(end, outcomes=())) for state, end in self.ends.items()}
+        ends = {state: extended(state, before[state], end) for state, end in self.ends.items()}
+        return replace(event, cells={**event.cells, **cells}, ends={**event.ends, **ends})
 
     def of(self, profile: str) -> Override:
-        """Return this override as part of another *profile*."""
         return replace(self, deviation=self.deviation and replace(self.deviation, profile=profile))
 
     def _extended(self, own: tuple[Outcome, ...], more: tuple[Outcome, ...]) -> tuple[Outcome, ...]:
@@ -283,13 +285,20 @@ class Machine:
         If *ends* is true, return those with which a call in progress may end.  Return an empty tuple if the event
         cannot happen, and ``None`` if the specification is silent.  Raise ``ValueError`` if a name is unknown.
         """
-        if state not in self.states:
-            raise ValueError(f"{self.name} has no state {state!r}; it has {', '.join(self.states)}")
-        if event not in self.events:
-            raise ValueError(f"{self.name} has no event {event!r}; it has {', '.join(self.events)}")
+        for kind, name, known in (("state", state, self.states), ("event", event, self.events)):
+            if name not in known:
+                raise ValueError(f"{self.name} has no {kind} {name!r}; it has {', '.join(known)}")
         found = self.events[event]
         cell = found.ends.get(state) if ends else found.cells[state]
         return () if cell is None else outcomes(cell, state, found.kind)
+
+    def words(self) -> dict[str, Event]:
+        """Map every word by which a trace may call an event to that event."""
+        return {word: event for event in self.events.values() for word in event.words}
+
+    def event(self, word: str) -> Event | None:
+        """Return the event with the name or RPC name *word*, or ``None`` if there is none."""
+        return self.words().get(word)
 
     def outputs(self) -> tuple[str, ...]:
         """Return every output that any outcome emits, in the model's order."""
@@ -362,11 +371,9 @@ class Machine:
                     problems.append(conflict(self.path, of, (part.name, cell.line), first))
         if problems:
             raise InputError(problems)
-        every = [each for part in parts for each in part.overrides]
-        known = {
-            (each.name, each.event): each.of(name)
-            for each in sorted(every, key=lambda each: each.deviation is not None)
-        }
+        overrides = [each for part in parts for each in part.overrides]
+        overrides.sort(key=lambda each: each.deviation is not None)
+        known = {(each.name, each.event): each.of(name) for each in overrides}
         exemptions = tuple(each.of(name) for part in parts for each in part.exemptions)
         return replace(parts[0], name=name, overrides=tuple(known.values()), exemptions=exemptions)
 

@@ -171,6 +171,17 @@ def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]
             return of_atom(condition)
 
 
+def mapped(condition: Condition, of_atom: Callable[[Atom], Condition]) -> Condition:
+    """Return *condition* with each atom replaced by the result of *of_atom*."""
+    match condition:
+        case Not(of=inner):
+            return Not(of=mapped(inner, of_atom))
+        case All(of=parts) | Some(of=parts):
+            return type(condition)(of=tuple(mapped(part, of_atom) for part in parts))
+        case _:
+            return of_atom(condition)
+
+
 def predicate(condition: Condition, of_atom: Callable[[Atom], Callable[[T], bool]]) -> Callable[[T], bool]:
     """Return a predicate for *condition*, built from the predicates that *of_atom* returns for its atoms.
 

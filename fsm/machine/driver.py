@@ -105,7 +105,6 @@ class Driver:
             raise ValueError(f"{self.machine.name} has no state {state!r}; it has {', '.join(self.machine.states)}")
 
     def fire(self, position: Position, event: str, outcome: str) -> None:
-        """Apply *event* with *outcome* to *position*."""
         self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
@@ -131,7 +130,6 @@ class Position:
 
     @property
     def shows(self) -> str:
-        """The state as an observer sees it."""
         return self._driver.machine.states[self.state].shows
 
     def outcomes(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:

@@ -115,7 +115,6 @@ class Exemption:
     until: str = ""
 
     def of(self, profile: str) -> Exemption:
-        """Return this exemption as part of another *profile*."""
         return replace(self, deviation=replace(self.deviation, profile=profile))
 
     def explains(self, clause: Clause, seen: Mapping[str, FieldValue]) -> bool:

@@ -42,7 +42,6 @@ class Graph(Generic[T]):
     transitions: tuple[Transition, ...]
 
     def unreachable(self) -> tuple[str, ...]:
-        """Return the unreachable states, in the model's order."""
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:

@@ -48,7 +48,6 @@ class InProgress(Table):
         return self.numbers.listed[state][0]
 
     def calls(self, state: int) -> BegunCalls:
-        """Return the calls in progress in the configuration *state*."""
         return self.numbers.listed[state][1]
 
     def named(self, state: int) -> str:
@@ -56,7 +55,6 @@ class InProgress(Table):
         return ", ".join([self.states[state], *(f"{self.rows[row].event.name} has begun" for row in self.calls(state))])
 
     def idle(self, state: int) -> bool:
-        """Check whether no call is in progress in the configuration *state*."""
         return not self.calls(state)
 
     def beyond(self) -> InProgress:

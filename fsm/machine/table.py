@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from fsm.machine import Cell, Deviation, Event, Machine, fits, outcomes
+from fsm.machine import Cell, Deviation, Event, Machine, Outcome, fits
 
 UNSPECIFIED: Final = "unspecified"
 """Name of the outcome if the specification is silent."""
@@ -105,19 +105,15 @@ class Table:
         return self.cells[row * len(self.states) + state]
 
     def blocked(self, _state: int, _row: int) -> tuple[Way, ...]:
-        """Return the ways that are possible but left out.  Without calls in progress, there are none."""
         return ()
 
     def bare(self, state: int) -> int:
-        """Return the machine's state in *state*, which here is *state* itself."""
         return state
 
     def named(self, state: int) -> str:
-        """Return the name of *state*, including any calls in progress."""
         return self.states[state]
 
     def idle(self, _state: int) -> bool:
-        """Check whether no call is in progress."""
         return True
 
     def cell(self, state: int, row: int) -> Cell | None:
@@ -159,27 +155,11 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
                 cells.extend(same)
                 continue
             for state in machine.states:
-                cell = event.ends.get(state) if ends else event.cells[state]
-                found = () if cell is None else outcomes(cell, state, event.kind)
-                if found is None:
-                    cells.append(None)
-                    continue
-                here = tuple(
-                    Way(
-                        index=len(ways) + offset,
-                        name=way.name,
-                        to=number[way.to],
-                        reply=way.reply,
-                        emits=way.emits,
-                        begins=way.begins,
-                        deviation=way.deviation,
-                        within=way.within,
-                    )
-                    for offset, way in enumerate(found)
-                )
+                found = machine.step(state, event.name, ends=ends)
+                here = tuple(_way(len(ways) + place, way, number) for place, way in enumerate(found or ()))
+                cells.append(None if found is None else here)
                 ways.extend(here)
                 origin.extend((rows[-1].index, number[state]) for _ in here)
-                cells.append(here)
     return Table(
         machine=machine,
         states=tuple(machine.states),
@@ -191,6 +171,19 @@ def tabulate(machine: Machine, *, like: Table | None = None) -> Table:
         ways=tuple(ways),
         origin=tuple(origin),
         cells=tuple(cells),
+    )
+
+
+def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
+    return Way(
+        index=index,
+        name=outcome.name,
+        to=number[outcome.to],
+        reply=outcome.reply,
+        emits=outcome.emits,
+        begins=outcome.begins,
+        deviation=outcome.deviation,
+        within=outcome.within,
     )
 
 

@@ -96,7 +96,6 @@ class BreadthFirst(Generic[N, E]):
                     queue.append(to)
 
     def exhausted(self) -> Self:
-        """Run the search to completion and return it."""
         for _ in self:
             pass
         return self

@@ -66,7 +66,7 @@ class FieldClauses:
 
     def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
         events = [each for each in machine.events.values() if each.interrupts or _acts_in(each) == {machine.initial}]
-        self.anew = {name for each in events for name in (each.name, each.rpc or each.name)}
+        self.anew = {word for each in events for word in each.words}
         self.tested = dict.fromkeys(machine.requires, 0)
         self._machine, self._folder = machine, folder
         self._kept: OrderedDict[str, Kept] = OrderedDict()

@@ -67,8 +67,7 @@ class _Reading:
     @cached_property
     def unclear(self) -> frozenset[str]:
         """Names that are ambiguous in a condition: keywords, and names of both an event and a state."""
-        events = {name for event in self.machine.events.values() for name in (event.name, event.rpc)}
-        return WORDS | (events & set(self.machine.states))
+        return WORDS | (self.machine.words().keys() & set(self.machine.states))
 
     def sayable(self, event: str) -> bool:
         return event not in WORDS

@@ -61,8 +61,7 @@ class Metrics:
     def begin(self, judging: Judging) -> None:
         """Start counting the results of *judging*, whose own counts start from zero."""
         self._names = {
-            machine.name: {each: event.name for event in machine.events.values() for each in (event.name, event.rpc)}
-            for machine in judging.machines
+            machine.name: {word: event.name for word, event in machine.words().items()} for machine in judging.machines
         }
         self._judged.clear()
 

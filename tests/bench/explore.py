@@ -193,7 +193,7 @@ def folded(system: System) -> tuple[int, int]:
     """Return them with interchangeable copies folded; the states are those of the searched representatives."""
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
-    counts = cones.counts(Limit(states=MANY))
+    counts = cones.size(Limit(states=MANY))
     assert counts is not None
     return counts.states, counts.transitions
 

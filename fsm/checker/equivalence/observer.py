@@ -59,11 +59,9 @@ class Observer:
         return Moment(self.table.initial)
 
     def shows(self, at: Moment) -> tuple[Observable, ...]:
-        """Return what the state shows, or nothing if nothing is specified."""
         return () if at.state == NOWHERE else (Observable(shows=self.table.shows[at.state]),)
 
     def steps(self, at: Moment) -> Iterator[ObservedStep]:
-        """Yield every step from *at*, in the model's order."""
         if at.state == NOWHERE:
             return
         for row in self.table.rows:
@@ -113,7 +111,6 @@ class Observer:
         return tuple(Observable(event=name, reply=reply, emits=way.emits, ends=row.ends) for reply in replies)
 
     def state(self, at: Moment) -> str:
-        """Return the name of the state, or an empty string if nothing is specified."""
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
     def next(self, at: Moment) -> Iterator[Observable]:
@@ -164,10 +161,10 @@ class _TraceStep(NamedTuple):
 
 def observers(first: Table, second: Table) -> tuple[Observer, Observer]:
     """Return observers of both machines that treat events with the same name or RPC name as the same event."""
-    ours = {word: event.name for event in first.machine.events.values() for word in (event.name, event.rpc) if word}
+    ours = first.machine.words()
     own = {name: name for name in first.machine.events}
     theirs = {
-        event.name: next((ours[word] for word in (event.name, event.rpc) if word in ours), event.name)
+        event.name: next((ours[word].name for word in event.words if word in ours), event.name)
         for event in second.machine.events.values()
     }
     indefinite = _indefinite((first, second))

@@ -104,6 +104,16 @@ def room(size: int, width: int) -> Words:
     return np.zeros(size * (4 * width + 7), np.uint64)
 
 
+class Expansion(NamedTuple):
+    """Data for computing steps to representatives of ``orbits``: the program, label chains, memo and scratch space."""
+
+    program: Numbers
+    chains: Numbers
+    memo: Numbers
+    space: Words
+    orbits: Numbers
+
+
 @lean_inner
 def written(space: Words, width: Width) -> tuple[Number, Number, Number]:
     """Return the number of steps *space* has room for, and the indices at which their words and labels begin."""
@@ -154,13 +164,14 @@ def chained_again(old: Numbers, new: Numbers) -> None:
 
 @lean_inner
 def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are slow)
-    program: Numbers, chains: Numbers, space: Words, part: Number, row: Number, width: Width
+    expansion: Expansion, part: Number, row: Number, width: Width
 ) -> tuple[Number, Number, Number]:
     """Take every run of the path in *row* from the state of the first run.
 
     Return how many runs continue, how many ended, and the index of the former.  Return FULL for each if there is no
     room.
     """
+    program, chains, _, space, _ = expansion
     cells, options, emitted = program[5], program[6], program[7]
     size = len(width) + 2
     going: Number = 0
@@ -235,16 +246,8 @@ def _key(program: Numbers, row: Number, words: Words, here: Number) -> Number:
 
 
 @lean_inner
-def _remember(
-    memo: Numbers,
-    place: Number,
-    program: Numbers,
-    row: Number,
-    space: Words,
-    first: Number,
-    step: Number,
-    width: Width,
-) -> None:
+def _remember(expansion: Expansion, place: Number, row: Number, first: Number, step: Number, width: Width) -> None:
+    program, _, memo, space, _ = expansion
     needs = 1 + (step - first) * (len(width) + 1)
     free = memo[0]
     if free + needs > memo[1]:
@@ -264,23 +267,17 @@ def _remember(
 
 @lean_inner
 def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
-    program: Numbers,
-    chains: Numbers,
-    memo: Numbers,
-    space: Words,
-    states: Words,
-    state: Number,
-    width: Width,
-    step: Number,
+    expansion: Expansion, states: Words, state: Number, width: Width, step: Number
 ) -> Number:
-    """Write the steps from *state* to *space* from index *step* on.  Return the index after them, or FULL."""
+    """Write the steps from *state* to scratch space from index *step* on.  Return the index after them, or FULL."""
+    program, _, memo, space, _ = expansion
     part, words, labels = written(space, width)
     here = state * len(width)
     for event in range(program[10]):
         row = program[2] + 8 * event
         place = program[row + 7]
         if place < 0:
-            step = _taken(program, chains, space, states, here, row, width, step)
+            step = _taken(expansion, states, here, row, width, step)
             if step == FULL:
                 return FULL
             continue
@@ -288,10 +285,10 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         known = memo[place]
         if known == 0:
             first = step
-            step = _taken(program, chains, space, states, here, row, width, step)
+            step = _taken(expansion, states, here, row, width, step)
             if step == FULL:
                 return FULL
-            _remember(memo, place, program, row, space, first, step, width)
+            _remember(expansion, place, row, first, step, width)
             continue
         count = memo[known]
         if step + count > part:
@@ -319,17 +316,9 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 
 @lean_inner
-def _taken(
-    program: Numbers,
-    chains: Numbers,
-    space: Words,
-    states: Words,
-    here: Number,
-    row: Number,
-    width: Width,
-    step: Number,
-) -> Number:
+def _taken(expansion: Expansion, states: Words, here: Number, row: Number, width: Width, step: Number) -> Number:
     """Like :func:`expand`, but only for the event in *row* and without the memo."""
+    program, chains, _, space, _ = expansion
     part, words, labels = written(space, width)
     size = len(width) + 2
     ended = 2 * part * size
@@ -343,7 +332,7 @@ def _taken(
         for each in range(len(width)):
             space[each] = states[here + each]
         space[len(width)] = np.uint64(~program[way + 1])
-        count, over, going = _follow(program, chains, space, part, way, width)
+        count, over, going = _follow(expansion, part, way, width)
         if count == FULL or step + count + over > part:
             return FULL
         for run in range(count + over):

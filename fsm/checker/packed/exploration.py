@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Width, Words, expand, written
+from fsm.checker.packed.expansion import FOLD, FULL, SPREAD, Expansion, Width, Words, expand, written
 from fsm.checker.packed.representatives import represent
 from fsm.compiled import ZERO, Number, Numbers, lean, lean_inner
 
@@ -23,28 +23,18 @@ NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
 """Reasons why part of a search ended: more remains, nothing remains, no room for states, or no room for steps."""
 
-EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL = range(8)
+EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
 """Indices into the progress of a search.
 
 These are the numbers of states expanded, of states met, of steps, and of states met by the end of the current level;
-the depth of that level; the number of states whose steps are kept; and the start and end of the range of states whose
-steps are in the window.
+the depth of that level; the number of states whose steps are kept; the start and end of the range of states whose
+steps are in the window; and the result bits of all steps of a leads-to search.
 """
 
 
 def no_progress() -> Numbers:
     """Return the progress of a search that has met only its initial state."""
-    return np.array([0, 1, 0, 1, 0, 0, 0, 0], np.int64)
-
-
-class Expansion(NamedTuple):
-    """Data for computing steps to representatives of ``orbits``: the program, label chains, memo and scratch space."""
-
-    program: Numbers
-    chains: Numbers
-    memo: Numbers
-    space: Words
-    orbits: Numbers
+    return np.array([0, 1, 0, 1, 0, 0, 0, 0, 0], np.int64)
 
 
 class Visited(NamedTuple):
@@ -65,6 +55,16 @@ class Steps(NamedTuple):
     first: NDArray[np.uint32]
     to: NDArray[np.uint32]
     labels: NDArray[np.uint32]
+
+
+class KnownGraph(NamedTuple):
+    """The part of a graph that has been explored: its states, their recorded steps, and the ``progress``."""
+
+    expansion: Expansion
+    visited: Visited
+    steps: Steps
+    window: Steps
+    progress: Numbers
 
 
 @lean_inner
@@ -137,7 +137,7 @@ def count_level(progress: Numbers) -> None:
 def made(expansion: Expansion, states: Words, state: Number, width: Width, step: Number) -> Number:
     """Write the steps from *state* to scratch space from index *step* on.  Return the index after them, or FULL."""
     space = expansion.space
-    found = expand(expansion.program, expansion.chains, expansion.memo, space, states, state, width, step)
+    found = expand(expansion, states, state, width, step)
     if expansion.orbits[0]:
         _, words, _ = written(space, width)
         for each in range(step, found):

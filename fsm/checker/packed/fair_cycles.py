@@ -4,38 +4,15 @@ The search runs on the product of the graph with one bit, which says whether the
 counterpart of :mod:`fsm.checker.liveness`, which then finds the run itself.
 """
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fsm.checker.packed.expansion import Width
-from fsm.checker.packed.exploration import (
-    DONE,
-    EXPANDED,
-    MET,
-    MORE,
-    STEPS,
-    Expansion,
-    Steps,
-    Visited,
-    count_level,
-)
-from fsm.checker.packed.walk import UNKNOWN, Facts, Nodes, held_by_all, meet, steps_of, true
-from fsm.compiled import Number, Numbers, compiled, inner, lean, lean_inner
-
-DUE: Final = 1
-TARGET_MET: Final = 2
-SOURCE_MET: Final = 4
-"""Bits of a step's result: the target is due, the target has held, the source has held."""
-
-
-class Claimed(NamedTuple):
-    """Bit tests of a claim, and the first tests of its ``source`` and its ``target``."""
-
-    tests: Numbers
-    source: Number
-    target: Number
+from fsm.checker.packed.exploration import KnownGraph
+from fsm.checker.packed.walk import DUE, TARGET_MET, Automaton, Facts, after, held_by_all, steps_of
+from fsm.compiled import Number, Numbers, compiled, inner, lean
 
 
 class Links(NamedTuple):
@@ -51,75 +28,17 @@ class Links(NamedTuple):
     enabled: NDArray[np.uint64]
 
 
-@lean_inner
-def _after(facts: Facts, claimed: Claimed, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
-    """Return the result bits of *count* instants, given whether the target was *due* before them."""
-    found: Number = 0
-    for each in range(at, at + count):
-        here = base | facts.instants[each]
-        source, target = true(claimed.tests, claimed.source, here), true(claimed.tests, claimed.target, here)
-        if source:
-            found |= SOURCE_MET
-        if target:
-            found |= TARGET_MET
-        due = 1 if (due or source) and not target else 0
-    return found | due
-
-
-@lean
-def wait(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
-    facts: Facts,
-    claimed: Claimed,
-    nodes: Nodes,
-    progress: Numbers,
-    held: Numbers,
-    width: Width,
-    most: Number,
-    limit: Number,
-) -> Number:
-    """Search about *most* more edges within the part of the graph that has been *explored*.
-
-    A node is encoded as twice its state, plus one if the target is due.  *held* collects the result bits of all steps.
-    """
-    end = progress[STEPS] + most
-    while progress[EXPANDED] < progress[MET]:
-        if progress[STEPS] >= end:
-            return MORE
-        count_level(progress)
-        node = progress[EXPANDED]
-        state, due = divmod(np.int64(nodes.nodes[node]), 2)
-        if state >= explored[EXPANDED]:
-            return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
-        for step in range(begin, stop):
-            label, to = all_labels[step], np.int64(all_to[step])
-            base = held_by_all(facts, state, to)
-            at, count = facts.first[label], facts.outputs[label]
-            for _ in range(facts.replies[label]):
-                found = _after(facts, claimed, due, base, at, count)
-                held[0] |= found
-                answer = meet(nodes, progress, node, 2 * to + (found & DUE), limit)
-                if answer != MORE:
-                    return answer
-                at += count
-        progress[EXPANDED] += 1
-    return DONE
+def no_links(states: int) -> Links:
+    """Return arrays with room for two links of each of this many *states*."""
+    first, room = np.zeros(states + 1, np.int64), 2 * states + 1
+    return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
 
 
 @lean
 def link(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
+    graph: KnownGraph,
     facts: Facts,
-    claimed: Claimed,
+    automaton: Automaton,
     fair: NDArray[np.uint64],
     waiting: Numbers,
     number: NDArray[np.uint32],
@@ -136,7 +55,7 @@ def link(
     free = links.first[begin]
     for place in range(begin, end):
         state = waiting[place]
-        all_to, all_labels, first, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, first, stop = steps_of(graph, state, width)
         enabled = np.uint64(0)
         for step in range(first, stop):
             label, to = all_labels[step], np.int64(all_to[step])
@@ -144,7 +63,7 @@ def link(
             base = held_by_all(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
-                if _after(facts, claimed, 1, base, at, count) & (DUE | TARGET_MET) == DUE:
+                if after(facts, automaton, 1, base, at, count) & (DUE | TARGET_MET) == DUE:
                     if free == links.to.shape[0]:
                         return place
                     links.to[free] = number[to]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from fsm.checker.breadth_first import Limit
 from fsm.checker.packed import exploration
-from fsm.checker.packed.expansion import CHAINS, MEMO, Words, chained_again, no_chains, no_memo, room
+from fsm.checker.packed.expansion import CHAINS, MEMO, Expansion, Words, chained_again, no_chains, no_memo, room
 from fsm.checker.packed.exploration import (
     DEPTH,
     EXACT,
@@ -22,7 +22,7 @@ from fsm.checker.packed.exploration import (
     RECENT,
     STEPS,
     UNTIL,
-    Expansion,
+    KnownGraph,
     Steps,
     Visited,
     explore,
@@ -94,13 +94,12 @@ class PackedGraph:
 
     @property
     def states(self) -> Words:
-        """Words of the states met so far."""
         return self._visited.states[: self.met * self.vector.width]
 
     @property
-    def found(self) -> tuple[Expansion, Visited, Steps, Steps, Numbers]:
-        """The arguments that describe the graph to compiled code."""
-        return self._expansion, self._visited, self.steps, self.window, self.progress
+    def known_part(self) -> KnownGraph:
+        """The graph as an argument of compiled code."""
+        return KnownGraph(self._expansion, self._visited, self.steps, self.window, self.progress)
 
     @property
     def _expansion(self) -> Expansion:
@@ -137,7 +136,6 @@ class PackedGraph:
         return set(np.unique(words[:, at.word] >> np.uint64(at.shift) & np.uint64(at.mask)).tolist())
 
     def within(self, states: int, steps: int) -> bool:
-        """Check whether at most this many *states* and *steps* are reachable."""
         while self.met <= states and self.expand():
             pass
         return self.met <= states and int(self.progress[STEPS]) <= steps

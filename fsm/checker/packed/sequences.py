@@ -12,8 +12,8 @@ from fsm.checker.packed import walk as walks
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.facts import ConditionTests, labelled, supported
 from fsm.checker.packed.packed_graph import PackedGraph, covered
-from fsm.checker.packed.walk import NEVER, Automaton, Nodes, scan, walk
-from fsm.compiled import Numbers
+from fsm.checker.packed.walk import NEVER, SEQUENCE, TWICE, Automaton, Nodes, Product, scan, walk
+from fsm.compiled import Number
 from fsm.machine.conditions import All, Condition
 from fsm.machine.product.joint_moves import Locals
 from fsm.machine.property.claims import Counts
@@ -28,112 +28,86 @@ PackedNode: TypeAlias = tuple[Locals, int]
 __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
-def first_node(start: int, size: int) -> Nodes:
-    """Return arrays with only the first node, for an automaton of *size* states that begins in *start*."""
-    nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
-    nodes.seen[start] = True
-    return nodes
+class PackedSearch:
+    """A search of the product of *graph* with *automaton*, of *size* states, which begins in state *start*."""
 
-
-def more_nodes(before: Nodes, met: int, size: int) -> Nodes:
-    """Copy the *met* nodes in *before* to arrays with room for *size* nodes."""
-    nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
-    for old, new, known in zip(before, nodes, (met, met, len(before.seen)), strict=True):
-        new[:known] = old[:known]
-    return nodes
-
-
-class PackedScan:
-    """A search of *graph* for an instant at which the only condition of *automaton* holds."""
-
-    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton) -> None:
-        self._graph = graph
+    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
+        self.graph, self.automaton, self.size = graph, automaton, size
+        self.progress = no_progress()
         self._tests = tests
-        self._automaton = automaton
-        self._progress = no_progress()
+        self.facts = tests.facts()
+        self.nodes = Nodes(np.array([start], np.uint32), np.zeros(1, np.uint32), np.zeros(size, np.bool_))
+        self.nodes.seen[start] = True
+        self._grow()
 
-    def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
-        """Like :meth:`PackedSearch.run`."""
-        graph = self._graph
-        facts = self._tests.facts()
+    def _part(self, limit: int) -> Number:
+        """Search up to :data:`CHUNK` more steps of the known part of the graph.  Return why that ended."""
+        product = Product(self.facts, self.automaton, self.nodes, self.progress)
+        return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
+
+    def _grow(self) -> None:
+        """Make room for the nodes of all known states."""
+        met, size = int(self.progress[MET]), self.graph.met * self.size
+        nodes = Nodes(np.zeros(size, np.uint32), np.zeros(size, np.uint32), np.zeros(size, np.bool_))
+        for old, new, known in zip(self.nodes, nodes, (met, met, len(self.nodes.seen)), strict=True):
+            new[:known] = old[:known]
+        self.nodes = nodes
+
+    def _explore(self, limit: Limit) -> None:
+        self.graph.expand(lambda: limit.watch(covered(self.progress)))
+
+    def succeeds(self, limit: Limit) -> bool:
+        """Search the whole product.  Return whether the search ended with success.  Raise :class:`LimitError`."""
         while True:
-            limit.watch(covered(self._progress))
-            product = facts, self._automaton, self._progress
-            match scan(*graph.found, *product, graph.vector.shape, CHUNK, limit.states):
+            limit.watch(covered(self.progress))
+            match self._part(limit.states):
                 case walks.FOUND:
-                    return tuple((graph.locals(state), 0) for state in graph.path(int(self._progress[EXPANDED])))
+                    return True
                 case walks.TOO_MANY:
                     raise LimitError(limit.states)
                 case walks.UNKNOWN:
-                    graph.further()
-                    facts = self._tests.facts()
+                    self._explore(limit)
+                    self.facts = self._tests.facts()
+                    self._grow()
                 case exploration.DONE:
-                    return None
-
-    def counts(self, path: Sequence[PackedNode] | None) -> Counts:
-        """Like :meth:`PackedSearch.counts`."""
-        return _counts(self._progress, path)
-
-
-class PackedSearch:
-    """A search of the product of *graph* with an automaton of *size* states that begins in state *start*."""
-
-    def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
-        self._graph = graph
-        self._tests = tests
-        self._automaton = automaton
-        self._size = size
-        self._progress = no_progress()
-        self._nodes = first_node(start, size)
-        self._grow()
-
-    def _grow(self) -> None:
-        self._facts = self._tests.facts()
-        self._nodes = more_nodes(self._nodes, int(self._progress[MET]), self._graph.met * self._size)
+                    return False
 
     def run(self, limit: Limit) -> tuple[PackedNode, ...] | None:
         """Return the nodes of a shortest run except the last, or ``None``.  Raise :class:`LimitError`."""
-        graph = self._graph
+        return tuple(self._path()) if self.succeeds(limit) else None
 
-        def watch() -> None:
-            limit.watch(covered(self._progress))
-
-        while True:
-            product = self._facts, self._automaton, self._nodes, self._progress
-            watch()
-            match walk(*graph.found, *product, graph.vector.shape, CHUNK, limit.states):
-                case walks.FOUND:
-                    return tuple(self._path())
-                case walks.TOO_MANY:
-                    raise LimitError(limit.states)
-                case walks.UNKNOWN:
-                    graph.expand(watch)
-                    self._grow()
-                case exploration.DONE:
-                    return None
-
-    def counts(self, path: Sequence[PackedNode] | None) -> Counts:
+    def counts(self, path: Sequence[PackedNode] | None = None) -> Counts:
         """Return the size of the search that found *path*, or of one that found nothing if *path* is ``None``."""
-        return _counts(self._progress, path)
+        depth = int(self.progress[DEPTH]) if path is None else len(path)
+        return Counts(states=int(self.progress[MET]), transitions=int(self.progress[STEPS]), depth=depth)
 
     def met(self, automaton: int) -> bool:
-        """Check whether any node with this state of the *automaton* was met."""
-        return bool((self._nodes.nodes[: self._progress[MET]] % self._size == automaton).any())
+        return bool((self.nodes.nodes[: self.progress[MET]] % self.size == automaton).any())
 
     def _path(self) -> Iterator[PackedNode]:
-        place = int(self._progress[EXPANDED])
-        places = [place]
-        while place:
-            place = int(self._nodes.parents[place])
-            places.append(place)
-        for each in reversed(places):
-            state, held = divmod(int(self._nodes.nodes[each]), self._size)
-            yield self._graph.locals(state), held
+        places = [int(self.progress[EXPANDED])]
+        while places[-1]:
+            places.append(int(self.nodes.parents[places[-1]]))
+        for place in reversed(places):
+            state, held = divmod(int(self.nodes.nodes[place]), self.size)
+            yield self.graph.locals(state), held
 
 
-def _counts(progress: Numbers, path: Sequence[PackedNode] | None) -> Counts:
-    depth = int(progress[DEPTH]) if path is None else len(path)
-    return Counts(states=int(progress[MET]), transitions=int(progress[STEPS]), depth=depth)
+class PackedScan(PackedSearch):
+    """A search for an instant at which a single condition holds.  It needs no nodes besides the states."""
+
+    def _part(self, limit: int) -> Number:
+        product = self.facts, self.automaton, self.progress
+        return scan(self.graph.known_part, *product, self.graph.vector.shape, CHUNK, limit)
+
+    def _grow(self) -> None:
+        pass
+
+    def _explore(self, limit: Limit) -> None:  # noqa: ARG002  (the part is small)
+        self.graph.further()
+
+    def _path(self) -> Iterator[PackedNode]:
+        return ((self.graph.locals(state), 0) for state in self.graph.path(int(self.progress[EXPANDED])))
 
 
 def through(
@@ -142,18 +116,17 @@ def through(
     conditions: Sequence[Condition],
     until: Condition | None,
     start: int = 0,
-) -> PackedSearch | PackedScan:
+) -> PackedSearch:
     """Return a search for a run through *conditions*, which *until* resets.  The first *start* of them have held."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
-    automaton = Automaton(tests=tests.tests, conditions=first, until=tests.first[-1] if until else NEVER)
-    if len(conditions) == 1:
-        return PackedScan(graph, tests, automaton)
-    return PackedSearch(graph, tests, automaton, len(conditions), start)
+    automaton = Automaton(SEQUENCE, tests.tests, first, until=tests.first[-1] if until else NEVER)
+    kind = PackedScan if len(conditions) == 1 else PackedSearch
+    return kind(graph, tests, automaton, len(conditions), start)
 
 
 def calling_twice(graph: PackedGraph, successors: Successors, event: str, once: Condition | None) -> PackedSearch:
     """Return a search for a call of *event* with an effect, right after one that replied ok and made *once* hold."""
     tests = ConditionTests(graph, labelled(graph, successors), [once or All(of=())], event)
-    automaton = Automaton(tests=tests.tests, conditions=np.zeros(0, np.int64), until=tests.first[0])
+    automaton = Automaton(TWICE, tests.tests, np.zeros(0, np.int64), until=tests.first[0])
     return PackedSearch(graph, tests, automaton, 2, 0)

@@ -9,15 +9,14 @@ from fsm.checker.packed.expansion import ACCEPTED, Width, Words, accepted, writt
 from fsm.checker.packed.exploration import (
     DONE,
     EXPANDED,
+    HELD,
     KEPT,
     MET,
     MORE,
     RECENT,
     STEPS,
     UNTIL,
-    Expansion,
-    Steps,
-    Visited,
+    KnownGraph,
     again,
     count_level,
 )
@@ -31,6 +30,16 @@ UNKNOWN: Final = 6
 ALL_HELD: Final = -1
 NEVER: Final = -3
 """Special values: all conditions have held, and there is no condition to test."""
+
+SEQUENCE: Final = 0
+TWICE: Final = 1
+LEADS_TO: Final = 2
+"""Kinds of automata: conditions that hold in order, an event called twice in a row, and a target that becomes due."""
+
+DUE: Final = 1
+TARGET_MET: Final = 2
+SOURCE_MET: Final = 4
+"""Bits of a step's result in a leads-to search: the target is due, the target has held, the source has held."""
 
 ONE: Final = np.uint64(1)
 
@@ -60,8 +69,14 @@ class Facts(NamedTuple):
 
 
 class Automaton(NamedTuple):
-    """The automaton of a sequence: bit tests, and the first tests of its ``conditions`` and of ``until``."""
+    """An automaton of a ``kind``: bit tests, and the first tests of its ``conditions`` and of ``until``.
 
+    - A sequence starts over when ``until`` holds.
+    - If an event is called twice, ``until`` is a condition on the first call, and there are no conditions.
+    - In a leads-to search, the only condition is the source, and ``until`` is the target.
+    """
+
+    kind: Number
     tests: Numbers  # rows of bit, next test if it is set, next test if it is not
     conditions: Numbers
     until: Number
@@ -70,12 +85,22 @@ class Automaton(NamedTuple):
 class Nodes(NamedTuple):
     """Nodes in the order in which they were met, and the indices of their ``parents``.
 
-    A node is encoded as its state times the number of conditions, plus the number of conditions that have held.
+    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  That is the number
+    of conditions that have held, whether the first call led there, or whether the target is due.
     """
 
     nodes: NDArray[np.uint32]
     parents: NDArray[np.uint32]
     seen: NDArray[np.bool_]
+
+
+class Product(NamedTuple):
+    """The product of a graph with an ``automaton``, its ``nodes`` met so far, and the ``progress`` in it."""
+
+    facts: Facts
+    automaton: Automaton
+    nodes: Nodes
+    progress: Numbers
 
 
 @lean
@@ -160,21 +185,14 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 
 @lean_inner
 def called_twice(
-    facts: Facts,
-    automaton: Automaton,
-    nodes: Nodes,
-    progress: Numbers,
-    edge: tuple[Number, Number, Number],
-    base: np.uint64,
-    last: np.uint64,
-    limit: Number,
+    product: Product, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
 ) -> Number:
     """Take *edge* in a search for two calls in a row.
 
-    A node is encoded as twice its state, plus one if the first call led there.  *last* holds the facts of the step's
-    last instant.  Its three bits above ``moved`` say whether the step is a call, whether it replied ok, and whether it
-    has outputs.  ``until`` is a condition on the first call.  :data:`BUSY` is set if calls are in progress.
+    *last* holds the facts of the step's last instant.  Its three bits above ``moved`` say whether the step is a call,
+    whether it replied ok, and whether it has outputs.  :data:`BUSY` is set if calls are in progress.
     """
+    facts, automaton, nodes, progress = product
     node, second, to = edge
     calls, granted, emits = facts.moved << ONE, facts.moved << np.uint64(2), facts.moved << np.uint64(3)
     if second:
@@ -197,10 +215,27 @@ def called_twice(
 
 
 @lean_inner
+def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: Number, count: Number) -> Number:
+    """Return the result bits of *count* instants in a leads-to search, given whether the target was *due* before."""
+    found: Number = 0
+    for each in range(at, at + count):
+        here = base | facts.instants[each]
+        source = true(automaton.tests, automaton.conditions[0], here)
+        target = true(automaton.tests, automaton.until, here)
+        if source:
+            found |= SOURCE_MET
+        if target:
+            found |= TARGET_MET
+        due = 1 if (due or source) and not target else 0
+    return found | due
+
+
+@lean_inner
 def steps_of(
-    expansion: Expansion, visited: Visited, steps: Steps, window: Steps, explored: Numbers, state: Number, width: Width
+    graph: KnownGraph, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
     """Return the arrays of targets and labels, and the range in them of the steps of *state*."""
+    expansion, visited, steps, window, explored = graph
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])
     if explored[RECENT] <= state < explored[UNTIL]:
@@ -212,11 +247,7 @@ def steps_of(
 
 @lean
 def scan(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
+    graph: KnownGraph,
     facts: Facts,
     automaton: Automaton,
     progress: Numbers,
@@ -231,9 +262,9 @@ def scan(
             return MORE
         count_level(progress)
         state = progress[EXPANDED]
-        if state >= explored[EXPANDED]:
+        if state >= graph.progress[EXPANDED]:
             return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             base = held_by_all(facts, state, to)
@@ -256,28 +287,10 @@ def scan(
 
 
 @lean
-def walk(
-    expansion: Expansion,
-    visited: Visited,
-    steps: Steps,
-    window: Steps,
-    explored: Numbers,
-    facts: Facts,
-    automaton: Automaton,
-    nodes: Nodes,
-    progress: Numbers,
-    width: Width,
-    most: Number,
-    limit: Number,
-) -> Number:
-    """Search about *most* more edges within the part of the graph that has been *explored*.
-
-    *progress* is the progress in the product, whose states are *nodes*.  If the automaton has no conditions, the search
-    is for two calls in a row.
-    """
-    size = automaton.conditions.shape[0]
-    twice = size == 0
-    size = 2 if twice else size
+def walk(graph: KnownGraph, product: Product, width: Width, most: Number, limit: Number) -> Number:
+    """Search about *most* more edges of *product* within the known part of the *graph*."""
+    facts, automaton, nodes, progress = product
+    size = automaton.conditions.shape[0] if automaton.kind == SEQUENCE else 2
     end = progress[STEPS] + most
     while progress[EXPANDED] < progress[MET]:
         if progress[STEPS] >= end:
@@ -285,17 +298,21 @@ def walk(
         count_level(progress)
         node = progress[EXPANDED]
         state, held = divmod(np.int64(nodes.nodes[node]), size)
-        if state >= explored[EXPANDED]:
+        if state >= graph.progress[EXPANDED]:
             return UNKNOWN
-        all_to, all_labels, begin, stop = steps_of(expansion, visited, steps, window, explored, state, width)
+        all_to, all_labels, begin, stop = steps_of(graph, state, width)
         for step in range(begin, stop):
             label, to = all_labels[step], np.int64(all_to[step])
             base = held_by_all(facts, state, to)
             at, count = facts.first[label], facts.outputs[label]
             for _ in range(facts.replies[label]):
-                if twice:
+                if automaton.kind == TWICE:
                     last = facts.instants[at + count - 1]
-                    answer = called_twice(facts, automaton, nodes, progress, (node, held, to), base, last, limit)
+                    answer = called_twice(product, (node, held, to), base, last, limit)
+                elif automaton.kind == LEADS_TO:
+                    found = after(facts, automaton, held, base, at, count)
+                    progress[HELD] |= found
+                    answer = meet(nodes, progress, node, 2 * to + (found & DUE), limit)
                 else:
                     now = advanced(automaton, held, base, facts, at, count)
                     if now == ALL_HELD:

@@ -48,7 +48,7 @@ class LabelMeanings:
                 for alias in (*way.aliases, *written):
                     self.meanings.setdefault(alias, Meaning(event.name, way.name))
         for event in machine.events.values():
-            self.meanings |= dict.fromkeys(filter(None, (event.name, event.rpc, *event.aliases)), Meaning(event.name))
+            self.meanings |= dict.fromkeys(filter(None, (*event.words, *event.aliases)), Meaning(event.name))
         self._outputs = machine.outputs()
 
     def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:

@@ -133,7 +133,7 @@ def _check_rpcs(problems: Problems[Written]) -> None:
 
 
 def _check_aliases(problems: Problems[Written], machine: Machine) -> None:
-    events = {name: event.name for event in machine.events.values() for name in (event.name, event.rpc) if name}
+    events = {word: event.name for event in machine.events.values() for word in event.words}
     for owner, called, line, alias in _aliases(problems, machine):
         if events.setdefault(alias, owner) != owner:
             what = f"alias '{alias}' of {called} is a name of event '{events[alias]}'"

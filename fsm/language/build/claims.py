@@ -160,8 +160,7 @@ class ClaimBuilder:
             emitted = tuple(each for part in self.of.system.parts.values() for each in outputs(part.machine))
             digits = frozenset(copy.digit for copies in self.of.meant.values() for copy in copies)
         other = self._other(str(self.written.follows), "follows")
-        known = {each for event in other.events.values() for each in (event.name, event.rpc)}
-        if known.isdisjoint(emitted):
+        if other.words().keys().isdisjoint(emitted):
             what = f"none of the outputs of '{name}' is an event of '{other.name}'"
             self.problems.say("FSM304", what, "the outputs of one are the events of the other", "follows")
         return claims.Follows(other=other, of=digits)

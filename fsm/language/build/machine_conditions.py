@@ -58,26 +58,23 @@ class MachineGrammar(Grammar):
         if not self.take("on"):
             raise ConditionError(f"{self.text!r} lacks 'on' after 'silent'", "say of which event: silent on …")
         word = self.word("an event")
-        event = self._event(word)
-        if not event:
+        event = self.machine.event(word)
+        if event is None:
             raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
-        return SilentOn(event=event)
-
-    def _event(self, word: str) -> str:
-        return next((each.name for each in self.machine.events.values() if word in {each.name, each.rpc}), "")
+        return SilentOn(event=event.name)
 
     def _named(self, word: str) -> Condition:
         machine = self.machine
-        event = self._event(word)
+        event = machine.event(word)
         if event and self.take("replies"):
-            return Replies(event=event, reply=self.reply(event, machine.events[event].kind))
+            return Replies(event=event.name, reply=self.reply(event.name, event.kind))
         if event and self.take("happens"):
-            return Happens(event=event)
+            return Happens(event=event.name)
         if event and word in machine.states:
             hint = f"say 'is {word}' of the state, '{word} happens' of the event"
             raise ConditionError(f"'{word}' is a state and an event", hint)
         if event:
-            return Happens(event=event)
+            return Happens(event=event.name)
         if word in machine.states or word in self.define:
             return In(states=self._states(word))
         known = (*machine.states, *machine.events, *self.define)

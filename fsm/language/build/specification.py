@@ -63,7 +63,7 @@ def _define(problems: Problems[Stated], machine: Model) -> dict[str, str | tuple
         taken = {"part": machine.parts, "joint event": events, "word of conditions": PART_WORDS}
     else:
         states = dict.fromkeys(machine.states)
-        events = [each for event in machine.events.values() for each in (event.name, event.rpc)]
+        events = [*machine.words()]
         taken = {"event": events, "word of conditions": WORDS}
     texts = [text for each in written.property.values() for text in _conditions(each)]
     return definitions(problems, written.define, states=states, taken=taken, texts=texts)

@@ -96,7 +96,6 @@ class Dynamics(Unobserved):
         return self.names.get(event, -1)
 
     def calls(self, row: int) -> bool:
-        """Check whether the event of *row* is a call."""
         return row >= 0 and self.table.rows[row].event.kind == "call"
 
     def understood(self, met: str) -> str:
@@ -301,7 +300,7 @@ def dynamics(
         or (event.kind == "signal" and shown is not None and event.name not in shown)
         or (event.kind == "call" and outputs)
     ]
-    names = dict(table.row) | {event.rpc: table.row[event.name] for event in events if event.rpc}
+    names = {word: table.row[event.name] for word, event in table.machine.words().items()}
     rows = [row.index for row in table.rows if row.event.interrupts]
     steps = [(at, way.to) for at, row in product(range(len(table.states)), rows) for way in table.step(at, row) or ()]
 

@@ -13,6 +13,7 @@ deviation or cell certain that A leaves open.  B is then redundant.  A may diffe
 Calls that ended in the same cell with the same replies and outputs are treated as equal.
 """
 
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
 from fsm.machine.calls.configuration import Configuration, Configurations, Due, Pending, numbers
@@ -23,6 +24,9 @@ _ENDS: Final = 64
 
 _ANY: Final = (1 << _ENDS) - 1
 """All of these bits.  The call may still take effect, or may have ended in any way that changes nothing."""
+
+_REMEMBERED: Final = 100_000
+"""Maximum number of cached splits of pending calls."""
 
 _Kind: TypeAlias = tuple[object, ...]
 
@@ -56,8 +60,8 @@ class Covering:
 
     def __init__(self, rules: Rules) -> None:
         self._rules = rules
-        self._calls: dict[tuple[Pending, ...], tuple[_Kind, int]] = {}
-        self._call: dict[Pending, tuple[tuple[int, int], int]] = {}
+        self._split = lru_cache(_REMEMBERED)(self._split_calls)
+        self._waited = cache(self._split_call)
         self._first: dict[_Kind, int] = {}
         self._ends: dict[tuple[int, int], int] = {}
         self._width = 0
@@ -65,12 +69,8 @@ class Covering:
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
         """Split *each* into the part that a covering configuration must share and the part where it may allow more."""
         state, pending, queue, deviations, due = each
-        known = self._calls.get(pending)
-        if known is None:
-            if len(self._calls) > _REMEMBERED:
-                self._calls.clear()
-            known = self._calls[pending] = self._split(pending)
-        return (state, known[0], queue), _Open(known[1], deviations, due)
+        kind, sets = self._split(pending)
+        return (state, kind, queue), _Open(sets, deviations, due)
 
     def within(self, less: Configurations, more: Configurations) -> bool:
         """Check whether each configuration in *less* is covered by one in *more*."""
@@ -80,26 +80,19 @@ class Covering:
             known.setdefault(shape, []).append(mine)
         return all(any(covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(self.split, less))
 
-    def _split(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
+    def _split_calls(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
         if self._width < _ENDS + len(self._rules.table.states):  # some tables add states on demand
             self._width = _ENDS + 2 * len(self._rules.table.states)
-        late, width = 0, self._width
-        waited: list[tuple[tuple[int, int], int]] = []
+        sets, width = 0, self._width
         for call in pending:
-            if call.stage > LOST:
-                found = self._call.get(call)
-                if found is None:
-                    found = self._call[call] = self._waited(call)
-                waited.append(found)
-            else:  # a lost call need not take effect, so more lost calls allow more
-                late |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
-        waited.sort()
-        sets = late
+            if call.stage <= LOST:  # a lost call need not take effect, so more lost calls allow more
+                sets |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
+        waited = sorted(self._waited(call) for call in pending if call.stage > LOST)
         for _, left in waited:
             sets = sets << width | left
         return (width, *(kind for kind, _ in waited)), sets
 
-    def _waited(self, call: Pending) -> tuple[tuple[int, int], int]:
+    def _split_call(self, call: Pending) -> tuple[tuple[int, int], int]:
         """Return the kind of *call*, which awaits its reply, and the bit set of what it leaves open."""
         met = call.met << _ENDS
         match call.stage:
@@ -134,10 +127,6 @@ class Covering:
         return number if number < _ENDS else 0
 
 
-_REMEMBERED: Final = 100_000
-"""Maximum number of cached splits of pending calls."""
-
-
 class ConfigurationSet:
     """A set of configurations none of which covers another."""
 
@@ -169,7 +158,6 @@ class ConfigurationSet:
         return True
 
     def all(self) -> Configurations:
-        """Return all members, none of which covers another."""
         return frozenset(each for known in self._known.values() for _, each in known)
 
 

@@ -20,6 +20,7 @@ ends at separate instants.  There are six rules:
 Engines differ in which calls they distinguish and in what else they know.  :class:`Rules` covers the rest.
 """
 
+from functools import cache
 from typing import Final, NamedTuple
 
 from fsm.machine.table import Table, Way
@@ -55,12 +56,11 @@ class CallInstant(NamedTuple):
 
     @property
     def emits(self) -> tuple[str, ...]:
-        """The outputs of the way, or an empty tuple if it is unspecified."""
         return self.way.emits if self.way else ()
 
 
 class Rules:
-    """The rules applied to *table*.  Results are cached.
+    """The rules applied to *table*.  ``instants``, ``moving`` and ``special`` are cached.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate
@@ -74,67 +74,41 @@ class Rules:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        self._instants: dict[tuple[int, int, int], tuple[CallInstant, ...]] = {}
-        self._moving: dict[tuple[int, int, int], tuple[CallInstant, ...]] = {}
-        self._staying: dict[tuple[int, int], tuple[CallInstant, ...]] = {}
-        self._special: dict[tuple[int, int], tuple[CallInstant, ...]] = {}
-        self._moves: dict[tuple[int, int], bool] = {}
+        self.instants = cache(self._instants)
+        self.moving = cache(self._moving)
+        self.special = cache(self._special)
+        self._moves = cache(self._moves_within)
 
-    def instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
+    def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
         """Return the possible instants in *state* of an event of *row*, or of such a call at *stage*, in model order.
 
         Return an empty tuple if the event cannot happen or the call can have no further effect.
         """
-        if stage not in _ACTING:
-            return ()
-        found = self._instants.get((state, row, stage))
-        if found is None:
-            begun = stage in {BEGUN, LOST_BEGUN}
-            found = self._instants[state, row, stage] = self._found(state, row, begun=begun)
-        return found
+        return self._found(state, row, begun=stage in {BEGUN, LOST_BEGUN}) if stage in _ACTING else ()
 
-    def moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
-        """Return the :meth:`instants`, except those at which an asked or lost call ends without changing the state."""
-        found = self._moving.get((state, row, stage))
-        if found is None:
-            staying = self.staying(state, row) if stage in {ASKED, LOST} else ()
-            found = tuple(each for each in self.instants(state, row, stage) if each not in staying)
-            self._moving[state, row, stage] = found
-        return found
+    def _moving(self, state: int, row: int, stage: int) -> tuple[CallInstant, ...]:
+        """Return the instants, except those at which an asked or lost call ends without changing the state."""
+        left_out = self._staying(state, row) if stage in {ASKED, LOST} else ()
+        return tuple(each for each in self.instants(state, row, stage) if each not in left_out)
 
-    def staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
+    def _staying(self, state: int, row: int) -> tuple[CallInstant, ...]:
         """Return the instants at which an asked call of *row* ends immediately, without changing *state*."""
-        found = self._staying.get((state, row))
-        if found is None:
-            found = tuple(
-                each
-                for each in self.instants(state, row)
-                if each.way is not None and each.stage >= 0 and each.to == state
-            )
-            self._staying[state, row] = found
-        return found
+        found = self.instants(state, row)
+        return tuple(each for each in found if each.way is not None and each.stage >= 0 and each.to == state)
 
-    def special(self, state: int, row: int) -> tuple[CallInstant, ...]:
-        """Return the :meth:`staying` instants that emit outputs or set a time limit."""
-        found = self._special.get((state, row))
-        if found is None:
-            staying = self.staying(state, row)
-            found = tuple(each for each in staying if each.way is not None and (each.way.emits or each.way.within))
-            self._special[state, row] = found
-        return found
+    def _special(self, state: int, row: int) -> tuple[CallInstant, ...]:
+        """Return the instants at which an asked call ends without moving, but emits outputs or sets a time limit."""
+        return tuple(each for each in self._staying(state, row) if each.way and (each.way.emits or each.way.within))
 
     def moves(self, row: int) -> bool:
         """Check whether an event of *row* can change the state, begin, or set a time limit in any state."""
-        known = len(self.table.states)
-        found = self._moves.get((row, known))
-        if found is None:
-            cells = ((state, self.table.step(state, row)) for state in range(known))
-            found = any(
-                ways is None or any(way.to != state or way.begins or way.within for way in ways)
-                for state, ways in cells
-            )
-            self._moves[row, known] = found
-        return found
+        return self._moves(row, len(self.table.states))  # some tables add states on demand
+
+    def _moves_within(self, row: int, states: int) -> bool:
+        cells = ((state, self.table.step(state, row)) for state in range(states))
+        return any(
+            ways is None or any(way.to != state or way.begins or way.within for way in ways) for state, ways in cells
+        )
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
         end = self.table.end.get(row)
@@ -153,7 +127,6 @@ class Rules:
         return any(self.table.step(state, each) is None for state in range(len(self.table.states)) for each in rows)
 
     def interrupts(self, row: int) -> bool:
-        """Check whether an event of *row* interrupts the calls in progress."""
         return self.table.rows[row].event.interrupts
 
     def indefinite(self, reply: str) -> bool:

@@ -85,7 +85,6 @@ class Unobserved:
         return self.closed(Configuration(state) for state in range(len(self.table.states)))
 
     def beginning(self) -> Configurations:
-        """Return the belief in which the entity is in the machine's initial state."""
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:

@@ -112,7 +112,6 @@ class SystemTable:
         self.initial = self.number(beginning)
 
     def folded(self, orbits: Orbits) -> SystemTable:
-        """Return a copy of this table in which states are replaced by their representatives in *orbits*."""
         return SystemTable(self.system, cone=self.cone, mentioned=self._mentioned, tables=self._tables, orbits=orbits)
 
     def step(self, state: int, row: int) -> tuple[Way, ...]:
@@ -167,13 +166,11 @@ class SystemTable:
         return state
 
     def idle(self, state: int) -> bool:
-        """Check whether no copy in the cone has a call in progress."""
         locals_ = self._locals[state]
         return all(table.idle(locals_[digit]) for digit, table in self.timed.items())
 
     @property
     def takes_time(self) -> bool:
-        """Whether any copy in the cone has calls that take time."""
         return bool(self.timed)
 
     @cached_property
@@ -203,7 +200,6 @@ class SystemTable:
         return self._locals[state]
 
     def table_of(self, part: str) -> Table:
-        """Return the table of the machine of *part*."""
         return self._tables[part]
 
     def concerns(self, event: str, ways: Collection[str] = ()) -> tuple[int, ...]:

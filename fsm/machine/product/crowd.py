@@ -19,7 +19,7 @@ from itertools import combinations, groupby
 from typing import TYPE_CHECKING, Final
 
 from fsm.machine import Cannot, Clause, Event, Machine, Moves, Outcome, State
-from fsm.machine.conditions import All, At, Condition, Happens, Not, Replies, Some
+from fsm.machine.conditions import All, At, Atom, Condition, Happens, Not, Replies, Some, mapped
 from fsm.machine.product import SystemTable
 from fsm.machine.product.symmetry import Symmetry, commute, same
 from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System
@@ -89,21 +89,13 @@ class Crowd:
         self._bits = [self._counter(f"some {part} is {name}", name == self._part.initial) for name in named]
         self._next = [self._counter(f"some {part} will be {name}", begins=False) for name in named]
         self._never = self._helper("what is impossible", {FAILS: None})
-        said = {
-            done.emits: f"says {', '.join(done.emits)}"
-            for row in self._table.joint
-            for path in row.paths
-            for move in path.moves
-            if move.at == one.digit
-            for local in range(move.states)
-            for _, _, done, _ in move.options(local)
-            if done.emits
+        moves = (move for row in self._table.joint for path in row.paths for move in path.moves)
+        emitted = (emits for move in moves if move.at == one.digit for emits in move.emitted())
+        self._said = {emits: f"says {', '.join(emits)}" for emits in emitted}
+        spoken = {
+            name: tuple(output.removesuffix(one.suffix) for output in emits) for emits, name in self._said.items()
         }
-        self._said = said
-        suffix = len(one.suffix)
-        self._voice = self._helper(
-            f"one {part}", {name: tuple(each[: len(each) - suffix] for each in emits) for emits, name in said.items()}
-        )
+        self._voice = self._helper(f"one {part}", spoken)
         self.system = self._made(system)
 
     def condition(self, condition: Condition) -> Condition:
@@ -153,9 +145,7 @@ class Crowd:
             if not all(commute(one, two) for one, two in combinations(crowd, 2) if one.at != two.at):
                 return False
             shared = row.joint.of not in {self._one, self._other}
-            if shared and any(
-                done.emits for move in crowd for local in range(move.states) for _, _, done, _ in move.options(local)
-            ):
+            if shared and any(move.emitted() for move in crowd):
                 return False
         return True
 
@@ -173,10 +163,7 @@ class Crowd:
         }
         joints = (row for row in self._table.joint if row.joint.of != self._other)
         return replace(
-            system,
-            parts=parts | self._parts,
-            events={row.joint.name: self._joint(row) for row in joints},
-            profiles={},
+            system, parts=parts | self._parts, events={row.joint.name: self._joint(row) for row in joints}, profiles={}
         )
 
     def _joint(self, row: JointRow) -> JointEvent:
@@ -297,24 +284,20 @@ class Crowd:
 
     def _of(self, condition: Condition, local: int | None) -> Condition:
         """Translate *condition*.  *local* is the state of the member it is about, or ``None`` if it is about none."""
-        match condition:
-            case Not(of=inner):
-                return Not(of=self._of(inner, local))
-            case All(of=parts):
-                return All(of=tuple(self._of(part, local) for part in parts))
-            case Some(of=parts):
-                return Some(of=tuple(self._of(part, local) for part in parts))
+        return mapped(condition, lambda atom: self._of_atom(atom, local))
+
+    def _of_atom(self, atom: Atom, local: int | None) -> Condition:
+        match atom:
             case Happens(event=event) | Replies(event=event) if self._table.system.events[event].of == self._other:
                 return Some(of=())
             case At(copies=copies, states=states, every=every):
                 found: list[Condition] = []
                 if kept := tuple(self._digits[copy] for copy in copies if copy in self._digits):
-                    found.append(replace(condition, copies=kept))
+                    found.append(replace(atom, copies=kept))
                 if {self._one.digit, self._other.digit} <= set(copies):
-                    those = [
-                        bit for name, bit in zip(self._names, self._bits, strict=True) if (name in states) != every
-                    ]
-                    some = [self._some(bit, before=condition.before) for bit in those]
+                    named = zip(self._names, self._bits, strict=True)
+                    those = [bit for name, bit in named if (name in states) != every]
+                    some = [self._some(bit, before=atom.before) for bit in those]
                     found += [Not(of=each) for each in some] if every else [Some(of=tuple(some))]
                 elif self._one.digit in copies:
                     if local is None:
@@ -322,7 +305,7 @@ class Crowd:
                     found.append(All(of=()) if self._names[local] in states else Some(of=()))
                 return All(of=tuple(found)) if every else Some(of=tuple(found))
             case _:
-                return condition
+                return atom
 
     def _some(self, counter: Copy, *, before: bool = False) -> Condition:
         return At(part=counter.part, copies=(counter.digit,), states=frozenset({SOME}), before=before)
@@ -349,15 +332,13 @@ class Crowd:
 
 
 def _less(condition: Condition | None, to: Mapping[int, int]) -> Condition | None:
-    match condition:
-        case Not(of=inner):
-            return Not(of=_less(inner, to) or inner)
-        case All(of=parts) | Some(of=parts):
-            return type(condition)(of=tuple(_less(part, to) or part for part in parts))
-        case At(copies=copies):
-            return replace(condition, copies=tuple(to[copy] for copy in copies if copy in to))
-        case _:
-            return condition
+    """Return *condition* with the digits of copies mapped by *to*, and without the copies that it lacks."""
+
+    def of_atom(atom: Atom) -> Condition:
+        kept = tuple(to[copy] for copy in atom.copies if copy in to) if isinstance(atom, At) else ()
+        return replace(atom, copies=kept) if isinstance(atom, At) else atom
+
+    return None if condition is None else mapped(condition, of_atom)
 
 
 def _step(step: PartStep, to: Mapping[int, int] | None) -> PartStep:

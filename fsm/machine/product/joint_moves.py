@@ -35,6 +35,7 @@ class JointMove:
         self.at = step.copy.digit
         self.when = test(step.when)
         self.heard = test(part.heard)
+        self.emitted = cache(self._emitted)
         self.options = cache(self._options)
         self.blocked = cache(self._blocked)
         self.states = len(table.states)
@@ -48,17 +49,22 @@ class JointMove:
         """A cache key.  Moves of one system table with equal keys have the same options."""
         return self.at, self.step.event, self.step.ends, self.step.outcomes, self._ends
 
+    def _emitted(self) -> dict[tuple[str, ...], None]:
+        """Return all outputs of the move, in the order of local states, as the keys of a dict."""
+        options = (option for local in range(self.states) for option in self.options(local))
+        return {done.emits: None for _, _, done, _ in options if done.emits}
+
     def _options(self, local: int) -> tuple[_Option, ...]:
-        ways = self.offered(self._table.step(local, self._row) or ()) if self._row >= 0 else [self._reset]
-        return tuple(each for way in ways for each in self._each(local, way))
+        if self._row < 0:
+            return tuple(self._each(local, self._reset))
+        return self._offered(local, self._table.step(local, self._row) or ())
 
     def _blocked(self, local: int) -> tuple[_Option, ...]:
-        ways = self.offered(self._table.blocked(local, self._row)) if self._row >= 0 else ()
-        return tuple(each for way in ways for each in self._each(local, way))
+        return self._offered(local, self._table.blocked(local, self._row)) if self._row >= 0 else ()
 
-    def offered(self, ways: Iterable[Way]) -> Iterator[Way]:
-        """Yield the ways in *ways* that this step may take."""
-        return offered(ways, self.step.outcomes, self.part.without)
+    def _offered(self, local: int, ways: Iterable[Way]) -> tuple[_Option, ...]:
+        possible = offered(ways, self.step.outcomes, self.part.without)
+        return tuple(option for way in possible for option in self._each(local, way))
 
     def _each(self, local: int, way: Way) -> Iterator[_Option]:
         """Yield the options of *way*: to continue the joint event, to end it with an error reply, or both."""

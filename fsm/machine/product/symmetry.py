@@ -18,21 +18,8 @@ from math import factorial, prod
 from operator import itemgetter
 from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 
-from fsm.machine.conditions import (
-    All,
-    At,
-    Condition,
-    Emits,
-    EmitsOnly,
-    Happens,
-    In,
-    Not,
-    Replies,
-    SilentOn,
-    Some,
-    StateChanges,
-    StepEmits,
-)
+from fsm.machine import conditions as atoms
+from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product import read
 from fsm.machine.product.joint_moves import Locals
 
@@ -168,9 +155,7 @@ def _exchanges(system: System) -> Iterator[Exchange]:
             level = len(prefix)
             swapped = {first: second, second: first}
             moved = {
-                copy: there.get(
-                    (copy.part, (*prefix, swapped[copy.index[level]], *copy.index[level + 1 :])),
-                )
+                copy: there.get((copy.part, (*prefix, swapped[copy.index[level]], *copy.index[level + 1 :])))
                 for copy in copies
                 if copy.index[:level] == prefix and copy.index[level : level + 1] in {(first,), (second,)}
             }
@@ -256,15 +241,13 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 def commute(one: JointMove, two: JointMove) -> bool:
     """Check that moves commute because neither ends the event or reads the other's copy, and at most one emits."""
-    emitting = []
     for move, other in ((one, two), (two, one)):
-        options = [option for local in range(move.states) for option in move.options(local)]
-        emits = any(done.emits for _, _, done, _ in options)
-        emitting.append(emits)
-        reads = read(move.step.when) | (read(move.part.heard) if emits else frozenset())
-        if other.at in {*reads, move.at} or any(error for _, error, _, _ in options):
+        reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
+        if other.at in {*reads, move.at} or any(
+            error for local in range(move.states) for _, error, _, _ in move.options(local)
+        ):
             return False
-    return not all(emitting)
+    return not (one.emitted() and two.emitted())
 
 
 def same(condition: Condition | None, other: Condition | None, exchange: Exchange) -> bool:
@@ -275,7 +258,11 @@ def same(condition: Condition | None, other: Condition | None, exchange: Exchang
 
 
 def _key(condition: Condition, exchange: Exchange) -> Hashable:
-    outputs, events = exchange.outputs, exchange.events
+    events = exchange.events
+
+    def named(outputs: Iterable[str]) -> tuple[str, ...]:
+        return tuple(exchange.outputs.get(output, output) for output in outputs)
+
     match condition:
         case Not(of=inner):
             return Not, _key(inner, exchange)
@@ -284,16 +271,15 @@ def _key(condition: Condition, exchange: Exchange) -> Hashable:
         case At(part=part, copies=copies, states=states, every=every, before=before):
             digits = frozenset(exchange.digits.get(copy, copy) for copy in copies)
             return At, part, digits, states, every or len(digits) == 1, before
-        case Happens(event=event):
-            return Happens, events.get(event, event)
-        case Replies(event=event, reply=reply):
-            return Replies, events.get(event, event), reply
-        case Emits(output=output) | StepEmits(output=output):
-            return type(condition), outputs.get(output, output)
-        case EmitsOnly(outputs=wanted, among=among):
-            turned = tuple(outputs.get(output, output) for output in wanted)
-            return EmitsOnly, turned, None if among is None else frozenset(outputs.get(each, each) for each in among)
-        case In() | SilentOn() | StateChanges():
+        case atoms.Happens(event=event):
+            return atoms.Happens, events.get(event, event)
+        case atoms.Replies(event=event, reply=reply):
+            return atoms.Replies, events.get(event, event), reply
+        case atoms.Emits(output=output) | atoms.StepEmits(output=output):
+            return type(condition), named([output])
+        case atoms.EmitsOnly(outputs=wanted, among=among):
+            return atoms.EmitsOnly, named(wanted), None if among is None else frozenset(named(among))
+        case atoms.In() | atoms.SilentOn() | atoms.StateChanges():
             return condition
         case _:
             assert_never(condition)

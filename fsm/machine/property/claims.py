@@ -173,7 +173,6 @@ class Property:
 
     @property
     def clause(self) -> Clause:
-        """The property as a clause."""
         return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:

@@ -70,8 +70,7 @@ class _Names:
         self.known = shared(machine, profile, None, outputs=False)
         self.machine = self.known.machine
         self.table = self.known.dynamics.table
-        self._events = {event.rpc: event.name for event in machine.events.values() if event.rpc}
-        self._events |= {name: name for name in machine.events}
+        self._events = machine.words()
         ways = (reply for way in self.table.ways for reply in way.reply)
         self._replies = {"ok", *ways, *machine.indefinite}
 
@@ -83,16 +82,16 @@ class _Names:
 
     def in_machine_names(self, seen: Observation) -> Observation | None:
         """Translate *seen* to the machine's names.  Return ``None`` if it says nothing about the machine."""
-        event = self._events.get(seen.event, "")
+        event = self._events.get(seen.event)
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
             reply, shows = "ok", reply
         capitals = reply.upper().replace("-", "_")
         if reply not in self._replies and capitals in self._replies:
             reply = capitals
-        if not event or self.machine.events[event].kind != "call":
+        if event is None or event.kind != "call":
             reply = ""
-        return replace(seen, event=event, reply=reply, shows=shows) if event or shows else None
+        return replace(seen, event=event.name if event else "", reply=reply, shows=shows) if event or shows else None
 
 
 def _problems(each: Recorded, vocabularies: Sequence[_Names], file: str) -> Iterator[Problem]:

@@ -78,7 +78,7 @@ class JointWatch:
             for step in (step for way in joint.ways for step in way.steps if step.copy == joint.of):
                 machine = system.parts[step.copy.part].machine
                 event = machine.events[step.event]
-                for name in {event.name, event.rpc} - {""}:
+                for name in event.words:
                     self._events.setdefault((machine.entity, name), joint)
                     if all(outcome.to == machine.initial for outcome in event.outcomes()):
                         self._ends.add((machine.entity, name))
