@@ -13,7 +13,7 @@ import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
 from fsm.cli import completion
-from fsm.cli.options import layout, output_option, profile_option, under
+from fsm.cli.options import layout, output_option, profiles_option, under
 from fsm.cli.output import put
 from fsm.diagrams.compare import Comparison, choose
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
@@ -33,9 +33,7 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 @click.command("diff", epilog="Exit codes: 0 no difference, 1 different, 2 wrong input.")
 @click.argument("first", metavar="A", shell_complete=completion.models)
 @click.argument("second", metavar="[B]", required=False, shell_complete=completion.models)
-@profile_option(
-    "Apply this profile to the models. If given twice, the first is for A and the second for B.", several=True
-)
+@profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
 @click.option(
     "--behaviour",
     "behaviour",

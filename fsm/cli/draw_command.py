@@ -8,10 +8,11 @@ from typing import Final
 import click
 
 from fsm.cli import completion, recording_chart
-from fsm.cli.options import name_option, profile_option, under, unknown
+from fsm.cli.options import name_option, under, unknown
 from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
 from fsm.cli.recording_chart import ChosenLines
+from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg

@@ -7,8 +7,9 @@ from typing import Final
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import name_option, output_option, profile_option, require, under
+from fsm.cli.options import name_option, output_option, require, under
 from fsm.cli.output import put
+from fsm.command_options import profile_option
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError

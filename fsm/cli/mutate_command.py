@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -12,16 +11,16 @@ from click.core import ParameterSource
 from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import (
-    asked,
     format_option,
     layout,
-    of_one,
     output_option,
-    profile_option,
-    progress,
     property_option,
+    require_profiles,
+    require_properties,
 )
 from fsm.cli.output import put
+from fsm.cli.progress import progress
+from fsm.command_options import profile_option
 from fsm.errors import InputError
 from fsm.language.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
@@ -151,13 +150,13 @@ def command(
     if output:
         raise click.UsageError("--output is for what --suggest writes")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
-    asked(found, only)
-    of_one([profile], [each.machine.profiles for each in found])
+    require_properties(only, found)
+    require_profiles([profile], [each.machine.profiles for each in found])
     under = [(each, within(profile, each.machine.profiles)) for each in found]
     work = [(as_known(each, own), own) for each, own in under if own or profile is None]
     size = sum(1 for each, own in work for _ in _mutants(each, own))
     with progress("mutating", size) as bar:
-        mutated = tuple(_mutated(each, own, only, partial(bar.update, 1)) for each, own in work)
+        mutated = tuple(_mutated(each, own, only, bar.advance) for each, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 
@@ -172,14 +171,14 @@ def _suggest(
     found = _stated(names[0])
     if not is_of(found, Machine):
         raise click.UsageError(f"--suggest is of machines: {names[0]} is a system")
-    asked([found], only)
-    of_one([profile], [found.machine.profiles])
+    require_properties(only, [found])
+    require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
-        mutated = _mutated(found, profile, only, partial(bar.update, 1), whole=False)
+        mutated = _mutated(found, profile, only, bar.advance, whole=False)
     with progress("suggesting", len(mutated.survivors)) as bar:
         survivors = [each.mutant.name for each in mutated.survivors]
         taken = [each.name for each in found.properties]
-        made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=partial(bar.update, 1))
+        made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=bar.advance)
     put(report.suggestions(made, mutated), output)
     return report.suggestions_answer(made).value
 
@@ -198,7 +197,7 @@ def _power(
 ) -> int:
     names = dict.fromkeys(recordings)
     with progress("mutating", limit * len(names)) as bar:
-        advanced = partial(bar.update, 1)
+        advanced = bar.advance
         powers = tuple(
             power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
             for name in names

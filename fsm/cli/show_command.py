@@ -3,7 +3,8 @@
 import click
 
 from fsm.cli import completion
-from fsm.cli.options import format_option, layout, name_option, profile_option, require, under, unknown
+from fsm.cli.options import format_option, layout, name_option, require, under, unknown
+from fsm.command_options import profile_option
 from fsm.language.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.product.flatten import flatten

@@ -7,7 +7,8 @@ import click
 import msgspec
 
 from fsm.cli import completion
-from fsm.cli.options import profile_option, under
+from fsm.cli.options import under
+from fsm.command_options import profile_option
 from fsm.language.library import load
 from fsm.machine.simulation import simulate
 

@@ -15,19 +15,19 @@ from fsm import cli
 from fsm.checker import as_known
 from fsm.cli import completion
 from fsm.cli.options import (
-    asked,
     at_least_option,
     cases_format_option,
     layout,
     parts_option,
-    profile_option,
-    progress,
+    print_report,
     property_option,
-    told,
+    require_properties,
     under,
 )
 from fsm.cli.output import put
+from fsm.cli.progress import progress
 from fsm.cli.replay import replayed
+from fsm.command_options import profile_option
 from fsm.conformance import suite
 from fsm.conformance.clients import ClientRun, client_of
 from fsm.conformance.clients import script as client_script
@@ -208,7 +208,7 @@ def command(
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
         tests = partial(report.cases, specification(model).path)
-        told(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
+        print_report(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
         return report.answer().value
     counts = ",".join(f"{name}={count}" for name, count in parts.items())
     flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
@@ -219,11 +219,6 @@ def command(
         tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
         with progress("testing", 1) as bar:
-
-            def advanced(done: int, whole: int) -> None:
-                bar.length = whole
-                bar.update(done - bar.pos)
-
             tested = suite.conform(
                 machine,
                 factory,
@@ -234,7 +229,7 @@ def command(
                 seed=seed,
                 threads=threads,
                 pace=pace if real else None,
-                advanced=advanced,
+                advanced=bar.reach,
             )
     if scheme and real and not (tested.races and tested.races.gone):
         _written(tested, script)
@@ -244,7 +239,7 @@ def command(
         tested = scheme.repeated(replace(asked_for, options=options, record=record), tested)
     if real:
         tested = _raced(tested, factory, pace, model, record)
-    told(
+    print_report(
         form,
         text=lambda: conformance_report.text(tested, layout(), again=command, least=least, at_least=at_least),
         json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
@@ -287,13 +282,13 @@ def _property_tests(
     model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
 ) -> tuple[PropertyTestResult, ...]:
     stated = as_known(specification(model), profile)
-    asked([stated], only)
+    require_properties(only, [stated])
     chosen = [each for each in stated.properties if not only or each.name in only]
     results = []
     with progress("testing", len(chosen)) as bar:
         for each in chosen:
             results.append(run(stated.machine, each))
-            bar.update(1)
+            bar.advance()
     return tuple(results)
 
 

@@ -267,10 +267,10 @@ def test_without_java() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--engine", "spork"), "'spork' is no engine: "),
-        (("--engine", "spark", "--follow"), "only judging in one process has that"),
-        (("--engine", "spark", "--since", "2h"), "only judging in one process has that"),
-        (("--engine", "spark", "--format", "sarif"), "a fleet has text and summary"),
+        (("--engine", "spork"), "'spork' is not an engine: "),
+        (("--engine", "spark", "--follow"), "cannot be combined with --engine"),
+        (("--engine", "spark", "--since", "2h"), "cannot be combined with --engine"),
+        (("--engine", "spark", "--format", "sarif"), "with --engine, it must be text or summary"),
         (("--engine", "spark", "-"), "workers cannot read standard input"),
     ],
 )
