@@ -1,7 +1,7 @@
 """Input errors: what is wrong, where it is, and how to fix it.
 
-A *problem* is a single error with a location and a stable code.  All problems in an input are collected and raised
-together as an :class:`InputError`, so that one run reports them all.  Findings about behaviour are not errors but
+A *problem* is a single error with a location and a stable code. All problems in an input are collected and raised
+together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors but
 verdicts (:mod:`fsm.verdict`).
 """
 
@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""URL of the documentation.  Keep it in sync with ``pyproject.toml``."""
+"""URL of the documentation. Keep it in sync with ``pyproject.toml``."""
 
 MOST: Final = 100
 """Maximum number of problems listed in an error message."""
@@ -45,7 +45,7 @@ UNDECIDED: Final = 3
 class Rule:
     """A rule that inputs must obey: what it finds, why that is wrong, and an example before and after the fix.
 
-    ``wrong`` and ``right`` are a file, part of a file, or a command.  In them, ``\\xNN`` stands for a non-UTF-8 byte.
+    ``wrong`` and ``right`` are a file, part of a file, or a command. In them, ``\\xNN`` stands for a non-UTF-8 byte.
     """
 
     finds: str
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error in an input.  ``line`` is 0 for the whole file.  ``hint`` is a phrase that says how to fix it."""
+    """An error in an input. ``line`` is 0 for the whole file. ``hint`` is a phrase that says how to fix it."""
 
     path: str
     line: int
@@ -76,7 +76,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """Invalid input.  ``problems`` lists everything that is wrong with it; the message shows only the first ones."""
+    """Invalid input. ``problems`` lists everything that is wrong with it; the message shows only the first ones."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -221,19 +221,19 @@ def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
 
 
 def stdin() -> BinaryIO:
-    """Return standard input as a binary stream.  Raise ``OSError`` if it is closed, as after ``<&-`` in a shell."""
+    """Return standard input as a binary stream. Raise ``OSError`` if it is closed, as after ``<&-`` in a shell."""
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
     return sys.stdin.buffer
 
 
 def is_file(path: Path | str) -> bool:
-    """Check whether *path* is a file.  Return False if the name is too long, for which ``pathlib`` raises."""
+    """Check whether *path* is a file. Return False if the name is too long, for which ``pathlib`` raises."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Read at most *most* + 1 bytes from the file at *path*.  If *dash* is true, ``-`` means standard input.
+    """Read at most *most* + 1 bytes from the file at *path*. If *dash* is true, ``-`` means standard input.
 
     Raise :class:`InputError` with *code* and *hint* if the file cannot be read.
     """

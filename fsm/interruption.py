@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``).  There is no verdict."""
+"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). There is no verdict."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
@@ -31,14 +31,14 @@ _STARVED: Final = (
 
 _ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
 _LOOK: Final = 0.05
-"""CPU seconds between resource checks.  Short, so that a command cannot allocate much memory in between."""
+"""CPU seconds between resource checks. Short, so that a command cannot allocate much memory in between."""
 
 
 _GRACE: Final = 10.0
 """CPU seconds that a command has to end by itself when it exceeds a limit, before it is interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds for which a repeated signal is ignored.  ``timeout`` signals first the process and then its group."""
+"""Seconds for which a repeated signal is ignored. ``timeout`` signals first the process and then its group."""
 
 
 class Interruption:
@@ -60,9 +60,9 @@ class Interruption:
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork and continue in the child process.  The parent waits and exits with the code that the child reports.
+        """Fork and continue in the child process. The parent waits and exits with the code that the child reports.
 
-        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`.  Under a memory
+        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a memory
         limit, libraries end the process in ways that Python cannot catch: OpenBLAS calls ``exit(1)``, and C++ aborts.
         """
         reading, writing = os.pipe()
@@ -100,9 +100,9 @@ class Interruption:
         atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code even if a signal follows.  Called when the verdict has been printed.
+        """Make *code* the exit code even if a signal follows. Called when the verdict has been printed.
 
-        Do nothing if a signal has already arrived.  Afterwards, signals are ignored for a second.  A later one ends the
+        Do nothing if a signal has already arrived. Afterwards, signals are ignored for a second. A later one ends the
         process immediately, in case the clean-up hangs.
         """
         if not self.came:
@@ -115,8 +115,8 @@ class Interruption:
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
         """Interrupt the command if it uses more than *seconds* of CPU time or *memory* bytes of memory.
 
-        Child processes are not counted.  ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
-        allocations.  It cannot be lower, because Python may loop forever if there is no memory to handle an error.
+        Child processes are not counted. ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
+        allocations. It cannot be lower, because Python may loop forever if there is no memory to handle an error.
         """
         try:
             import resource  # noqa: PLC0415
@@ -141,7 +141,7 @@ class Interruption:
         """Let the command react to an exceeded limit itself.
 
         Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded, and an
-        empty string until then.  The command is interrupted only if it then exceeds the memory limit by 10 % or runs
+        empty string until then. The command is interrupted only if it then exceeds the memory limit by 10 % or runs
         for another :data:`_GRACE` seconds.
         """
         excess: list[str] = []
@@ -155,7 +155,7 @@ class Interruption:
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
         """Call *end* on the first signal, for a command that runs until it is stopped.
 
-        A second signal interrupts the command.  The same signal within a second is ignored.
+        A second signal interrupts the command. The same signal within a second is ignored.
         """
         self._end = end
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -15,8 +16,10 @@ from fsm.cli.options import (
     layout,
     output_option,
     property_option,
+    recording_option,
     require_profiles,
     require_properties,
+    restarts_option,
 )
 from fsm.cli.output import put
 from fsm.cli.progress import progress
@@ -66,20 +69,8 @@ FEW: Final = 8
     type=click.Path(exists=True, dir_okay=False),
     help="Edit this recording instead, and report which illegal edits 'fsm judge' notices; may be repeated.",
 )
-@click.option(
-    "--with",
-    "-w",
-    "calls",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="With --recording: another recording of the same run, such as the calls that belong to events.",
-)
-@click.option(
-    "--restarts",
-    type=click.Choice(["none", "seen", "maybe"]),
-    default="maybe",
-    help="With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.",
-)
+@recording_option("With --recording: another recording of the same run, such as the calls that belong to events.")
+@restarts_option("With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.")
 @click.option(
     "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
 )
@@ -95,7 +86,7 @@ def command(
     only: tuple[str, ...],
     listed: str,
     recordings: tuple[str, ...],
-    calls: str | None,
+    calls: str,
     restarts: Assume,
     limit: int,
     seed: int,
@@ -136,19 +127,19 @@ def command(
     fsm mutate models/door.toml --suggest >> properties/door.toml
     fsm mutate --recording doors.jsonl --profile acme-2.1
     """
-    idle = {"names", "only", "listed", "suggest", "output"} if recordings else {"calls", "restarts", "limit", "seed"}
-    why = "{} is for recordings: give these with --recording"
-    why = "--recording is judged by contracts: leave out {}" if recordings else why
-    for each in ctx.command.params:
-        given = each.name in idle and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
-        if given and ctx.params[each.name] not in ((), False):
-            raise click.UsageError(why.format(each.opts[0].replace("names", "MODEL")))
+    unused = {"names", "only", "listed", "suggest", "output"} if recordings else {"calls", "restarts", "limit", "seed"}
+    for parameter in ctx.command.params:
+        given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in unused and given and ctx.params[parameter.name] not in ((), False):
+            name = parameter.opts[0].replace("names", "MODEL")
+            why = f"--recording takes contracts as its models: leave out {name}"
+            raise click.UsageError(why if recordings else f"{name} needs --recording")
     if recordings:
-        return _power(recordings, calls or "", profile, restarts, limit, seed, form)
+        return _power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
         return _suggest(names, profile, only, listed, form, output)
     if output:
-        raise click.UsageError("--output is for what --suggest writes")
+        raise click.UsageError("--output needs --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     require_properties(only, found)
     require_profiles([profile], [each.machine.profiles for each in found])
@@ -165,12 +156,12 @@ def _suggest(
     names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str, output: Path | None
 ) -> int:
     if len(names) != 1:
-        raise click.UsageError("--suggest is of one machine: name it")
+        raise click.UsageError("--suggest needs the name of one machine")
     if form != "text" or listed != "survivors":
         raise click.UsageError("--suggest writes TOML, with all survivors: leave out --format and --list")
-    found = _stated(names[0])
+    found = _specification_or_empty(names[0])
     if not is_of(found, Machine):
-        raise click.UsageError(f"--suggest is of machines: {names[0]} is a system")
+        raise click.UsageError(f"--suggest is for machines: {names[0]} is a system")
     require_properties(only, [found])
     require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
@@ -183,11 +174,11 @@ def _suggest(
     return report.suggestions_answer(made).value
 
 
-def _stated(name: str) -> Specification[Machine | System]:
+def _specification_or_empty(name: str) -> Specification[Machine | System]:
     try:
         return claims(name)
     except InputError as error:
-        if [each.code for each in error.problems] != ["FSM306"]:
+        if [problem.code for problem in error.problems] != ["FSM306"]:
             raise
         return Specification(machine=load(name), properties=())
 
@@ -197,11 +188,10 @@ def _power(
 ) -> int:
     names = dict.fromkeys(recordings)
     with progress("mutating", limit * len(names)) as bar:
-        advanced = bar.advance
-        powers = tuple(
-            power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
-            for name in names
+        edited = partial(
+            power_over, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=bar.advance
         )
+        powers = tuple(map(edited, names))
     text = report.power_json(powers) if form == "json" else report.power_text(powers, layout(), profiled=bool(profile))
     click.echo(text, nl=False)
     return report.power_answer(powers).value
@@ -221,22 +211,22 @@ def _mutated(
     *,
     whole: bool = True,
 ) -> report.Mutated:
-    asked = tuple(each for each in of.properties if not only or each.name in only)
-    stated = replace(of, properties=asked)
-    found: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
+    tried = tuple(each for each in of.properties if not only or each.name in only)
+    stated = replace(of, properties=tried)
+    outcomes: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
     unsound: list[str] = []
     if isinstance(of.machine, Machine):
-        found = mutation_outcomes(
-            of.machine, asked, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
+        outcomes = mutation_outcomes(
+            of.machine, tried, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
         )
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
-            names = {each.name for each in asked}
+            names = {each.name for each in tried}
             smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
-        found = joint_mutation_outcomes(
+        outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
         )
-    outcomes = tuple(found)
+    outcomes = tuple(outcomes)
     return report.Mutated(specification=stated, outcomes=outcomes, unsound=tuple(unsound))

@@ -44,9 +44,9 @@ def draw(
         raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
     if lines.first and lines.last and lines.last < lines.first:
         raise click.UsageError(f"--to {lines.last} is before --from {lines.first}")
-    for each in (name, calls) if calls else (name,):
-        if each == "-" or (Path(each).exists() and not is_file(each) and not Path(each).is_dir()):
-            raise refused(each, "FSM204", "can be read only once", "save it in a file first: it is read, and judged")
+    for file in filter(None, (name, calls)):
+        if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
+            raise refused(file, "FSM204", "can be read only once", "save it in a file, which is read and then judged")
     forms = formats(forms, output, SUFFIXES, pictures=1)
     steps = chosen_steps(name, calls, entity=entity, first=lines.first, last=lines.last)
     judged = _judged(name, calls, models, profile)
@@ -61,15 +61,13 @@ def draw(
 def _judged(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
     """Judge the recording and *calls*. One must know *profile*. Return ``None`` if no recording names a machine."""
     found, problems = [], []
-    for file, beside in ((name, calls), (calls, "")) if calls else ((name, ""),):
+    for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):
         try:
-            found.append(judge(file, calls=beside, models=models, profile=profile, every=True))
+            found.append(judge(file, calls=other, models=models, profile=profile, every=True))
         except InputError as error:
             problems.append(error)
-    if found:
-        wrong = [error for error in problems if {each.code for each in error.problems} != {"FSM203"}]
-    else:
-        wrong = [error for error in problems if {each.code for each in error.problems} != {"FSM202"}]
-    if wrong:
-        raise wrong[0]
+    harmless = "FSM203" if found else "FSM202"
+    for problem in problems:
+        if {each.code for each in problem.problems} != {harmless}:
+            raise problem
     return found or None

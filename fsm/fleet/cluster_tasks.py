@@ -1,6 +1,6 @@
 """The work of one cluster task: turn rows, grouped by recording, into one result per recording.
 
-This module uses Arrow, but nothing from the cluster framework.  The rows of a recording are contiguous and in line
+This module uses Arrow, but nothing from the cluster framework. The rows of a recording are contiguous and in line
 order, so they are judged as they arrive and need not fit into memory.
 """
 
@@ -85,7 +85,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.  With ``parts``, keys name parts."""
+    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``. With ``parts``, keys name parts."""
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -153,7 +153,7 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of :data:`JUDGED` for each recording.  The parts of a recording are contiguous in *batches*."""
+    """Yield a row of :data:`JUDGED` for each recording. The parts of a recording are contiguous in *batches*."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
         found = [each for _, run in rows for each in run.select(["judged", "problem"]).to_pylist()]
         problems = [each["problem"] for each in found if each["problem"]]

@@ -1,6 +1,6 @@
 """Join the judgements of the parts of one recording, which have different entities, into one of the whole.
 
-Observations that concern all entities are in every part.  Each part therefore also judges these separately, so that
+Observations that concern all entities are in every part. Each part therefore also judges these separately, so that
 their results can be counted only once.
 """
 
@@ -14,7 +14,7 @@ from fsm.monitor.grouping import NAMED
 
 
 class RecordingPart(Struct, frozen=True, kw_only=True):
-    """The summary of one part of a recording.  ``of_all`` covers only observations that concern all entities."""
+    """The summary of one part of a recording. ``of_all`` covers only observations that concern all entities."""
 
     whole: Summary
     of_all: Summary
@@ -70,7 +70,7 @@ def _reason(found: Share, parts: Iterable[Share]) -> str:
 
 
 def _place(reason: str) -> tuple[int, str]:
-    """Return the sort key of *reason*.  Reasons without a line come first."""
+    """Return the sort key of *reason*. Reasons without a line come first."""
     first, _, _ = reason.partition(":")
     word, _, number = first.partition(" ")
     return int(number) if word == "line" and number.isdecimal() else 0, reason

@@ -1,4 +1,4 @@
-"""Summaries of the judgements of a fleet.  They can be added up in any order, with the same total.
+"""Summaries of the judgements of a fleet. They can be added up in any order, with the same total.
 
 Recordings of the same node, program version, machine and profile are counted together.
 """
@@ -30,16 +30,16 @@ _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Maximum number of places to keep per cause.  The earliest are kept."""
+"""Maximum number of places to keep per cause. The earliest are kept."""
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 NEVER: Final = 1 << 63
-"""The time of a place that has no time.  It sorts last."""
+"""The time of a place that has no time. It sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
-    """The place of a violation, ordered by time.  ``what`` describes the violation in words."""
+    """The place of a violation, ordered by time. ``what`` describes the violation in words."""
 
     at: int
     node: str
@@ -128,7 +128,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares, sorted by ``of`` without duplicates.  ``notes`` counts all lines, and the notes on them."""
+    """Shares, sorted by ``of`` without duplicates. ``notes`` counts all lines, and the notes on them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -165,7 +165,7 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """Return the sum of *summaries*.  Assign shares without a node to *node*."""
+    """Return the sum of *summaries*. Assign shares without a node to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
@@ -222,7 +222,7 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """Read the summary in the file at *path*.  Raise :class:`InputError` if the file has no summary."""
+    """Read the summary in the file at *path*. Raise :class:`InputError` if the file has no summary."""
     data = contents(path, most=_LARGEST, code="FSM218", hint=_WAY, dash=True)
     try:
         found = decode(data, _DECODER)
