@@ -11,7 +11,7 @@ from fsm.checker import examine
 from fsm.checker.alike import Alike
 from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import (
     ANY_NUMBER,
     cases_format_option,
@@ -46,7 +46,7 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
 
 
 @click.command("check")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
 @profiles_option(
     "Check only under this profile; A+B combines profiles, 'none' is no profile; may be repeated. Default: none, and "
     "each profile of the model."

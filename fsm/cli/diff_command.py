@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
-from fsm.cli import completion
+from fsm.cli.completion import complete_models
 from fsm.cli.options import output_option, profiles_option, under
 from fsm.cli.output import put, put_text
 from fsm.cli.pages import drawing
@@ -32,8 +32,8 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
 @click.command("diff", epilog="Exit codes: 0 no difference, 1 different, 2 wrong input.")
-@click.argument("first", metavar="A", shell_complete=completion.models)
-@click.argument("second", metavar="[B]", required=False, shell_complete=completion.models)
+@click.argument("first", metavar="A", shell_complete=complete_models)
+@click.argument("second", metavar="[B]", required=False, shell_complete=complete_models)
 @profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
 @click.option(
     "--behaviour",

@@ -8,11 +8,11 @@ from typing import Final
 
 import click
 
-from fsm.cli import completion, recording_chart
+from fsm.cli.completion import complete_events, complete_models
 from fsm.cli.options import name_option, recording_option, text_option, under, unknown
 from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
-from fsm.cli.recording_chart import ChosenLines
+from fsm.cli.recording_chart import ChosenLines, draw_chart
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
@@ -60,7 +60,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 
 
 @click.command("draw")
-@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models)
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
 @click.option(
     "--format",
     "-f",
@@ -76,7 +76,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     help="Write to this file, or to NAME.svg and so on in this folder. Default: standard output.",
 )
 @profile_option("Apply this profile to the models.")
-@name_option("event", "e", "Draw only this event; may be repeated.", completion.events, to="events", several=True)
+@name_option("event", "e", "Draw only this event; may be repeated.", complete_events, to="events", several=True)
 @click.option(
     "--show",
     "-s",
@@ -159,7 +159,7 @@ def command(
         if sequence is None or events or show or highlight or coverage:
             raise click.UsageError(_APART)
         lines = ChosenLines(first=first, last=last)
-        return recording_chart.draw(sequence, calls, models, forms, output, profile=profile, entity=entity, lines=lines)
+        return draw_chart(sequence, calls, models, forms, output, profile=profile, entity=entity, lines=lines)
     machines = [load(name) for name in models or (names() if output else ())]
     if not machines:
         raise click.UsageError("name a model to draw, or use --output FOLDER for all of them")

@@ -9,8 +9,8 @@ from pathlib import Path
 import click
 
 from fsm.checker import examine
-from fsm.cli import completion
 from fsm.cli.check_command import search_ending
+from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import require_profiles, sizes
 from fsm.cli.output import put, same
 from fsm.cli.pages import drawing, judged_twice, read_again
@@ -31,7 +31,7 @@ NO_PROPERTIES = "FSM306"
 
 
 @click.command("explore")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=completion.models_and_systems)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models_and_systems)
 @click.option(
     "--output",
     "-o",

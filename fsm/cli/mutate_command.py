@@ -10,7 +10,7 @@ import click
 from click.core import ParameterSource
 
 from fsm.checker import as_known
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import (
     format_option,
     layout,
@@ -43,7 +43,7 @@ FEW: Final = 8
 
 
 @click.command("mutate")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
 @profile_option("Apply this profile to the models. Default: no profile.")
 @property_option("Try only this property; may be repeated.")
 @click.option(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 from click.decorators import FC
 
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems, complete_properties
 from fsm.command_options import Completer, complete_profiles
 from fsm.errors import is_file, nearest
 from fsm.machine import Machine
@@ -163,7 +163,7 @@ def profiles_option(about: str) -> Callable[[FC], FC]:
 
 def model_option(about: str) -> Callable[[FC], FC]:
     """Return the repeatable option ``--model``, which is passed as ``models`` and has the help text *about*."""
-    complete = completion.models_and_systems
+    complete = complete_models_and_systems
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
     )
@@ -201,7 +201,7 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
 
 def property_option(about: str) -> Callable[[FC], FC]:
     """Return the repeatable option ``--property`` with the help text *about*."""
-    return name_option("property", "P", about, completion.properties, to="only", several=True)
+    return name_option("property", "P", about, complete_properties, to="only", several=True)
 
 
 def restarts_option(about: str) -> Callable[[FC], FC]:

@@ -14,7 +14,7 @@ from hypothesis import configuration
 
 from fsm import cli
 from fsm.checker import as_known
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems, complete_suts
 from fsm.cli.options import (
     at_least_option,
     cases_format_option,
@@ -89,14 +89,14 @@ def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
 
 
 @click.command("test", cls=_TestCommand)
-@click.argument("model", shell_complete=completion.models_and_systems)
+@click.argument("model", shell_complete=complete_models_and_systems)
 @click.option(
     "--against",
     "-a",
     "sut",
     required=True,
     metavar="SUT",
-    shell_complete=completion.suts,
+    shell_complete=complete_suts,
     help=f"Implementation to test: {either([*rows()])}; see above.",
 )
 @profile_option("Tolerate the declared deviations of this profile.")

@@ -64,7 +64,7 @@ class JudgedFleet:
         try:
             rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
-            what = f"has given up: {_gist(error)}"
+            what = f"failed: {_gist(error)}"
             hint = "each worker needs container-fsm[spark], in the Python that PYSPARK_PYTHON names"
             raise refused("Spark", "FSM601", what, hint) from error
         found = total(msgspec.json.decode(row.judged, type=Summary) for row in rows if row.judged)
@@ -102,7 +102,7 @@ def judge(
     form = _form(frame, by)
     machines = _sent(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
-        raise ValueError("observations do not say of which machine they are: give models")
+        raise ValueError("the observations do not name their machine: give models")
     task = tasks.ClusterTask(
         form=form,
         models=machines,
@@ -183,8 +183,8 @@ def session(master: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        what = f"gives no session: {_gist(error)}"
-        hint = "it needs Java 17, as in Debian's package openjdk-17-jre-headless, and the cluster in reach"
+        what = f"cannot start a session: {_gist(error)}"
+        hint = "it needs Java 17, as in Debian's package openjdk-17-jre-headless, and a cluster that can be reached"
         raise refused(master, "FSM601", what, hint) from error
 
 
@@ -199,14 +199,12 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
     names = frame.columns
     if "value" in names:
         if by == "entity":
-            raise ValueError("what a line means depends on those before: judge lines by node")
+            raise ValueError("the meaning of a line depends on the lines before it: judge lines by node")
         if "line" not in names:
             raise ValueError("the lines have no order: number them, in a column 'line'")
         return "lines"
     if "entity" not in names:
-        raise ValueError(
-            f"there are neither lines, in a column 'value', nor observations of an 'entity': {', '.join(names)}"
-        )
+        raise ValueError(f"the columns need 'value', for lines, or 'entity', for observations: {', '.join(names)}")
     if not {*ORDERS} & set(names):
         raise ValueError("the observations have no order: add a column 'line', or the time 'at'")
     return "observations"

@@ -102,7 +102,7 @@ def command(
     own, other = sockets.path(listen), sockets.path(to)
     if Path(own).resolve() == Path(other).resolve():
         raise refused(
-            listen, sockets.CODE, "is the socket of the runtime itself", "name another path, and let clients use it"
+            listen, sockets.CODE, "is the socket of the runtime itself", "choose another path, and let clients use it"
         )
     faults = _live("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
