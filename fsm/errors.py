@@ -31,7 +31,7 @@ _WHOLE: Final = 50_000
 
 _LONGEST: Final = 2_000
 
-_OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters other than tab and newline, Unicode line separators, and bidirectional formatting characters."""
 
 WRONG_INPUT: Final = 2
@@ -120,31 +120,31 @@ def visible(text: str) -> str:
     >>> print(visible("evil\x1b[2J"))
     evil\x1b[2J
     """
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def obeyed(text: str) -> str:
+def control_character(text: str) -> str:
     r"""Return the first character in *text* that can control a terminal or reorder text, or an empty string.
 
-    >>> obeyed("a\tline\n"), obeyed("evil\x1b[2J"), obeyed("a\u202eb")
+    >>> control_character("a\tline\n"), control_character("evil\x1b[2J"), control_character("a\u202eb")
     ('', '\x1b', '\u202e')
     """
-    found = _OBEYED.search(text)
+    found = _CONTROL.search(text)
     return found[0] if found else ""
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""Return *text* with every character that :func:`obeyed` looks for replaced by the result of *escape*.
+    r"""Return *text* with every character that :func:`control_character` looks for replaced by the result of *escape*.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
     and \x1b[2J
     """
-    return _OBEYED.sub(lambda found: escape(found[0]), text)
+    return _CONTROL.sub(lambda found: escape(found[0]), text)
 
 
 def reason(error: Exception) -> str:
@@ -169,8 +169,8 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 def a_system(name: str) -> InputError:
     """Return the error for using the system *name* where a machine is required."""
-    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show'"
-    return refused(name, "FSM001", "is a system, not a machine", f"{hint}, and in Python for fsm.load_system")
+    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and for fsm.load_system"
+    return refused(name, "FSM001", "is a system, not a machine", hint)
 
 
 def require_machine(given: object) -> None:
@@ -204,6 +204,21 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
     listed = f"{of}: {', '.join(names)}" if names else f"there are no {of}"
     close = difflib.get_close_matches(word, names, n=1, cutoff=0.6)
     return f"did you mean '{close[0]}'? {listed}" if close else listed
+
+
+def plural(count: int, word: str) -> str:
+    """Return *count* and *word*, in the plural if necessary.
+
+    >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
+    ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
+    """
+    return f"1 {word}" if count == 1 else f"{count:,} {_plural(word)}"
+
+
+def _plural(word: str) -> str:
+    if re.search("[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
 
 
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
@@ -241,5 +256,4 @@ def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = 
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
     except (OSError, ValueError) as error:  # a NUL in the path raises ValueError
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise refused(str(path), code, f"cannot be opened: {reason}", hint) from error
+        raise refused(str(path), code, f"cannot be opened: {reason(error)}", hint) from error

@@ -23,16 +23,13 @@ INTERNAL_ERROR: Final = 70
 """Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). There is no verdict."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
-OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+_MORE_MEMORY: Final = "out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+OUT_OF_MEMORY: Final = f"unknown: {_MORE_MEMORY}"
+_STARVED: Final = f"unknown: ended without a verdict, probably {_MORE_MEMORY}"
 
-_STARVED: Final = (
-    "unknown: ended without a verdict, probably out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
-)
-
-_ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
-_LOOK: Final = 0.05
+_ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
+_CHECKING: Final = 0.05
 """CPU seconds between resource checks. Short, so that a command cannot allocate much memory in between."""
-
 
 _GRACE: Final = 10.0
 """CPU seconds that a command has to end by itself when it exceeds a limit, before it is interrupted."""
@@ -54,7 +51,7 @@ class Interruption:
         self._ends, self._most = 0.0, 0
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
-        self._asked: tuple[int, float] | None = None
+        self._last: tuple[int, float] | None = None  # the last signal and its time
         self._left_to_loop = False
         self._code: int | None = None
         self._supervisor: int | None = None
@@ -67,7 +64,7 @@ class Interruption:
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # a process the child leaves behind may keep the write end open
-        awaited = {signal.SIGCHLD, *(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)}
+        awaited = {signal.SIGCHLD, *_heeded()}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
@@ -83,8 +80,8 @@ class Interruption:
                 os.kill(child, number)
         code = os.waitstatus_to_exitcode(ended[1])
         with suppress(BlockingIOError):
-            if told := os.read(reading, 1):
-                os._exit(told[0])
+            if reported := os.read(reading, 1):
+                os._exit(reported[0])
         if code == -signal.SIGPIPE:
             os.kill(os.getpid(), signal.SIGPIPE)
         with suppress(OSError):
@@ -93,11 +90,11 @@ class Interruption:
 
     def expect(self) -> None:
         """Install this object as the handler of the signals that end a command."""
-        handled = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # nohup ignores SIGHUP
-        for each in handled:
-            signal.signal(each, self)
+        handled = _heeded()
+        for number in handled:
+            signal.signal(number, self)
         # Python restores the default handlers before it frees modules. A signal in between would change the exit code.
-        atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in handled])
+        atexit.register(lambda: [signal.signal(number, signal.SIG_IGN) for number in handled])
 
     def settle(self, code: int) -> None:
         """Make *code* the exit code even if a signal follows. Called when the verdict has been printed.
@@ -106,7 +103,7 @@ class Interruption:
         process immediately, in case the clean-up hangs.
         """
         if not self.came:
-            self._asked = 0, time.monotonic()
+            self._last = 0, time.monotonic()
             self._code = code
             if self._supervisor is not None and code != INTERNAL_ERROR:
                 os.write(self._supervisor, bytes([code]))
@@ -126,9 +123,9 @@ class Interruption:
         data = resource.getrlimit(resource.RLIMIT_DATA)
         lowest = min(each for each in (*data, memory * 5 // 4) if each >= 0)
         resource.setrlimit(resource.RLIMIT_DATA, (lowest, data[1]))
-        before = signal.signal(signal.SIGPROF, self._look)
+        before = signal.signal(signal.SIGPROF, self._check)
         self._ends, self._most = time.process_time() + seconds, memory
-        signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
+        signal.setitimer(signal.ITIMER_PROF, min(_CHECKING, seconds), _CHECKING)
         try:
             yield
         finally:
@@ -172,8 +169,8 @@ class Interruption:
         over, loop = Event(), get_running_loop()
         woken, waking = socketpair()
         with woken, waking, self.ends(lambda: loop.call_soon_threadsafe(over.set)):
-            woken.setblocking(False)  # noqa: FBT003
-            waking.setblocking(False)  # noqa: FBT003
+            for end in (woken, waking):
+                end.setblocking(False)  # noqa: FBT003
             # Without a wakeup file descriptor, a signal just before the loop blocks would not wake the loop.
             loop.add_reader(woken, woken.recv, 64)
             before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
@@ -191,13 +188,13 @@ class Interruption:
         del frame
         now = time.monotonic()
         if self._code is not None:
-            if self._asked is not None and now > self._asked[1] + _ECHO:
+            if self._last is not None and now > self._last[1] + _ECHO:
                 os._exit(self._code)
         elif self._end is not None and not self.over:
-            end, self._end, self._asked = self._end, None, (number, now)
+            end, self._end, self._last = self._end, None, (number, now)
             end()
-        elif self._asked is None or number != self._asked[0] or now > self._asked[1] + _ECHO:
-            self._asked = number, now
+        elif self._last is None or number != self._last[0] or now > self._last[1] + _ECHO:
+            self._last = number, now
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -224,7 +221,7 @@ class Interruption:
         self._left_to_loop = False
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
-    def _look(self, number: int, frame: FrameType | None) -> None:
+    def _check(self, number: int, frame: FrameType | None) -> None:
         """Interrupt the command, once a second, if it has exceeded a limit and no signal has interrupted it."""
         del number, frame
         over = ""
@@ -264,6 +261,11 @@ class Interruption:
         sys.exit(code)
 
 
+def _heeded() -> list[signal.Signals]:
+    """Return the signals that end the command. One that is ignored, as SIGHUP under nohup, stays so."""
+    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 def internal(error: BaseException) -> str:
     """Return the line that reports *error* as a bug in fsm, preceded by the traceback if ``--debug`` is given."""
     import traceback  # noqa: PLC0415  (seldom needed, and every command would wait for it)
@@ -273,8 +275,8 @@ def internal(error: BaseException) -> str:
 
     above = "".join(traceback.format_exception(error)) if "--debug" in sys.argv else ""
     what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
-    way = "report it with what 'fsm --debug COMMAND ...' prints"
-    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {way}"
+    hint = "report it with what 'fsm --debug COMMAND ...' prints"
+    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {hint}"
 
 
 def discard(stream: TextIO | None) -> None:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from fsm.diagrams.draw.sequence import OUTSIDE, ChartRow, RowKind, SequenceChart
 from fsm.diagrams.recorded_entities import RecordedEntity, shortened
 from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
-from fsm.errors import visible
+from fsm.errors import plural, visible
 from fsm.trace import Line, Observation, nanoseconds
 
 CLIENT: Final = "client"
@@ -63,9 +63,9 @@ def _counted(rows: Sequence[ChartRow]) -> str:
     '1 violation'
     """
     found = Counter(row.kind for row in rows)
-    said = [f"{found['violation'] or 'no'} violation{'' if found['violation'] == 1 else 's'}"]
+    said = [plural(found["violation"], "violation") if found["violation"] else "no violations"]
     if found["tolerated"]:
-        said.append(f"{found['tolerated']} tolerated deviation{'' if found['tolerated'] == 1 else 's'}")
+        said.append(plural(found["tolerated"], "tolerated deviation"))
     return ", ".join(said)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, assert_never
 
+from fsm.errors import plural as plural  # noqa: PLC0414  (the other modules of this room import it from here)
 from fsm.machine import Deviation
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
@@ -20,21 +21,6 @@ def short(text: str) -> str:
     'door d1d12d2e084c'
     """
     return _LONG.sub(r"\1", text)
-
-
-def plural(count: int, word: str) -> str:
-    """Return *count* and *word*, in the plural if necessary.
-
-    >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
-    ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
-    """
-    return f"1 {word}" if count == 1 else f"{count:,} {_many(word)}"
-
-
-def _many(word: str) -> str:
-    if re.search("[^aeiou]y$", word):
-        return f"{word[:-1]}ies"
-    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
 
 
 def counted(count: int, names: str) -> str:
