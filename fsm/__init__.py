@@ -1,6 +1,6 @@
 """Executable lifecycle specifications: the public interface, described in ``docs/reference/library.md``.
 
-Only the names in ``__all__``, and the attributes and methods described on that page, are stable.  Names are imported
+Only the names in ``__all__``, and the attributes and methods described on that page, are stable. Names are imported
 lazily, so that ``import fsm`` and ``fsm --help`` do not have to load the engines.
 """
 
@@ -35,36 +35,28 @@ if TYPE_CHECKING:
     from fsm.verdict import Unknown as Unknown
     from fsm.verdict import Verdict as Verdict
 
-_MODULES = {
-    "SUT": "sut",
-    "CannotHappenError": "machine.driver",
-    "Change": "machine.driver",
-    "Driver": "machine.driver",
-    "Fails": "verdict",
-    "History": "linearizability.history",
-    "Holds": "verdict",
-    "InputError": "errors",
-    "Machine": "machine",
-    "Monitor": "monitor",
-    "Observation": "trace",
-    "Operation": "linearizability.history",
-    "Outcome": "machine",
-    "System": "machine.product.system",
-    "Unknown": "verdict",
-    "UnsupportedError": "sut",
-    "Verdict": "verdict",
-    "check": "checker",
-    "conform": "conformance.suite",
-    "describe": "report.description",
-    "judge": "monitor.judgement",
-    "linearize": "linearizability",
-    "load": "language.library",
-    "load_system": "language.library",
-    "simulate": "machine.simulation",
-    "stateful": "hypothesis_tests",
+_NAMES = {
+    "checker": "check",
+    "conformance.suite": "conform",
+    "errors": "InputError",
+    "hypothesis_tests": "stateful",
+    "language.library": "load load_system",
+    "linearizability": "linearize",
+    "linearizability.history": "History Operation",
+    "machine": "Machine Outcome",
+    "machine.driver": "CannotHappenError Change Driver",
+    "machine.product.system": "System",
+    "machine.simulation": "simulate",
+    "monitor": "Monitor",
+    "monitor.judgement": "judge",
+    "report.description": "describe",
+    "sut": "SUT UnsupportedError",
+    "trace": "Observation",
+    "verdict": "Fails Holds Unknown Verdict",
 }
-"""Maps each public name to its module.  The imports above are for type checkers."""
+"""Maps modules to the public names that they define. The imports above are for type checkers."""
 
+_MODULES = dict(sorted((name, module) for module, names in _NAMES.items() for name in names.split()))
 __all__ = list(_MODULES)
 
 

@@ -1,4 +1,4 @@
-"""Entry point of ``python -m fsm`` and the ``fsm`` command.  Installs signal handlers before any slow import."""
+"""Entry point of ``python -m fsm`` and the ``fsm`` command. Installs signal handlers before any slow import."""
 
 import os
 import sys
@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def _leave() -> None:
-    """Exit immediately.  Nothing needs cleaning up yet."""
+    """Exit immediately. Nothing needs cleaning up yet."""
     try:
         os.write(2, b"interrupted\n")
     finally:

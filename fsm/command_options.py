@@ -1,13 +1,19 @@
-"""Options that commands of fsm share with commands of domains, which are below the command line."""
+"""Options that commands of fsm share with commands of domains, which cannot import the command line."""
 
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeAlias, TypeVar
 
 import click
+from click.shell_completion import CompletionItem
 
-from fsm.machine import LEVELS
+from fsm.errors import InputError
+from fsm.language.library import load, load_any, names, systems
+from fsm.machine import LEVELS, Machine
+from fsm.machine.product.system import System
 
 FC = TypeVar("FC", bound=Callable[..., object] | click.Command)
+Offered: TypeAlias = list[str | CompletionItem]
+Completer: TypeAlias = Callable[[click.Context, click.Parameter, str], Offered]
 
 fail_on_option: Final = click.option(
     "--fail-on",
@@ -18,10 +24,42 @@ fail_on_option: Final = click.option(
 )
 
 
-def profile_option(about: str, complete: Callable[..., Any] | None = None) -> Callable[[FC], FC]:
-    """Return the option ``--profile``, with names from *complete*. Repeated names are combined."""
+def completer(words: Callable[[click.Context], Iterable[str]], *, files: bool = False) -> Completer:
+    """Return a shell completer for *words*. If none of them matches and *files* is true, it offers file names."""
+
+    def complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> Offered:
+        del param
+        start = incomplete.lower()
+        offered: Offered = [word for word in dict.fromkeys(words(ctx)) if word.lower().startswith(start)]
+        return offered or ([CompletionItem(incomplete, type="file")] if files else [])
+
+    return complete
+
+
+def models_named(ctx: click.Context) -> Iterator[Machine | System]:
+    """Yield the models on the command line that can be read."""
+    # click stops parsing at an option without a value, and leaves the arguments before it in ctx.args.
+    for value in (*ctx.params.values(), *ctx.args):
+        for name in value if isinstance(value, tuple) else (value,):
+            if isinstance(name, str) and (name in names() or name in systems() or name.endswith(".toml")):
+                try:
+                    yield load_any(name)
+                except InputError:
+                    continue
+
+
+@completer
+def complete_profiles(ctx: click.Context) -> Iterator[str]:
+    """Yield the profiles of the models on the command line, or of all shipped models if there are none."""
+    for model in tuple(models_named(ctx)) or map(load, names()):
+        yield from model.profiles
+
+
+def profile_option(about: str) -> Callable[[FC], FC]:
+    """Return the option ``--profile`` with the help text *about*. Repeated names are combined."""
     about = f"{about} Repeat to combine profiles that do not conflict."
     names = ("--profile", "-p")
+    complete = complete_profiles
     return click.option(*names, multiple=True, callback=_combined, metavar="NAME", shell_complete=complete, help=about)
 
 

@@ -1,37 +1,33 @@
 """Functions that numba compiles on first call, caching the machine code in the user's cache directory.
 
-The cache key is a hash of the name of the function's package, of the source of this module, and of all modules with
-compiled functions in that package.  Code from another version is therefore never used, and identical sources share code
-wherever the package is installed.  A compiled function may use only definitions from the hashed modules.  The cache can
-be deleted at any time. If it is not writable, functions are compiled again in each process.
+The machine code of a package is in a folder of its own (:func:`fsm.scratch.code_folder`). A compiled function may use
+only definitions from the modules on which the name of that folder depends. If the folder is not writable, functions are
+compiled again in each process.
 
-Numba counts references to arrays.  If many arrays are passed between functions, reference counting costs more than the
-work itself.  A *lean* function is compiled without reference counting and must not create arrays.
+Numba counts references to arrays. If many arrays are passed between functions, reference counting costs more than the
+work itself. A *lean* function is compiled without reference counting and must not create arrays.
 """
 
-import hashlib
-import os
-import shutil
+import sys
 from collections.abc import Callable, Mapping
-from functools import cache
+from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
-from typing import Final, Self, TypeAlias, TypeVar, cast
+from typing import Any, Final, Self, TypeAlias, TypeVar, cast
 
 import numba
 import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache
 from numpy.typing import NDArray
 
+from fsm.scratch import code_folder
+
 Number: TypeAlias = int | np.int64
-"""An integer.  Compiled functions treat both types alike."""
+"""An integer. Compiled functions treat both types alike."""
 
 Bytes: TypeAlias = NDArray[np.uint8]
 Codes: TypeAlias = NDArray[np.int32]
 Numbers: TypeAlias = NDArray[np.int64]
-
-ENOUGH: Final = 1 << 24
-"""Minimum free disk space, in bytes, for caching machine code.  The code itself takes much less."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
@@ -43,18 +39,25 @@ ZERO: Final = np.int64(0)
 
 F = TypeVar("F", bound=Callable[..., object])
 
-
 _njit: Final = cast("Callable[..., Callable[[object], object]]", numba.njit)
 """``numba.njit``, cast because its annotations lack the option that disables reference counting."""
 
 _LEAN: Final = {"_nrt": False}
 _INNER: Final = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-_KEPT: Final = {"no_cfunc_wrapper": True}
+_CACHED: Final = {"no_cfunc_wrapper": True}
 """Omits the wrapper for calls from C, which takes a third of the compilation time."""
+
+_SLOW: Final[Mapping[str, str]] = {
+    "packed": "the search of large systems, once, about 10 s",
+    "recordings": "the reader of large logs, once, about 8 s",
+}
+"""Maps packages that take long to compile to what is compiled. The others take about a second."""
+
+_announced: set[str] = set()
 
 
 def inner(function: F) -> F:
-    """Compile *function* for calls from other compiled functions only.  Python code cannot call it."""
+    """Compile *function* for calls from other compiled functions only. Python code cannot call it."""
     return cast("F", _njit(**_INNER)(function))
 
 
@@ -64,29 +67,29 @@ def lean_inner(function: F) -> F:
 
 
 def compiled(function: F) -> F:
-    """Compile *function* and cache the machine code.  Every call must pass arguments of the same types."""
-    return _kept(function, {})
+    """Compile *function* and cache the machine code. Every call must pass arguments of the same types."""
+    return _cached(function, {})
 
 
 def lean(function: F) -> F:
     """Like :func:`compiled`, for a *function* that creates no arrays."""
-    return _kept(function, _LEAN)
+    return _cached(function, _LEAN)
 
 
-def beside(function: F) -> F:
+def compiled_nogil(function: F) -> F:
     """Like :func:`compiled`, but the machine code releases the GIL."""
-    return _kept(function, {"nogil": True})
+    return _cached(function, {"nogil": True})
 
 
-def _kept(function: F, options: Mapping[str, bool]) -> F:
-    dispatcher = _njit(**_KEPT, **options)(function)
-    if _folder(Path(function.__code__.co_filename).parent):
-        vars(dispatcher)["_cache"] = _Kept(function)  # type: ignore[no-untyped-call]
+def _cached(function: F, options: Mapping[str, bool]) -> F:
+    dispatcher = _njit(**_CACHED, **options)(function)
+    if code_folder(Path(function.__code__.co_filename).parent):
+        vars(dispatcher)["_cache"] = _Cache(function)  # type: ignore[no-untyped-call]
     return cast("F", dispatcher)
 
 
-class _Place:
-    """Cache locator for *function*.  Each folder belongs to one version of the sources, so timestamps don't matter."""
+class _Locator:
+    """Cache locator for *function*. Each folder belongs to one version of the sources, so timestamps don't matter."""
 
     def __init__(self, function: FunctionType) -> None:
         self._code = function.__code__
@@ -97,7 +100,7 @@ class _Place:
         return cls(function)
 
     def get_cache_path(self) -> str:
-        return _folder(Path(self._code.co_filename).parent)
+        return code_folder(Path(self._code.co_filename).parent)
 
     def ensure_cache_path(self) -> None:
         Path(self.get_cache_path()).mkdir(parents=True, exist_ok=True)
@@ -109,43 +112,32 @@ class _Place:
         return str(self._code.co_firstlineno)
 
 
-class _Named(CompileResultCacheImpl):
-    _locator_classes = [_Place]  # type: ignore[list-item]  # noqa: RUF012  (as numba has it)
+class _Implementation(CompileResultCacheImpl):
+    _locator_classes = [_Locator]  # type: ignore[list-item]  # noqa: RUF012  (as numba has it)
 
 
-class _Kept(FunctionCache):
-    _impl_class = _Named
+class _Cache(FunctionCache):
+    _impl_class = _Implementation
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401  (of numba's types)
+        """Return the cached machine code, or ``None`` if numba has to compile it. Announce that on a terminal."""
+        found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
+        if found is None:
+            _announce(Path(self._py_func.__code__.co_filename).parent.name)
+        return found
 
 
-def is_compiled(text: bytes) -> bool:
-    """Check whether the module with the source *text* defines compiled functions, or functions that others compile."""
-    return any(
-        b"\n" + each in text for each in (b"@compiled", b"@beside", b"@inner", b"@lean", b"# Compiled code uses")
-    )
-
-
-@cache
-def _folder(package: Path) -> str:
-    """Return the cache folder for the machine code of *package*, or an empty string if it is not writable."""
-    usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
-    kept = os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual
-    texts = (path.read_bytes() for path in [Path(__file__), *sorted(package.glob("*.py"))])
-    name = os.path.relpath(package, Path(__file__).parent).encode()  # machine code has the names of its modules
-    text = name + b"".join(each for each in texts if is_compiled(each))
-    folder = Path(kept) / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
-    if not folder.is_absolute():
-        return ""
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
-        return ""
-    written = os.access(folder, os.W_OK | os.X_OK) and shutil.disk_usage(folder).free > ENOUGH
-    return str(folder) if written else ""
+def _announce(package: str) -> None:
+    """Print, once and only on a terminal, that code of *package* is being compiled if this takes long."""
+    if package in _SLOW and package not in _announced and sys.stderr is not None and sys.stderr.isatty():
+        _announced.add(package)
+        with suppress(OSError):
+            sys.stderr.write(f"\r\x1b[Kcompiling {_SLOW[package]}\n")  # replaces a progress bar
 
 
 @lean_inner
 def hashed(text: NDArray[np.uint8], start: Number, end: Number) -> np.uint64:
-    """Return a hash of ``text[start:end]``, reading eight bytes at a time.  All of its bits are well mixed."""
+    """Return a hash of ``text[start:end]``, reading eight bytes at a time. All of its bits are well mixed."""
     at, last, mixed = np.uint64(start), np.uint64(end), np.uint64(end - start)
     while at + EIGHT <= last:
         mixed = (mixed ^ eight(text, at)) * SPREAD

@@ -1,7 +1,7 @@
 """Input errors: what is wrong, where it is, and how to fix it.
 
-A *problem* is a single error with a location and a stable code.  All problems in an input are collected and raised
-together as an :class:`InputError`, so that one run reports them all.  Findings about behaviour are not errors but
+A *problem* is a single error with a location and a stable code. All problems in an input are collected and raised
+together as an :class:`InputError`, so that one run reports them all. Findings about behaviour are not errors but
 verdicts (:mod:`fsm.verdict`).
 """
 
@@ -21,7 +21,7 @@ from types import ModuleType
 from typing import BinaryIO, Final
 
 DOCUMENTATION: Final = "https://container-fsm.readthedocs.io/en/latest/"
-"""URL of the documentation.  Keep it in sync with ``pyproject.toml``."""
+"""URL of the documentation. Keep it in sync with ``pyproject.toml``."""
 
 MOST: Final = 100
 """Maximum number of problems listed in an error message."""
@@ -31,7 +31,7 @@ _WHOLE: Final = 50_000
 
 _LONGEST: Final = 2_000
 
-_OBEYED: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
+_CONTROL: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 """Control characters other than tab and newline, Unicode line separators, and bidirectional formatting characters."""
 
 WRONG_INPUT: Final = 2
@@ -45,7 +45,7 @@ UNDECIDED: Final = 3
 class Rule:
     """A rule that inputs must obey: what it finds, why that is wrong, and an example before and after the fix.
 
-    ``wrong`` and ``right`` are a file, part of a file, or a command.  In them, ``\\xNN`` stands for a non-UTF-8 byte.
+    ``wrong`` and ``right`` are a file, part of a file, or a command. In them, ``\\xNN`` stands for a non-UTF-8 byte.
     """
 
     finds: str
@@ -56,7 +56,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """An error in an input.  ``line`` is 0 for the whole file.  ``hint`` is a phrase that says how to fix it."""
+    """An error in an input. ``line`` is 0 for the whole file. ``hint`` is a phrase that says how to fix it."""
 
     path: str
     line: int
@@ -76,7 +76,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """Invalid input.  ``problems`` lists everything that is wrong with it; the message shows only the first ones."""
+    """Invalid input. ``problems`` lists everything that is wrong with it; the message shows only the first ones."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -120,31 +120,31 @@ def visible(text: str) -> str:
     >>> print(visible("evil\x1b[2J"))
     evil\x1b[2J
     """
-    return "".join(each if each.isprintable() else _escape(each) for each in text)
+    return "".join(character if character.isprintable() else _escape(character) for character in text)
 
 
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode()
 
 
-def obeyed(text: str) -> str:
+def control_character(text: str) -> str:
     r"""Return the first character in *text* that can control a terminal or reorder text, or an empty string.
 
-    >>> obeyed("a\tline\n"), obeyed("evil\x1b[2J"), obeyed("a\u202eb")
+    >>> control_character("a\tline\n"), control_character("evil\x1b[2J"), control_character("a\u202eb")
     ('', '\x1b', '\u202e')
     """
-    found = _OBEYED.search(text)
+    found = _CONTROL.search(text)
     return found[0] if found else ""
 
 
 def harmless(text: str, escape: Callable[[str], str] = _escape) -> str:
-    r"""Return *text* with every character that :func:`obeyed` looks for replaced by the result of *escape*.
+    r"""Return *text* with every character that :func:`control_character` looks for replaced by the result of *escape*.
 
     >>> print(harmless("a line\nand \x1b[2J"))
     a line
     and \x1b[2J
     """
-    return _OBEYED.sub(lambda found: escape(found[0]), text)
+    return _CONTROL.sub(lambda found: escape(found[0]), text)
 
 
 def reason(error: Exception) -> str:
@@ -169,8 +169,8 @@ def refused(path: str, code: str, what: str, hint: str, *, line: int = 0) -> Inp
 
 def a_system(name: str) -> InputError:
     """Return the error for using the system *name* where a machine is required."""
-    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show'"
-    return refused(name, "FSM001", "is a system, not a machine", f"{hint}, and in Python for fsm.load_system")
+    hint = "systems are for 'fsm check', 'explore', 'findings', 'mutate', 'test' and 'show', and for fsm.load_system"
+    return refused(name, "FSM001", "is a system, not a machine", hint)
 
 
 def require_machine(given: object) -> None:
@@ -206,6 +206,21 @@ def nearest(word: str, known: Iterable[str], *, of: str) -> str:
     return f"did you mean '{close[0]}'? {listed}" if close else listed
 
 
+def plural(count: int, word: str) -> str:
+    """Return *count* and *word*, in the plural if necessary.
+
+    >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
+    ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
+    """
+    return f"1 {word}" if count == 1 else f"{count:,} {_plural(word)}"
+
+
+def _plural(word: str) -> str:
+    if re.search("[^aeiou]y$", word):
+        return f"{word[:-1]}ies"
+    return f"{word}es" if re.search("(?:s|x|z|ch|sh)$", word) else f"{word}s"
+
+
 def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
     """Import *module*, which needs the optional dependencies in *extra*.
 
@@ -221,19 +236,19 @@ def of_extra(module: str, of: str, *, extra: str = "live") -> ModuleType:
 
 
 def stdin() -> BinaryIO:
-    """Return standard input as a binary stream.  Raise ``OSError`` if it is closed, as after ``<&-`` in a shell."""
+    """Return standard input as a binary stream. Raise ``OSError`` if it is closed, as after ``<&-`` in a shell."""
     if sys.stdin is None:
         raise OSError(errno.EBADF, "standard input is closed")
     return sys.stdin.buffer
 
 
 def is_file(path: Path | str) -> bool:
-    """Check whether *path* is a file.  Return False if the name is too long, for which ``pathlib`` raises."""
+    """Check whether *path* is a file. Return False if the name is too long, for which ``pathlib`` raises."""
     return os.path.isfile(path)  # noqa: PTH113
 
 
 def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = False) -> bytes:
-    """Read at most *most* + 1 bytes from the file at *path*.  If *dash* is true, ``-`` means standard input.
+    """Read at most *most* + 1 bytes from the file at *path*. If *dash* is true, ``-`` means standard input.
 
     Raise :class:`InputError` with *code* and *hint* if the file cannot be read.
     """
@@ -241,5 +256,4 @@ def contents(path: Path | str, *, most: int, code: str, hint: str, dash: bool = 
         with nullcontext(stdin()) if dash and path == "-" else Path(path).open("rb") as file:
             return file.read(most + 1)
     except (OSError, ValueError) as error:  # a NUL in the path raises ValueError
-        reason = (getattr(error, "strerror", None) or str(error)).lower()
-        raise refused(str(path), code, f"cannot be opened: {reason}", hint) from error
+        raise refused(str(path), code, f"cannot be opened: {reason(error)}", hint) from error

@@ -1,6 +1,6 @@
 """Hypothesis stateful tests generated from a machine, for use in an implementation's test suite.
 
-They run the tests of :mod:`fsm.conformance`.  A failure is raised as an :class:`AssertionError` that contains the
+They run the tests of :mod:`fsm.conformance`. A failure is raised as an :class:`AssertionError` that contains the
 report.
 """
 
@@ -33,8 +33,8 @@ def stateful(
 ) -> type[RuleBasedStateMachine]:
     """Return a Hypothesis state machine that drives a SUT and checks each step against *machine*.
 
-    Run it like any other, through its ``TestCase`` and with ``settings``.  It fails with an :class:`AssertionError`
-    that says what is illegal and why.  *sut* is a factory for the SUT, or its name as for :func:`fsm.conform`.
+    Run it like any other, through its ``TestCase`` and with ``settings``. It fails with an :class:`AssertionError`
+    that says what is illegal and why. *sut* is a factory for the SUT, or its name as for :func:`fsm.conform`.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test

@@ -20,25 +20,22 @@ if TYPE_CHECKING:
 
 INTERRUPTED: Final = 130
 INTERNAL_ERROR: Final = 70
-"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``).  There is no verdict."""
+"""Exit code for a bug in fsm itself (``EX_SOFTWARE`` in ``sysexits.h``). There is no verdict."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
-OUT_OF_MEMORY: Final = "unknown: out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+_MORE_MEMORY: Final = "out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
+OUT_OF_MEMORY: Final = f"unknown: {_MORE_MEMORY}"
+_STARVED: Final = f"unknown: ended without a verdict, probably {_MORE_MEMORY}"
 
-_STARVED: Final = (
-    "unknown: ended without a verdict, probably out of memory; 'fsm --memory MIB COMMAND ...' gives it more"
-)
-
-_ENDING: Final = tuple(each for each in signal.Signals if each.name in {"SIGINT", "SIGTERM", "SIGHUP"})
-_LOOK: Final = 0.05
-"""CPU seconds between resource checks.  Short, so that a command cannot allocate much memory in between."""
-
+_ENDING: Final = tuple(number for number in signal.Signals if number.name in {"SIGINT", "SIGTERM", "SIGHUP"})
+_CHECKING: Final = 0.05
+"""CPU seconds between resource checks. Short, so that a command cannot allocate much memory in between."""
 
 _GRACE: Final = 10.0
 """CPU seconds that a command has to end by itself when it exceeds a limit, before it is interrupted."""
 
 _ECHO: Final = 1.0
-"""Seconds for which a repeated signal is ignored.  ``timeout`` signals first the process and then its group."""
+"""Seconds for which a repeated signal is ignored. ``timeout`` signals first the process and then its group."""
 
 
 class Interruption:
@@ -54,20 +51,20 @@ class Interruption:
         self._ends, self._most = 0.0, 0
         self._excess: list[str] | None = None
         self._end: Callable[[], object] | None = None
-        self._asked: tuple[int, float] | None = None
+        self._last: tuple[int, float] | None = None  # the last signal and its time
         self._left_to_loop = False
         self._code: int | None = None
         self._supervisor: int | None = None
 
     def supervise(self) -> None:
-        """Fork and continue in the child process.  The parent waits and exits with the code that the child reports.
+        """Fork and continue in the child process. The parent waits and exits with the code that the child reports.
 
-        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`.  Under a memory
+        If the child ends without reporting a code, the parent exits with :data:`~fsm.errors.UNDECIDED`. Under a memory
         limit, libraries end the process in ways that Python cannot catch: OpenBLAS calls ``exit(1)``, and C++ aborts.
         """
         reading, writing = os.pipe()
         os.set_blocking(reading, False)  # a process the child leaves behind may keep the write end open
-        awaited = {signal.SIGCHLD, *(each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN)}
+        awaited = {signal.SIGCHLD, *_heeded()}
         signal.pthread_sigmask(signal.SIG_BLOCK, awaited)
         child = os.fork()
         if not child:
@@ -83,8 +80,8 @@ class Interruption:
                 os.kill(child, number)
         code = os.waitstatus_to_exitcode(ended[1])
         with suppress(BlockingIOError):
-            if told := os.read(reading, 1):
-                os._exit(told[0])
+            if reported := os.read(reading, 1):
+                os._exit(reported[0])
         if code == -signal.SIGPIPE:
             os.kill(os.getpid(), signal.SIGPIPE)
         with suppress(OSError):
@@ -93,20 +90,20 @@ class Interruption:
 
     def expect(self) -> None:
         """Install this object as the handler of the signals that end a command."""
-        handled = [each for each in _ENDING if signal.getsignal(each) is not signal.SIG_IGN]  # nohup ignores SIGHUP
-        for each in handled:
-            signal.signal(each, self)
+        handled = _heeded()
+        for number in handled:
+            signal.signal(number, self)
         # Python restores the default handlers before it frees modules. A signal in between would change the exit code.
-        atexit.register(lambda: [signal.signal(each, signal.SIG_IGN) for each in handled])
+        atexit.register(lambda: [signal.signal(number, signal.SIG_IGN) for number in handled])
 
     def settle(self, code: int) -> None:
-        """Make *code* the exit code even if a signal follows.  Called when the verdict has been printed.
+        """Make *code* the exit code even if a signal follows. Called when the verdict has been printed.
 
-        Do nothing if a signal has already arrived.  Afterwards, signals are ignored for a second.  A later one ends the
+        Do nothing if a signal has already arrived. Afterwards, signals are ignored for a second. A later one ends the
         process immediately, in case the clean-up hangs.
         """
         if not self.came:
-            self._asked = 0, time.monotonic()
+            self._last = 0, time.monotonic()
             self._code = code
             if self._supervisor is not None and code != INTERNAL_ERROR:
                 os.write(self._supervisor, bytes([code]))
@@ -115,8 +112,8 @@ class Interruption:
     def limited(self, seconds: float, memory: int) -> Iterator[None]:
         """Interrupt the command if it uses more than *seconds* of CPU time or *memory* bytes of memory.
 
-        Child processes are not counted.  ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
-        allocations.  It cannot be lower, because Python may loop forever if there is no memory to handle an error.
+        Child processes are not counted. ``RLIMIT_DATA`` is set somewhat higher than *memory* to prevent very large
+        allocations. It cannot be lower, because Python may loop forever if there is no memory to handle an error.
         """
         try:
             import resource  # noqa: PLC0415
@@ -126,9 +123,9 @@ class Interruption:
         data = resource.getrlimit(resource.RLIMIT_DATA)
         lowest = min(each for each in (*data, memory * 5 // 4) if each >= 0)
         resource.setrlimit(resource.RLIMIT_DATA, (lowest, data[1]))
-        before = signal.signal(signal.SIGPROF, self._look)
+        before = signal.signal(signal.SIGPROF, self._check)
         self._ends, self._most = time.process_time() + seconds, memory
-        signal.setitimer(signal.ITIMER_PROF, min(_LOOK, seconds), _LOOK)
+        signal.setitimer(signal.ITIMER_PROF, min(_CHECKING, seconds), _CHECKING)
         try:
             yield
         finally:
@@ -141,7 +138,7 @@ class Interruption:
         """Let the command react to an exceeded limit itself.
 
         Yield a function that returns :data:`OUT_OF_TIME` or :data:`OUT_OF_MEMORY` once a limit is exceeded, and an
-        empty string until then.  The command is interrupted only if it then exceeds the memory limit by 10 % or runs
+        empty string until then. The command is interrupted only if it then exceeds the memory limit by 10 % or runs
         for another :data:`_GRACE` seconds.
         """
         excess: list[str] = []
@@ -155,7 +152,7 @@ class Interruption:
     def ends(self, end: Callable[[], object]) -> Iterator[None]:
         """Call *end* on the first signal, for a command that runs until it is stopped.
 
-        A second signal interrupts the command.  The same signal within a second is ignored.
+        A second signal interrupts the command. The same signal within a second is ignored.
         """
         self._end = end
         try:
@@ -172,8 +169,8 @@ class Interruption:
         over, loop = Event(), get_running_loop()
         woken, waking = socketpair()
         with woken, waking, self.ends(lambda: loop.call_soon_threadsafe(over.set)):
-            woken.setblocking(False)  # noqa: FBT003
-            waking.setblocking(False)  # noqa: FBT003
+            for end in (woken, waking):
+                end.setblocking(False)  # noqa: FBT003
             # Without a wakeup file descriptor, a signal just before the loop blocks would not wake the loop.
             loop.add_reader(woken, woken.recv, 64)
             before = signal.set_wakeup_fd(waking.fileno(), warn_on_full_buffer=False)
@@ -191,13 +188,13 @@ class Interruption:
         del frame
         now = time.monotonic()
         if self._code is not None:
-            if self._asked is not None and now > self._asked[1] + _ECHO:
+            if self._last is not None and now > self._last[1] + _ECHO:
                 os._exit(self._code)
         elif self._end is not None and not self.over:
-            end, self._end, self._asked = self._end, None, (number, now)
+            end, self._end, self._last = self._end, None, (number, now)
             end()
-        elif self._asked is None or number != self._asked[0] or now > self._asked[1] + _ECHO:
-            self._asked = number, now
+        elif self._last is None or number != self._last[0] or now > self._last[1] + _ECHO:
+            self._last = number, now
             self._interrupt()
 
     def _interrupt(self) -> None:
@@ -224,7 +221,7 @@ class Interruption:
         self._left_to_loop = False
         raise KeyboardInterrupt(*filter(None, [self.over]))
 
-    def _look(self, number: int, frame: FrameType | None) -> None:
+    def _check(self, number: int, frame: FrameType | None) -> None:
         """Interrupt the command, once a second, if it has exceeded a limit and no signal has interrupted it."""
         del number, frame
         over = ""
@@ -264,6 +261,11 @@ class Interruption:
         sys.exit(code)
 
 
+def _heeded() -> list[signal.Signals]:
+    """Return the signals that end the command. One that is ignored, as SIGHUP under nohup, stays so."""
+    return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
 def internal(error: BaseException) -> str:
     """Return the line that reports *error* as a bug in fsm, preceded by the traceback if ``--debug`` is given."""
     import traceback  # noqa: PLC0415  (seldom needed, and every command would wait for it)
@@ -273,8 +275,8 @@ def internal(error: BaseException) -> str:
 
     above = "".join(traceback.format_exception(error)) if "--debug" in sys.argv else ""
     what = printable(" ".join(f"{type(error).__name__}: {error}".split()))
-    way = "report it with what 'fsm --debug COMMAND ...' prints"
-    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {way}"
+    hint = "report it with what 'fsm --debug COMMAND ...' prints"
+    return f"{above}error in fsm {version('container-fsm')} itself, no verdict: {what}; {hint}"
 
 
 def discard(stream: TextIO | None) -> None:

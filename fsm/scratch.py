@@ -1,5 +1,9 @@
-"""Temporary folders that last as long as their process.  If the process is killed, a later one deletes them."""
+"""Temporary folders that last as long as their process, and folders for cached machine code.
 
+If a process is killed, a later one deletes its temporary folders. A cache can be deleted at any time.
+"""
+
+import hashlib
 import os
 import re
 import shutil
@@ -15,15 +19,18 @@ _OURS: Final = re.compile(f"{_PREFIX}[a-z0-9_]{{8}}")
 _YOUNG: Final = 60.0
 """Age in seconds below which a folder is not deleted, because its owner may not have locked it yet."""
 
+_ENOUGH: Final = 1 << 24
+"""Minimum free disk space, in bytes, for caching machine code. The code itself takes much less."""
+
 
 class ScratchFolder:
     """A new temporary folder at ``name``, in *where* or the system's temporary folder; :meth:`close` deletes it.
 
     The process holds a lock on the folder, so that folders in use can be told from those that a killed process left
-    behind.  Windows has no such lock, so abandoned folders are never deleted there.
+    behind. Windows has no such lock, so abandoned folders are never deleted there.
 
     >>> with ScratchFolder() as folder:
-    ...     (Path(folder) / "state").touch()
+    ...    (Path(folder) / "state").touch()
     >>> Path(folder).exists()
     False
     """
@@ -42,7 +49,7 @@ class ScratchFolder:
         self.close()
 
     def close(self) -> None:
-        """Delete the folder with its contents.  Calling this again has no effect."""
+        """Delete the folder with its contents. Calling this again has no effect."""
         self._folder.cleanup()
         if self._lock >= 0:
             os.close(self._lock)
@@ -51,7 +58,7 @@ class ScratchFolder:
 
 @cache
 def sweep(where: str) -> None:
-    """Delete abandoned folders in *where*.  A process does this once per *where*."""
+    """Delete abandoned folders in *where*. A process does this once per *where*."""
     with suppress(OSError), os.scandir(where) as entries:
         for each in entries:
             with suppress(OSError):
@@ -82,3 +89,40 @@ def _locked(folder: str, how: int) -> int:
         os.close(lock)
         raise
     return lock
+
+
+def defines_compiled(text: bytes) -> bool:
+    """Check whether the module with the source *text* defines compiled functions, or functions that others compile."""
+    return any(b"\n" + mark in text for mark in (b"@compiled", b"@inner", b"@lean", b"# Compiled code uses"))
+
+
+@cache
+def code_folder(package: Path) -> str:
+    """Return the folder for the machine code of *package*, or an empty string if it is not writable.
+
+    Its name is a hash of the name of the package, of the source of :mod:`fsm.compiled`, and of all modules with
+    compiled functions in the package. Code from another version is therefore never used, and identical sources share
+    code wherever the package is installed.
+    """
+    usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
+    caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)
+    if not caches.is_absolute():
+        return ""
+    here = Path(__file__)
+    texts = (path.read_bytes() for path in [here.with_name("compiled.py"), *sorted(package.glob("*.py"))])
+    name = os.path.relpath(package, here.parent).encode()  # machine code has the names of its modules
+    text = name + b"".join(text for text in texts if defines_compiled(text))
+    folder = caches / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return ""
+    writable = os.access(folder, os.W_OK | os.X_OK) and shutil.disk_usage(folder).free > _ENOUGH
+    return str(folder) if writable else ""
+
+
+def is_compiled(module: str, function: str) -> bool:
+    """Check whether the machine code of *function* in *module*, such as ``fsm.monitor.running``, is cached."""
+    package, _, name = module.rpartition(".")
+    folder = code_folder(Path(__file__).parent.joinpath(*package.split(".")[1:]))
+    return bool(folder) and any(Path(folder).glob(f"{name}.{function}-*.nbi"))

@@ -1,7 +1,7 @@
 """Protocols for implementations that are tested against a machine.
 
-A *system under test* (SUT) is one entity, such as a door.  Only :class:`SUT` is required.  The other
-protocols are optional and are detected with :func:`isinstance`.  Without ``outputs``, outputs are not compared.
+A *system under test* (SUT) is one entity, such as a door. Only :class:`SUT` is required. The other
+protocols are optional and are detected with :func:`isinstance`. Without ``outputs``, outputs are not compared.
 Without ``begin`` and ``end``, states that occur only while a call is in progress are not tested.
 """
 
@@ -14,9 +14,9 @@ StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
 
 
 class Stimulus(NamedTuple):
-    """One action of a test.  ``expected`` lists the outcome that the event should have at each stage.
+    """One action of a test. ``expected`` lists the outcome that the event should have at each stage.
 
-    ``expected`` is empty if there is only one possible outcome.  For a crash, ``point`` is the number of the effect
+    ``expected`` is empty if there is only one possible outcome. For a crash, ``point`` is the number of the effect
     just before which the SUT crashes, and the last expected outcome is that of the restart.
     """
 
@@ -41,7 +41,7 @@ class Stimulus(NamedTuple):
 class Response:
     """A SUT's response to a stimulus: its reply, the state it shows, and its outputs.
 
-    ``reply`` is ``None`` while the call is in progress.  ``outputs`` is ``None`` if outputs cannot be observed.
+    ``reply`` is ``None`` while the call is in progress. ``outputs`` is ``None`` if outputs cannot be observed.
     """
 
     reply: str | None = ""
@@ -73,8 +73,8 @@ class SUT(Protocol):
     def do(self, event: str) -> str:
         """Perform *event*, a name from the machine, from beginning to end.
 
-        Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``.  Return an empty string for an event
-        without a reply.  Raise :class:`UnsupportedError` if this implementation does not have the event or cannot
+        Return the reply of a call: ``ok`` or an error code such as ``NOT_FOUND``. Return an empty string for an event
+        without a reply. Raise :class:`UnsupportedError` if this implementation does not have the event or cannot
         trigger it.
         """
 
@@ -90,15 +90,15 @@ class Emitting(Protocol):
     """A SUT whose outputs can be observed."""
 
     def outputs(self) -> Sequence[str] | None:
-        """Return the outputs since the last call, or ``None`` if they are unknown.  Called after :meth:`SUT.shows`."""
+        """Return the outputs since the last call, or ``None`` if they are unknown. Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
 class Detailed(Protocol):
-    """A SUT whose status has fields.  They are checked against the machine's clauses on fields."""
+    """A SUT whose status has fields. They are checked against the machine's clauses on fields."""
 
     def fields(self) -> Mapping[str, int | str]:
-        """Return the current fields under the machine's names for them.  Called after :meth:`SUT.shows`."""
+        """Return the current fields under the machine's names for them. Called after :meth:`SUT.shows`."""
 
 
 @runtime_checkable
@@ -108,15 +108,15 @@ class Arranging(Protocol):
     def arrange(self, event: str, outcome: str) -> bool:
         """Arrange for the next event, *event*, to have the outcome that the machine calls *outcome*.
 
-        This is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes.  Before ``do`` of a
-        call that takes time, it is called once for each stage, in order.  If this returns True and the event has a
-        different outcome, the test fails.  An arrangement applies only to the next event.
+        This is called before each ``do``, ``begin`` and ``end`` of an event with several outcomes. Before ``do`` of a
+        call that takes time, it is called once for each stage, in order. If this returns True and the event has a
+        different outcome, the test fails. An arrangement applies only to the next event.
         """
 
 
 @runtime_checkable
 class ArrangingStages(Protocol):
-    """A SUT that has to know the stage for which an outcome is arranged.  Used instead of :class:`Arranging`."""
+    """A SUT that has to know the stage for which an outcome is arranged. Used instead of :class:`Arranging`."""
 
     def arrange_stage(self, event: str, outcome: str, stage: str) -> bool:
         """Arrange for *event* to have *outcome* at *stage*, as :meth:`Arranging.arrange` does.
@@ -138,12 +138,12 @@ def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
 class Limited(Protocol):
     """A SUT in an environment that tests do not fully control.
 
-    Some outcomes cannot be produced, and some signals occur spontaneously.  Its steps are slow, so each test continues
+    Some outcomes cannot be produced, and some signals occur spontaneously. Its steps are slow, so each test continues
     from where the previous one ended.
     """
 
     def never(self, event: str, outcome: str) -> bool:
-        """Return whether tests need not produce *outcome* of *event*.  If the outcome occurs anyway, it is judged.
+        """Return whether tests need not produce *outcome* of *event*. If the outcome occurs anyway, it is judged.
 
         *outcome* is empty if the event has only one.
         """
@@ -157,10 +157,10 @@ class Overlapping(Protocol):
     """A SUT that can handle other events while one of its calls is in progress."""
 
     def begin(self, event: str) -> str | None:
-        """Begin the call *event*.  Return ``None`` if it is now in progress, or its reply if it has ended."""
+        """Begin the call *event*. Return ``None`` if it is now in progress, or its reply if it has ended."""
 
     def end(self, event: str) -> str | None:
-        """Advance the call *event* by one stage.  Return ``None`` if it is still in progress, otherwise its reply."""
+        """Advance the call *event* by one stage. Return ``None`` if it is still in progress, otherwise its reply."""
 
 
 @runtime_checkable
@@ -178,16 +178,16 @@ class Crashing(SUT, Protocol):
     def crash(self, event: str, point: int) -> bool:
         """Perform *event*, crash just before its external effect number *point* (starting at 0), and restart.
 
-        Return False if the event has fewer effects and therefore completes without a crash.  Restart in any case.
+        Return False if the event has fewer effects and therefore completes without a crash. Restart in any case.
         """
 
 
 @runtime_checkable
 class Costly(Protocol):
-    """A SUT for which some events take much longer than others.  It must show its state."""
+    """A SUT for which some events take much longer than others. It must show its state."""
 
     def costly(self, event: str) -> bool:
-        """Check whether *event* is costly.  Any run of consecutive costly events costs as much as one of them."""
+        """Check whether *event* is costly. Any run of consecutive costly events costs as much as one of them."""
 
 
 @runtime_checkable
@@ -207,7 +207,7 @@ class BrokenError(Exception):
 
 
 def drained(outputs: list[str]) -> list[str]:
-    """Return a copy of *outputs* and clear the list.  Use it to implement :meth:`Emitting.outputs`.
+    """Return a copy of *outputs* and clear the list. Use it to implement :meth:`Emitting.outputs`.
 
     >>> kept = ["Creak"]
     >>> drained(kept), drained(kept)

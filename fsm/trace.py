@@ -1,7 +1,7 @@
 """Traces: ordered observations of one or more entities.
 
 An *observation* is a single thing that was observed, such as a request, a reply, a signal, a state or an output.
-:mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them.  As JSON,
+:mod:`fsm.recordings` turns logs and other recordings into observations, and :mod:`fsm.monitor` checks them. As JSON,
 observations have the trace format described in ``docs/reference/trace-format.md``.
 """
 
@@ -29,7 +29,7 @@ class Line(NamedTuple):
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
-        """Convert a line number in *file* to a :class:`Line`.  Return a :class:`Line` unchanged."""
+        """Convert a line number in *file* to a :class:`Line`. Return a :class:`Line` unchanged."""
         return line if isinstance(line, Line) else cls(file, line)
 
 
@@ -52,22 +52,22 @@ Phase: TypeAlias = Literal["", "request", "reply", "lost", "answered", "noticed"
 """The part of an event that was observed.
 
 empty
-    The whole event: a call with its reply, or a signal.  Also used for a state or an output on its own.
+    The whole event: a call with its reply, or a signal. Also used for a state or an output on its own.
 request, reply
-    The start and end of a call.  The call takes effect at some instant in between.
+    The start and end of a call. The call takes effect at some instant in between.
 lost
-    The caller gave up.  No reply will be observed, but the call may still take effect.
+    The caller gave up. No reply will be observed, but the call may still take effect.
 answered
-    The reply to a call whose request was not recorded.  The call took effect at some earlier instant.
+    The reply to a call whose request was not recorded. The call took effect at some earlier instant.
 noticed
-    A signal that may happen now, with or without its effect.  The trace does not show whether it takes effect later.
+    A signal that may happen now, with or without its effect. The trace does not show whether it takes effect later.
 maybe
     A signal that may have happened, or a call that may have been made.
 assumed
-    An event that was not observed but may have happened since the last observation, once or repeatedly.  If the trace
+    An event that was not observed but may have happened since the last observation, once or repeatedly. If the trace
     is legal only because it happened, the judgement reports that assumption.
 gap
-    Observations are missing.  From here on, nothing is known about the entity, or about any entity if none is named.
+    Observations are missing. From here on, nothing is known about the entity, or about any entity if none is named.
 """
 
 
@@ -77,12 +77,12 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     This is a ``msgspec`` struct because a trace can have millions of observations, and ``msgspec`` decodes them
     directly from bytes.
 
-    ``of`` is the kind of entity, such as ``door``.  An empty ``entity`` stands for every entity.  ``event`` is the
-    model's name for the event, or the RPC name.  ``shows`` is the state shown just after the event.  ``met`` is the
-    state in which the call was executed, if the reply reports it.  ``emits`` lists the outputs observed with the event,
-    and ``output`` is an output observed on its own.  ``fields`` maps the machine's field names to the values shown with
-    the state.  Times are RFC 3339 or nanoseconds since the epoch.  ``start`` and ``end`` are the interval of a whole
-    call.  In a history of concurrent operations, ``process`` is the calling client.  ``file`` and ``line`` say where
+    ``of`` is the kind of entity, such as ``door``. An empty ``entity`` stands for every entity. ``event`` is the
+    model's name for the event, or the RPC name. ``shows`` is the state shown just after the event. ``met`` is the
+    state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed with the event,
+    and ``output`` is an output observed on its own. ``fields`` maps the machine's field names to the values shown with
+    the state. Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole
+    call. In a history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` say where
     the observation comes from, if that is not its position in the trace.
     """
 
@@ -109,11 +109,11 @@ class Columns(NamedTuple):
     """The observations of a batch as arrays, for compiled code.
 
     Observation ``i`` has the kind ``kinds[kind[i]]``, an observation with only ``of`` and the fields that affect
-    legality (:class:`Key`).  If ``kind[i]`` is -1, the observation has fields or a rare form, and its content is not in
-    the arrays.  All batches of a recording share one ``kinds`` list, which only ever grows at the end.
+    legality (:class:`Key`). If ``kind[i]`` is -1, the observation has fields or a rare form, and its content is not in
+    the arrays. All batches of a recording share one ``kinds`` list, which only ever grows at the end.
 
-    If ``kind[i]`` is not -1, the entity's id is ``ids[entity[i]]``.  Each batch numbers its entities separately.
-    ``at[i]`` is the time in nanoseconds since the epoch, or negative if there is none.  Times before the epoch are not
+    If ``kind[i]`` is not -1, the entity's id is ``ids[entity[i]]``. Each batch numbers its entities separately.
+    ``at[i]`` is the time in nanoseconds since the epoch, or negative if there is none. Times before the epoch are not
     in the arrays.
     """
 
@@ -125,7 +125,7 @@ class Columns(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """Observations in order, with the line of each.  If there are ``columns``, both may be :class:`Made` sequences."""
+    """Observations in order, with the line of each. If there are ``columns``, both may be :class:`Made` sequences."""
 
     observations: Sequence[Observation]
     lines: Sequence[int | Line]
@@ -164,7 +164,7 @@ def batch(found: Iterable[tuple[int | Line, Observation]]) -> Batch:
 
 
 class Key(NamedTuple):
-    """The fields of an observation that affect legality.  The entity, the time and the line do not."""
+    """The fields of an observation that affect legality. The entity, the time and the line do not."""
 
     event: str = ""
     phase: Phase = ""

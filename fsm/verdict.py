@@ -1,4 +1,4 @@
-"""Verdicts: the answer to a question with its evidence, as data.  :mod:`fsm.report` formats them as text."""
+"""Verdicts: the answer to a question with its evidence, as data. :mod:`fsm.report` formats them as text."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import TypeAlias
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The answer is yes.  A subclass holds the witness, if there is one."""
+    """The answer is yes. A subclass holds the witness, if there is one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fails:
-    """The answer is no.  Each kind of question has a subclass that holds the evidence."""
+    """The answer is no. Each kind of question has a subclass that holds the evidence."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The question could not be answered.  ``why`` gives the reason."""
+    """The question could not be answered. ``why`` gives the reason."""
 
     why: str
 
 
 Verdict: TypeAlias = Holds | Fails | Unknown
-"""The answer to any question.  Each kind of question narrows the type."""
+"""The answer to any question. Each kind of question narrows the type."""

@@ -246,7 +246,7 @@ def test_the_end_of_a_pipe_is_the_end() -> None:
         (["--with", "x"], "before the end"),
         (["--properties"], "before the end"),
         (["--format", "sarif"], "text and json follow"),
-        (["another"], "one TRACE is followed"),
+        (["another"], "it follows one TRACE"),
     ],
 )
 def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str) -> None:

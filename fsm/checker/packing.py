@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeGuard
 from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.machine.product import SystemTable
 from fsm.machine.traversal import LimitError
+from fsm.scratch import is_compiled
 
 if TYPE_CHECKING:
     from fsm.checker.packed.packed_graph import PackedGraph
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 SMALL: Final = 500
 """Maximum number of states for which a search is faster than loading the libraries."""
+
+UNCOMPILED: Final = 5_000
+"""The same if the search must first be compiled, which takes about 10 s."""
 
 FEW_STEPS: Final = 5_000
 """Maximum number of steps for which a search is faster than compiling or loading more code."""
@@ -55,7 +59,8 @@ def _joint_states(table: SystemTable) -> int:
 
 def _small(table: SystemTable) -> bool:
     try:
-        reachable_size(table, Limit(states=SMALL))
+        few = SMALL if is_compiled("fsm.checker.packed.exploration", "explore") else UNCOMPILED
+        reachable_size(table, Limit(states=few))
     except LimitError:
         return False
     return True

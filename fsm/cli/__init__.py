@@ -57,7 +57,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     },
 }
 """Maps each command that belongs to no domain, in the order of ``--help``, to its description there."""
-GENERIC: Final = frozenset(name for those in GROUPS.values() for name in those)
+GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
 CANNOT_WRITE: Final = 74
 """Exit code for an I/O error, such as a full disk, as in ``sysexits.h``. There is no verdict."""
@@ -84,16 +84,16 @@ RARELY: Final = 100_000
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
-    """Return the commands by heading, each with its description. Those of other packages are included on demand."""
+    """Return the commands by heading, with descriptions. Include those of other packages if *foreign* is true."""
     declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
     if foreign:
         declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
-    *before, (last, of_last) = GROUPS.items()
-    found = {heading: dict(those) for heading, those in before}
-    for name, each in declared:
+    *before, (last, helping) = GROUPS.items()
+    found = {heading: dict(own) for heading, own in before}
+    for name, command in declared:
         if name not in GENERIC:
-            found.setdefault(each.heading, {})[name] = each.about
-    return found | {last: dict(of_last)}
+            found.setdefault(command.heading, {})[name] = command.about
+    return found | {last: dict(helping)}
 
 
 def _declared(name: str) -> entry_points.DomainCommand | None:
@@ -102,22 +102,21 @@ def _declared(name: str) -> entry_points.DomainCommand | None:
 
 def commands(*, foreign: bool = False) -> dict[str, str]:
     """Return the commands with their descriptions, in the order of ``--help``."""
-    return {name: line for those in groups(foreign=foreign).values() for name, line in those.items()}
+    return {name: about for group in groups(foreign=foreign).values() for name, about in group.items()}
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add to the help of *command* what packages contribute, other packages only on demand.
+    """Add to the help of *command* what fsm's domains and, if *foreign* is true, other packages contribute.
 
     These are examples below its own, and the ``{rows}`` of a table, which a function of its module returns.
     """
-    lines = (line for each in entry_points.domains(foreign=foreign) for line in each.examples.get(name, ()))
+    lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
     if "{rows}" in text:
         rows = importlib.import_module(f"fsm.cli.{name}_command").rows(foreign=foreign)
         widest = max(map(len, rows))
-        text = text.replace(
-            "{rows}", "\n".join(["\b", *(f"{each:<{widest}}  {about}" for each, about in rows.items())])
-        )
+        table = "\n".join(["\b", *(f"{row:<{widest}}  {about}" for row, about in rows.items())])
+        text = text.replace("{rows}", table)
     vars(command)["help"] = "\n".join([text, *lines])
 
 
@@ -146,9 +145,9 @@ class _Commands(click.Group):
             command.callback = partial(_printed, command.callback or (lambda: 0))
         else:
             return None
-        for each in command.params:
-            if text := getattr(each, "help", None):
-                vars(each)["help"] = linked(text)
+        for parameter in command.params:
+            if text := getattr(parameter, "help", None):
+                vars(parameter)["help"] = linked(text)
         add_to_help(command, cmd_name)
         return command
 
@@ -164,9 +163,9 @@ class _Commands(click.Group):
         if command is not None and not ctx.resilient_parsing:
             own = click.Context(command, info_name=name, parent=ctx)
             _, _, given = command.make_parser(own).parse_args(list(rest))
-            for each, times in Counter(given).items():
-                if isinstance(each, click.Option) and times > 1 and not (each.multiple or each.is_flag):
-                    own.fail(f"{each.opts[0]} is given {times} times, and the last would hide the others: give it once")
+            for option, times in Counter(given).items():
+                if isinstance(option, click.Option) and times > 1 and not (option.multiple or option.is_flag):
+                    own.fail(f"{option.opts[0]} is given {times} times, but has only one value: give it once")
         return name, command, rest
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -176,10 +175,10 @@ class _Commands(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         del ctx
         found = groups(foreign=True)
-        widest = max(len(name) for those in found.values() for name in those)
-        for title, those in found.items():
+        widest = max(len(name) for group in found.values() for name in group)
+        for title, group in found.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(widest), line) for name, line in those.items()])
+                formatter.write_dl([(name.ljust(widest), about) for name, about in group.items()])
 
 
 @click.group(
@@ -203,7 +202,8 @@ class _Commands(click.Group):
     type=click.IntRange(64, 1 << 32),
     metavar="MIB",
     default=MEMORY,
-    help="Stop with exit code 3 rather than take more memory; each process that it starts may take as much.",
+    help="Stop with exit code 3 if the command needs more memory than this. Each process that it starts may use as "
+    "much again.",
 )
 @click.option(
     "--no-plugins",
@@ -218,8 +218,8 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
     """Executable lifecycle specifications: is this behaviour legal?
 
     A lifecycle is written once, as a table of states and events. fsm judges recordings against it, tests
-    implementations, and proves properties. For each violation it says why it is one, what would have been legal, and
-    which clause it breaks.
+    implementations, and proves properties. For each violation it prints the reason, what would have been legal, and
+    the clause that it breaks.
 
     \b
     fsm judge doors.jsonl
@@ -241,7 +241,7 @@ def _warn(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Print a warning. One of :mod:`fsm.entry_points` is for users, who did not write the line that caused it."""
+    """Print a warning, without the place for one of :mod:`fsm.entry_points`: users did not write the code there."""
     del file, line
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -11,20 +11,19 @@ from fsm.checker import examine
 from fsm.checker.alike import Alike
 from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import (
     ANY_NUMBER,
-    asked,
     cases_format_option,
     layout,
-    of_one,
     parts_option,
-    profile_option,
-    progress,
+    print_report,
+    profiles_option,
     property_option,
-    told,
+    require_profiles,
+    require_properties,
 )
-from fsm.cli.search_progress import SearchProgress
+from fsm.cli.progress import Progress, progress
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
@@ -34,19 +33,23 @@ from fsm.machine.property.evidence import Examined, Refuted
 from fsm.machine.versions import within
 from fsm.report import check_report
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from fsm.machine.traversal import Explored
+
 PAIR: Final = 2
 FEW: Final = 9
 """Maximum number of copies of a part to search directly. For more, first check what holds for any number."""
 
-WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
+_WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory"}
 
 
 @click.command("check")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
-@profile_option(
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
+@profiles_option(
     "Check only under this profile; A+B combines profiles, 'none' is no profile; may be repeated. Default: none, and "
-    "each profile of the model.",
-    several=True,
+    "each profile of the model."
 )
 @property_option("Check only this property; may be repeated.")
 @click.option("--runs", is_flag=True, help="Also show the runs of witnesses and of known failures.")
@@ -124,20 +127,19 @@ def command(
     fsm check systems/house.toml --parts door=any
     """
     many = next((name for name, count in parts.items() if count == ANY_NUMBER or count > FEW), "")
-    if many and each_copy:
-        raise click.UsageError(f"--each-copy goes with up to {FEW} copies of a part; --parts {many} asks for more")
-    if many and overlap > 1:
-        raise click.UsageError(f"--overlap goes with up to {FEW} copies of a part; --parts {many} asks for more")
-    found = [
+    for option, given in (("--each-copy", each_copy), ("--overlap", overlap > 1)):
+        if many and given:
+            raise click.UsageError(f"{option} goes with up to {FEW} copies of a part; --parts {many} asks for more")
+    stated = [
         _claims(name, {**parts, many: PAIR} if many else parts)
         for name in dict.fromkeys(names or (*specified(), *systems()))
     ]
-    asked(found, only)
+    require_properties(only, stated)
     bare = Profile(name="none", about="", overrides=())
-    of_one(profiles, [{"none": bare}, *(each.machine.profiles for each in found)])
+    require_profiles(profiles, [{"none": bare}, *(each.machine.profiles for each in stated)])
     work = [
         (each, own)
-        for each in found
+        for each in stated
         for name in dict.fromkeys(profiles) or ("none", *each.machine.profiles)
         if (own := within(name, each.machine.profiles)) or name == "none"
     ]
@@ -145,46 +147,35 @@ def command(
     alike = Alike()
     size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
     with INTERRUPTION.softly() as excess, progress("checking", size) as bar:
-        ending = SearchProgress(bar, lambda: WHY[excess()])
+        ending = search_ending(bar, excess)
+        examine_each = partial(
+            examine, only=only or None, limit=limit, ending=ending, advanced=bar.advance, overlap=overlap, alike=alike
+        )
         for each, profile in work:
-            advanced = partial(bar.update, 1)
             if many and is_of(each, System):
                 numbered = partial(_numbered, each, parts, many)
                 count = None if parts[many] == ANY_NUMBER else parts[many]
-                examined.append(
-                    examine_any(
-                        numbered,
-                        many,
-                        profile,
-                        count=count,
-                        only=only or None,
-                        limit=limit,
-                        ending=ending,
-                        advanced=advanced,
-                    )
-                )
-                continue
-            copies = of_copies(each) if each_copy and is_of(each, System) else ()
-            examined.append(
-                examine(
-                    each,
+                found = examine_any(
+                    numbered,
+                    many,
                     profile,
+                    count=count,
                     only=only or None,
                     limit=limit,
-                    overlap=overlap,
                     ending=ending,
-                    advanced=advanced,
-                    copies=copies,
-                    alike=alike,
+                    advanced=bar.advance,
                 )
-            )
+            else:
+                copies = of_copies(each) if each_copy and is_of(each, System) else ()
+                found = examine_each(each, profile, copies=copies)
+            examined.append(found)
         over = excess()
     examined = [each for each in examined if each.checked]
     lengths = [each.verdict.length for one in examined for each in one.checked if isinstance(each.verdict, Refuted)]
-    if why > max(lengths, default=0):
-        what = f"no counterexample has a step {why}; the longest has {max(lengths, default=0)}"
+    if why > (longest := max(lengths, default=0)):
+        what = f"no counterexample has a step {why}; the longest has {longest}"
         raise click.BadParameter(what, param_hint="--why")
-    told(
+    print_report(
         form,
         text=lambda: check_report.text(examined, layout(), runs=runs or why > 0, why=why),
         json=lambda: check_report.json(examined, why=why),
@@ -193,6 +184,16 @@ def command(
     if over:
         click.echo(over, err=True)
     return check_report.answer(examined).value
+
+
+def search_ending(bar: Progress, excess: Callable[[], str]) -> Callable[[Explored], str]:
+    """Return a function that shows the progress of a search on *bar*, and returns why it has to stop, if it has to."""
+
+    def ending(covered: Explored) -> str:
+        bar.searched(covered)
+        return _WHY[excess()]
+
+    return ending
 
 
 def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]:

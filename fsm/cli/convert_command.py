@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import progress, restart_options, sizes
+from fsm.cli.options import restart_options, rotated_option, sizes
 from fsm.cli.output import failed, replacing
+from fsm.cli.progress import progress
 from fsm.errors import of_extra, refused
 from fsm.recordings import open_recording
 from fsm.recordings.form import HISTORY
@@ -18,8 +19,6 @@ from fsm.report import words
 
 if TYPE_CHECKING:
     from fsm.recordings.restarts import Assume
-
-_FITTING: Final = ".parquet"
 
 
 @click.command("convert", epilog="Exit codes: 0 written, 2 wrong input, 74 the table could not be written.")
@@ -33,7 +32,7 @@ _FITTING: Final = ".parquet"
     help="Table to write. It is written completely or not at all.",
 )
 @restart_options
-@click.option("--rotated", is_flag=True, help="Treat all TRACEs as one rotated recording, in the order of their times.")
+@rotated_option
 def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_restart: int, *, rotated: bool) -> int:
     """Convert a recording to a table, which is judged several times faster if it is large.
 
@@ -48,16 +47,18 @@ def command(traces: tuple[str, ...], output: Path, restarts: Assume, shortest_re
     tables = of_extra("fsm.recordings.tables", "fsm convert", extra="fast")
     traces = tuple(dict.fromkeys(traces))
     if len(traces) > 1 and not rotated:
-        raise click.BadParameter("a table has one recording; several files of one are --rotated", param_hint="TRACE")
-    if output.suffix != _FITTING:
-        raise click.BadParameter(f"'{output}' would be Parquet: call it NAME{_FITTING}", param_hint="--output")
+        raise click.BadParameter(
+            "a table has one recording; for several files of one recording, use --rotated", param_hint="TRACE"
+        )
+    if output.suffix != ".parquet":
+        raise click.BadParameter(f"'{output}' would be Parquet: call it NAME.parquet", param_hint="--output")
     name = ", ".join(traces)
     with progress("converting", sizes(traces)) as bar:
         room = Restarts(assume=restarts, shortest=shortest_restart * 1_000_000)
         source = Rotated(names=traces) if rotated else None
-        recording = open_recording(name, bar.update, restarts=room, source=source)
+        recording = open_recording(name, bar.advance, restarts=room, source=source)
         if not recording.form.name:
-            what = "is no recording: none of its lines is one of a log, a call, an event or a trace"
+            what = "is not a recording: no line is from a log, or is a call, an event or an observation"
             raise refused(name, "FSM215", what, "see fsm judge --help for what can be judged")
         if recording.form is HISTORY:
             what = "is a history of concurrent operations, which is judged as a whole"

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
 
-from fsm.cli.options import layout, model_option, output_option, profile_option, progress, sizes
-from fsm.cli.output import put
+from fsm.cli.options import choice_option, model_option, output_option, sizes
+from fsm.cli.output import put, put_text
+from fsm.cli.progress import progress
+from fsm.command_options import profile_option
 from fsm.errors import InputError, refused
 from fsm.monitor.judgement import Judged, judge
 from fsm.report.cover_report import CoverReport
@@ -41,17 +44,9 @@ FORMATS: Final[Mapping[str, str]] = {
 )
 @model_option("Show the coverage of this model; may be repeated. Default: the models for each kind of recording.")
 @profile_option("Apply this profile to the models, such as acme-1.6.")
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", *FORMATS]),
-    default="text",
-    help="Output format; sh is a script that makes the missing calls.",
-)
+@choice_option(["text", *FORMATS], "Output format; sh is a script that makes the missing calls.")
 @output_option
-@click.pass_context
 def command(
-    ctx: click.Context,
     recordings: tuple[str, ...],
     against: tuple[str, ...],
     models: tuple[str, ...],
@@ -78,21 +73,17 @@ def command(
     with progress("judging", sizes(every)) as bar:
         for name in every:
             try:
-                judged[name] = _judged(name, models, profile, bar.update)
+                judged[name] = _judged(name, models, profile, bar.advance)
             except InputError as error:
                 problems += error.problems
     if problems:
         raise InputError(dict.fromkeys(problems))
-    cover = CoverReport(*(tuple(judged[name] for name in those) for those in names))
+    cover = CoverReport(*(tuple(judged[name] for name in group) for group in names))
     if form == "text":
-        written = text(cover, layout(coloured=output is None))
-        if output is None:
-            click.echo(written, nl=False, color=ctx.color)
-            return 0
+        put_text(partial(text, cover), output)
     else:
         writer: Callable[[CoverReport], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
-        written = writer(cover)
-    put(written.encode("utf-8", "replace"), output)
+        put(writer(cover).encode("utf-8", "replace"), output)
     return 0
 
 

@@ -12,11 +12,12 @@ from typing import Final, NamedTuple
 import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
-from fsm.cli import completion
-from fsm.cli.options import layout, output_option, profile_option, under
-from fsm.cli.output import put
+from fsm.cli.completion import complete_models
+from fsm.cli.options import output_option, profiles_option, under
+from fsm.cli.output import put, put_text
+from fsm.cli.pages import drawing
 from fsm.diagrams.compare import Comparison, choose
-from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, image
+from fsm.diagrams.draw.image import image
 from fsm.diagrams.read import Drawing, at, find
 from fsm.errors import nearest, refused
 from fsm.language.library import load, names
@@ -31,14 +32,11 @@ _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
 
 
 @click.command("diff", epilog="Exit codes: 0 no difference, 1 different, 2 wrong input.")
-@click.argument("first", metavar="A", shell_complete=completion.models)
-@click.argument("second", metavar="[B]", required=False, shell_complete=completion.models)
-@profile_option(
-    "Apply this profile to the models. If given twice, the first is for A and the second for B.", several=True
-)
+@click.argument("first", metavar="A", shell_complete=complete_models)
+@click.argument("second", metavar="[B]", required=False, shell_complete=complete_models)
+@profiles_option("Apply this profile to the models. If given twice, the first is for A and the second for B.")
 @click.option(
     "--behaviour",
-    "behaviour",
     is_flag=True,
     help="Compare the observable behaviour of two models, and show a shortest trace that distinguishes them.",
 )
@@ -87,23 +85,26 @@ def command(
         case "json":
             put(diff_report.json(found, remarks), output)
         case "text":
-            put(diff_report.text(found, layout(coloured=output is None), remarks), output)
+            put_text(lambda layout: diff_report.text(found, layout, remarks), output)
         case "dot":
             put(diff_report.dot(found), output)
         case _:
-            put(_made(found, form), output)
+            with drawing(form, "; or use --format dot"):
+                put(image(diff_report.dot(found), form), output)
     return diff_report.answer(found).value
 
 
 def _behaviour(sides: tuple[_Side, _Side], form: str, output: Path | None) -> int:
     (name, first), (other, second) = sides
     if not (isinstance(first, Machine) and isinstance(second, Machine)):
-        raise click.UsageError("--behaviour is of two models: a drawing says too little")
+        raise click.UsageError("--behaviour compares two models: a drawing says too little")
     if form not in {"text", "json"}:
         raise click.UsageError(f"--behaviour cannot be written as {form}: use text or json")
     found = compare_behaviour(tabulate(first), tabulate(second))
-    text = diff_report.behaviour_text(found, (name, other), layout(coloured=output is None))
-    put(diff_report.behaviour_json(found, (name, other)) if form == "json" else text, output)
+    if form == "json":
+        put(diff_report.behaviour_json(found, (name, other)), output)
+    else:
+        put_text(lambda layout: diff_report.behaviour_text(found, (name, other), layout), output)
     return diff_report.behaviour_answer(found).value
 
 
@@ -116,7 +117,7 @@ def _sides(first: str, second: str | None, profiles: tuple[str, ...]) -> tuple[_
     if second is None and not profiles:
         raise click.UsageError("name two things to compare, or one model and one or two profiles")
     if len(profiles) > 2:  # noqa: PLR2004  (there are two sides)
-        raise click.UsageError("there are two sides, and so at most two profiles")
+        raise click.UsageError("at most two profiles can be compared")
     other = first if second is None else second
     if profiles and not (_is_model(first) or _is_model(other)):
         raise click.BadParameter("only models have profiles", param_hint="--profile")
@@ -155,13 +156,3 @@ def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparis
         if isinstance(side.of, tuple) and len(side.of) > 1
     ]
     return replace(found, first=first, second=second), tuple(remarks)
-
-
-def _made(found: Comparison, form: str) -> bytes:
-    try:
-        return image(diff_report.dot(found), form)
-    except DotFailedError as error:
-        raise click.ClickException(str(error)) from error
-    except NoDotError:
-        what = f"{form} needs Graphviz's program 'dot', which is not there: {HOW_TO_GET_DOT}"
-        raise click.UsageError(f"{what}; or use --format dot") from None

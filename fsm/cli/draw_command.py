@@ -1,17 +1,19 @@
 """``fsm draw``: draw models as pictures, or write them as tables."""
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 import click
 
-from fsm.cli import completion, recording_chart
-from fsm.cli.options import name_option, profile_option, under, unknown
+from fsm.cli.completion import complete_events, complete_models
+from fsm.cli.options import name_option, recording_option, text_option, under, unknown
 from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
-from fsm.cli.recording_chart import ChosenLines
+from fsm.cli.recording_chart import ChosenLines, draw_chart
+from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
 from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
@@ -46,7 +48,7 @@ PARTS: Final[Mapping[Extra, str]] = {
     "profiles": "states that only a profile reaches",
 }
 
-_APART: Final = "--with, --from and --to are of --sequence, which has no --event, --show, --highlight and --coverage"
+_APART: Final = "--with, --from and --to need --sequence, which excludes --event, --show, --highlight and --coverage"
 
 _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     "svg": svg,
@@ -58,7 +60,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 
 
 @click.command("draw")
-@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models)
+@click.argument("models", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models)
 @click.option(
     "--format",
     "-f",
@@ -74,7 +76,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     help="Write to this file, or to NAME.svg and so on in this folder. Default: standard output.",
 )
 @profile_option("Apply this profile to the models.")
-@name_option("event", "e", "Draw only this event; may be repeated.", completion.events, to="events", several=True)
+@name_option("event", "e", "Draw only this event; may be repeated.", complete_events, to="events", several=True)
 @click.option(
     "--show",
     "-s",
@@ -88,11 +90,9 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(),
     help="Mark the path that a recording took, or the first counterexample in the output of 'fsm check --format json'.",
 )
-@click.option(
+@text_option(
     "--entity",
     metavar="NAME",
-    default="",
-    show_default=False,
     help="With --highlight: the entity whose path to mark; default: the first. With --sequence: the beginning of the "
     "id of the entity whose calls to draw, with those of the entities in it; default: all entities.",
 )
@@ -109,16 +109,7 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
     type=click.Path(readable=False),
     help="Draw a recording instead, as a sequence chart of calls, replies and events, with verdicts.",
 )
-@click.option(
-    "--with",
-    "-w",
-    "calls",
-    metavar="FILE",
-    default="",
-    show_default=False,
-    type=click.Path(readable=False),
-    help="With --sequence: another recording of the same run, such as the calls that belong to events.",
-)
+@recording_option("With --sequence: another recording of the same run, such as the calls that belong to events.")
 @click.option(
     "--from", "first", metavar="LINE", type=click.IntRange(1), help="With --sequence: first line of RECORDING to draw."
 )
@@ -168,10 +159,10 @@ def command(
         if sequence is None or events or show or highlight or coverage:
             raise click.UsageError(_APART)
         lines = ChosenLines(first=first, last=last)
-        return recording_chart.draw(sequence, calls, models, forms, output, profile=profile, entity=entity, lines=lines)
+        return draw_chart(sequence, calls, models, forms, output, profile=profile, entity=entity, lines=lines)
     machines = [load(name) for name in models or (names() if output else ())]
     if not machines:
-        raise click.UsageError("say which model to draw, or --output FOLDER for all of them")
+        raise click.UsageError("name a model to draw, or use --output FOLDER for all of them")
     forms = formats(forms, output, SUFFIXES, pictures=len(machines))
     if "ascii" in forms and (show or events or highlight or coverage):
         raise click.UsageError("an ASCII drawing shows the lifecycle as 'fsm diff' expects it, and nothing else")
@@ -183,36 +174,27 @@ def command(
             named = _events(drawn, events)
             marks = _marks(drawn, highlight, entity, coverage, profile)
             drawing = picture(drawn, show=parts, events=named, marks=marks)
+            writers: dict[str, Callable[[], str | bytes]] = {
+                "ascii": partial(ascii_drawing, drawn),
+                "markdown": partial(markdown, drawn, events=named, marks=marks),
+                **{form: partial(writer, drawing) for form, writer in _WRITERS.items()},
+            }
             for form in forms:
                 try:
-                    made = _written(form, drawn, drawing, named, marks)
+                    made = writers[form]()
                 except DotFailedError as error:
                     raise click.ClickException(str(error)) from error
                 except NoDotError:
                     without[form] = None
                 else:
                     put(made, picture_file(output, machine.name, SUFFIXES[form]), begin)
-    return _missing(without, forms)
+    return _missing(without, forms) if without else 0
 
 
-def _written(
-    form: str, machine: Machine, drawing: Picture, events: set[str] | None, marks: Marks | None
-) -> str | bytes:
-    match form:
-        case "ascii":
-            return ascii_drawing(machine)
-        case "markdown":
-            return markdown(machine, events=events, marks=marks)
-        case _:
-            return _WRITERS[form](drawing)
-
-
-def _missing(without: Collection[str], forms: Sequence[str]) -> int:
-    if not without:
-        return 0
+def _missing(without: Collection[str], forms: Collection[str]) -> int:
     what = f"Graphviz's program 'dot' is not there, so there is no {' and no '.join(without)}: {HOW_TO_GET_DOT}"
-    others = [form for form in forms if form not in without]
-    rest = f"written: {', '.join(others)}" if others else "ascii, dot, mermaid, plantuml and markdown can do without"
+    written = ", ".join(form for form in forms if form not in without)
+    rest = f"written: {written}" if written else "ascii, dot, mermaid, plantuml and markdown can do without"
     click.echo(f"{what}; {rest}", err=True)
     return WRONG_INPUT
 
@@ -229,7 +211,7 @@ def _marks(
     machine: Machine, highlight: str | None, entity: str, coverage: tuple[str, ...], profile: str | None
 ) -> Marks | None:
     if highlight is not None and coverage:
-        raise click.UsageError("--highlight and --coverage are two pictures: ask for one at a time")
+        raise click.UsageError("--highlight and --coverage make different pictures: leave out one of them")
     if highlight is not None:
         return highlighted(machine, highlight, entity)
     if not coverage:
@@ -239,7 +221,7 @@ def _marks(
         for judgement in judge(trace, models=(machine.path,), profile=profile).judgements:
             counts.update(judgement.covered.cells)
     if not any(counts.values()):
-        what = f"shows nothing of what {machine.name} does"
+        what = f"has no event of {machine.name}"
         hint = f"give recordings of any {machine.entity}, or traces of that machine"
         raise refused(", ".join(coverage), "FSM204", what, hint)
     return Marks(counts=counts)

@@ -6,14 +6,15 @@ from collections.abc import Mapping
 
 import click
 
-from fsm.cli import completion, options
+from fsm.cli import options
+from fsm.cli.completion import complete_codes
 from fsm.errors import Rule, about_code
 from fsm.language.codes import FAMILIES, RULES
 from fsm.report.layout import Layout
 
 
 @click.command("explain")
-@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=completion.codes)
+@click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=complete_codes)
 def command(codes: tuple[str, ...]) -> int:
     """Explain an error code such as FSM104. Each error in an input has a code.
 

@@ -9,20 +9,20 @@ from pathlib import Path
 import click
 
 from fsm.checker import examine
-from fsm.cli import completion
-from fsm.cli.check_command import WHY
-from fsm.cli.options import of_one, profile_option, progress, sizes
+from fsm.cli.check_command import search_ending
+from fsm.cli.completion import complete_models_and_systems
+from fsm.cli.options import require_profiles, sizes
 from fsm.cli.output import put, same
-from fsm.cli.pages import drawing, read_again
-from fsm.cli.search_progress import SearchProgress
+from fsm.cli.pages import drawing, judged_twice, read_again
+from fsm.cli.progress import progress
+from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, InputError, is_file
 from fsm.interruption import INTERRUPTION
-from fsm.language.library import claims, is_system, load, load_system, names, systems
+from fsm.language.library import claims, load, load_any, names, systems
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.evidence import Examined
-from fsm.monitor.judgement import Judged, judge
-from fsm.monitor.judgement.stories import Telling, with_stories
+from fsm.monitor.judgement import judge
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
 from fsm.report.page.document import html, machine_page, system_page
@@ -31,7 +31,7 @@ NO_PROPERTIES = "FSM306"
 
 
 @click.command("explore")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=completion.models_and_systems)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models_and_systems)
 @click.option(
     "--output",
     "-o",
@@ -59,9 +59,9 @@ def command(name: str, profile: str | None, output: Path | None, *, properties: 
     fsm explore doors.jsonl -o what-happened.html
     """
     if output is None and sys.stdout.isatty():
-        raise click.UsageError("a page is for a browser: use -o PAGE.html, or a pipe")
+        raise click.UsageError("a terminal cannot show a page: use -o PAGE.html, or a pipe")
     if is_file(name) and same(name, output):
-        raise click.BadParameter("it is what the page is to be made of", param_hint="--output")
+        raise click.BadParameter("it would overwrite the input", param_hint="--output")
     with drawing():
         written, code = _page(name, profile, properties=properties)
     put(written.encode("utf-8", "replace"), output)
@@ -79,20 +79,14 @@ def _page(name: str, profile: str | None, *, properties: bool) -> tuple[str, int
 
 
 def _recording(name: str, profile: str | None) -> str:
-    with read_again((name,)) as again, progress("judging", 2 * sizes((name,))) as bar:
-        how = partial(judge, name, profile=profile, advanced=bar.update)
-        judged = how()
-
-        def told(telling: Telling) -> Judged:
-            again()
-            return how(telling=telling)
-
-        return html(Report(judged=(with_stories(judged, told),)))
+    with read_again((name,)) as rewind, progress("judging", 2 * sizes((name,))) as bar:
+        judge_again = partial(judge, name, profile=profile, advanced=bar.advance)
+        return html(Report(judged=(judged_twice(judge_again(), rewind, judge_again),)))
 
 
 def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, int]:
-    model = load_system(name) if is_system(name) else load(name)
-    of_one([profile], [model.profiles])
+    model = load_any(name)
+    require_profiles([profile], [model.profiles])
     model.under(profile)  # refuses profiles that contradict each other
     examined, code = _examined(model, profile) if properties else ([], 0)
     if isinstance(model, System):
@@ -110,8 +104,8 @@ def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examin
         return [], 0
     profiles = dict.fromkeys((None, *model.profiles, profile))
     with INTERRUPTION.softly() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
-        ending = SearchProgress(bar, lambda: WHY[excess()])
-        found = [examine(stated, each, ending=ending, advanced=lambda: bar.update(1)) for each in profiles]
+        ending = search_ending(bar, excess)
+        found = [examine(stated, each, ending=ending, advanced=bar.advance) for each in profiles]
         if over := excess():
             click.echo(over, err=True)
     return found, UNDECIDED if over else 0

@@ -6,9 +6,10 @@ from typing import Final
 
 import click
 
-from fsm.cli import completion
-from fsm.cli.options import name_option, output_option, profile_option, require, under
+from fsm.cli.completion import complete_models, complete_properties
+from fsm.cli.options import name_option, output_option, require, under
 from fsm.cli.output import put
+from fsm.command_options import profile_option
 from fsm.interop.dot import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
@@ -30,7 +31,7 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
 
 
 @click.command("export")
-@click.argument("name", metavar="MODEL|FILE", shell_complete=completion.models)
+@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
 @click.option(
     "--to",
     "-t",
@@ -40,7 +41,7 @@ _WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
     help="Language to write; see above.",
 )
 @profile_option("Apply this profile to the model.")
-@name_option("property", "P", "With --to promela: also export this property.", completion.properties, to="wanted")
+@name_option("property", "P", "With --to promela: also export this property.", complete_properties, to="wanted")
 @output_option
 def command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
     """Write a model in the language of another tool.

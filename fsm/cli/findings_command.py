@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from fsm.checker.known_defects import known_defects
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import format_option, layout
 from fsm.cli.output import put, whole_or_nothing
 from fsm.diagrams.draw import sequence, sequence_svg
@@ -14,7 +14,7 @@ from fsm.report import findings_report as report
 
 
 @click.command("findings")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
 @format_option
 @click.option(
     "--output",

@@ -2,11 +2,12 @@
 
 import click
 
-from fsm.cli import completion, group
+from fsm.cli import group
+from fsm.cli.completion import complete_commands
 
 
 @click.command("help")
-@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=completion.commands)
+@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=complete_commands)
 @click.pass_context
 def command(ctx: click.Context, name: str | None) -> int:
     """Show the help of COMMAND, like 'fsm COMMAND --help', or the help of fsm without a COMMAND.

@@ -13,6 +13,7 @@ from fsm.cli.options import (
     CASE_FORMATS,
     at_least_option,
     case_report,
+    choice_option,
     engine,
     layout,
     line,
@@ -20,23 +21,25 @@ from fsm.cli.options import (
     model_option,
     moment,
     output_option,
-    profile_option,
-    progress,
     property_option,
+    recording_option,
     restart_options,
+    rotated_option,
     sizes,
     text_option,
 )
 from fsm.cli.output import put, same
-from fsm.cli.pages import drawing, read_again
-from fsm.command_options import fail_on_option
+from fsm.cli.pages import drawing, judged_twice, read_again
+from fsm.cli.progress import progress
+from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, is_file
 from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.coverage import merged
 from fsm.monitor.judgement.part import Part
-from fsm.monitor.judgement.stories import Telling, up_to, with_stories
+from fsm.monitor.judgement.stories import up_to
 from fsm.recordings import is_table, matching
 from fsm.recordings.form import foreign_forms, own_forms
+from fsm.recordings.line_reader import STDIN
 from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import ExitCode, Report
@@ -61,24 +64,20 @@ FORMATS: Final[Mapping[str, str]] = {
 }
 """Maps each format of this command only to its module, which is loaded on demand."""
 
+OPTIONS: Final = {"calls": "--with", "only": "--property", "every": "--all"}
+"""Maps parameters of the command to their options, if these have other names."""
+
 
 def rows(*, foreign: bool) -> dict[str, str]:
-    """Return what a TRACE may be, with a line about each. Forms of other packages are included on demand."""
+    """Return the kinds of TRACE, with a line about each. Forms of other packages are included if *foreign* is true."""
     forms = [*own_forms(), *(foreign_forms() if foreign else ())]
     table = "observations in Parquet or Arrow, a folder of them, or s3://..."
-    return {each.title: each.about for each in forms if each.about} | {"table": table}
+    return {form.title: form.about for form in forms if form.about} | {"table": table}
 
 
 @click.command("judge", epilog="Exit codes: 0 every recording holds, 1 a recording fails, 2 wrong input, 3 unknown.")
 @click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
-@click.option(
-    "--with",
-    "-w",
-    "calls",
-    metavar="FILE",
-    type=click.Path(readable=False),
-    help="Judge TRACE together with FILE, another recording of the same run; see above.",
-)
+@recording_option("Judge TRACE together with FILE, another recording of the same run; see above.")
 @text_option("--form", "recorded", metavar="NAME", help="Form of the recording, such as trace. Default: recognised.")
 @model_option("Judge against this model; may be repeated. Default: the models for this kind of recording.")
 @profile_option(
@@ -86,13 +85,7 @@ def rows(*, foreign: bool) -> dict[str, str]:
     "auto selects the version that the recording shows."
 )
 @fail_on_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", *CASE_FORMATS, "summary", "html"]),
-    default="text",
-    help="Format of the report.",
-)
+@choice_option(["text", "json", *CASE_FORMATS, "summary", "html"], "Format of the report.")
 @click.option(
     "--fresh",
     is_flag=True,
@@ -133,12 +126,7 @@ def rows(*, foreign: bool) -> dict[str, str]:
     help="With --follow: serve metrics for Prometheus over HTTP at this port. ADDRESS defaults to 127.0.0.1, for this "
     "machine only.",
 )
-@click.option(
-    "--rotated",
-    is_flag=True,
-    help="Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times. They may be "
-    "compressed.",
-)
+@rotated_option
 @click.option(
     "--since",
     callback=moment,
@@ -147,7 +135,7 @@ def rows(*, foreign: bool) -> dict[str, str]:
     "still read, to know the states at that time.",
 )
 @click.option("--until", callback=moment, metavar="TIME", help="Judge nothing after this time.")
-@click.option(
+@text_option(
     "--entity",
     metavar="ID|NAME",
     help="Judge one entity and print its whole history. Give the beginning of its id, or its name in the recording.",
@@ -156,8 +144,8 @@ def rows(*, foreign: bool) -> dict[str, str]:
     "--why",
     callback=line,
     metavar="[FILE:]LINE",
-    help="With --entity: explain the belief about it up to this line, observation by observation: the possible states, "
-    "what permitted them, and what was ruled out.",
+    help="With --entity: explain, observation by observation up to this line, which states are possible, what "
+    "permitted them, and what was ruled out.",
 )
 @at_least_option
 @click.option(
@@ -174,8 +162,9 @@ def rows(*, foreign: bool) -> dict[str, str]:
 @click.pass_context
 def command(
     ctx: click.Context,
+    /,
     traces: tuple[str, ...],
-    calls: str | None,
+    calls: str,
     recorded: str,
     models: tuple[str, ...],
     profile: str | None,
@@ -190,17 +179,16 @@ def command(
     properties: bool,
     every: bool,
     follow: bool,
-    settle: float,
-    metrics: tuple[str, int] | None,
     rotated: bool,
     since: int | None,
     until: int | None,
-    entity: str | None,
+    entity: str,
     why: Line | None,
     coverage: bool,
     at_least: float,
     master: str,
     output: Path | None,
+    **_: object,
 ) -> int:
     """Judge recordings against the specification.
 
@@ -221,25 +209,23 @@ def command(
     fsm judge --entity 30b8b5f516d7 --why 1207 doors.jsonl
     fsm judge --follow doors.jsonl
     """
-    part = Part(since=since, until=until, entity=entity or "")
-    _check(part, ctx.params, metrics=metrics is not None and not follow, properties=bool(properties or only))
+    part = Part(since=since, until=until, entity=entity)
+    _check(part, ctx.params)
     if master:
         from fsm.cli.judge_fleet import on_cluster  # noqa: PLC0415  (slow to import, and rarely needed)
 
         return on_cluster(ctx.params, master)
     if follow:
-        return _followed(ctx, part, settle=round(settle * 1e9))
-    judged: dict[str, Judged] = {}
-    problems: dict[str, tuple[Problem, ...]] = {}
-    traces = tuple(dict.fromkeys(each for name in traces for each in matching(name)))
+        return _followed(ctx, part)
+    traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))
     source = Rotated(names=traces) if rotated else None
-    size = sizes((*traces, calls) if calls else traces)
+    size = sizes((*traces, calls))
     traces = (", ".join(traces),) if rotated else traces
     twice = form == "html"
-    with read_again(traces * twice) as again, progress("judging", size * (1 + twice)) as bar:
-        how = partial(
+    with read_again(traces * twice) as rewind, progress("judging", size * (1 + twice)) as bar:
+        judge_trace = partial(
             judge,
-            calls=calls or "",
+            calls=calls,
             form=recorded,
             models=tuple(dict.fromkeys(models)),
             profile=profile,
@@ -250,33 +236,40 @@ def command(
             part=part,
             lenient=lenient,
             source=source,
-            advanced=bar.update,
+            advanced=bar.advance,
         )
-        for trace in traces:
-            try:
-                judged[trace] = how(trace, properties=tuple(dict.fromkeys(only)) if properties or only else None)
-            except InputError as error:
-                problems[trace] = error.problems
-        for trace in traces:
-            # The property is not one of this recording's machines but of another's, so judge this one without it.
-            if judged and trace != "-" and {each.code for each in problems.get(trace, ())} == {"FSM211"}:
-                del problems[trace]
-                again()
-                judged[trace] = how(trace)
-        judged = _told(form, judged, how, again, why)
-    mistakes = dict.fromkeys(each for those in problems.values() for each in those)
-    if mistakes and not judged and form == "text":
-        raise InputError(mistakes)
-    found = tuple(judged[each] for each in traces if each in judged)
-    report = Report(judged=found, fail_on=fail_on, problems=tuple(mistakes), every=every)
-    if form == "text" and output is None:
-        click.echo(text(report, layout(), coverage=coverage), nl=False, color=ctx.color)
-    else:
-        # Use UTF-8 regardless of the terminal's encoding, as in files.
-        put(_written(report, form, coverage=coverage).encode("utf-8", "replace"), output)
-    if mistakes:
-        click.echo(str(InputError(mistakes)), err=True)
+        judged, problems = _judged(traces, judge_trace, tuple(dict.fromkeys(only)) if properties or only else None)
+        if why is not None:
+            judged = dict(zip(judged, up_to([*judged.values()], why), strict=True))
+        if twice:
+            judged = {trace: judged_twice(judged[trace], rewind, partial(judge_trace, trace)) for trace in judged}
+    if problems and not judged and form == "text":
+        raise InputError(problems)
+    found = tuple(judged[trace] for trace in traces if trace in judged)
+    report = Report(judged=found, fail_on=fail_on, problems=problems, every=every)
+    put(_written(report, form, coloured=output is None, coverage=coverage), output)
+    if problems:
+        click.echo(str(InputError(problems)), err=True)
     return _code(report, at_least)
+
+
+def _judged(
+    traces: tuple[str, ...], judge_trace: Callable[..., Judged], properties: tuple[str, ...] | None
+) -> tuple[dict[str, Judged], tuple[Problem, ...]]:
+    """Judge *traces*. Return the results by name, and the problems of the others."""
+    judged: dict[str, Judged] = {}
+    problems: dict[str, tuple[Problem, ...]] = {}
+    for trace in traces:
+        try:
+            judged[trace] = judge_trace(trace, properties=properties)
+        except InputError as error:
+            problems[trace] = error.problems
+    for trace in traces:
+        # The property is not one of this recording's machines but of another's, so judge this one without it.
+        if judged and trace != STDIN and {problem.code for problem in problems.get(trace, ())} == {"FSM211"}:
+            del problems[trace]
+            judged[trace] = judge_trace(trace)
+    return judged, tuple(dict.fromkeys(problem for found in problems.values() for problem in found))
 
 
 def _code(report: Report, at_least: float) -> int:
@@ -284,79 +277,73 @@ def _code(report: Report, at_least: float) -> int:
     covers = merged(report.judged) if at_least else ()
     below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
     for each in below:
-        met = f"exercised {len(each.covered):,} of {plural(len(each.cells), '(event, state) pair')}"
-        click.echo(f"fails: {each.machine.name} {met}, less than the {at_least:g} % of --at-least", err=True)
+        exercised = f"exercised {len(each.covered):,} of {plural(len(each.cells), '(event, state) pair')}"
+        click.echo(f"fails: {each.machine.name} {exercised}, less than the {at_least:g} % of --at-least", err=True)
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 
-def _told(
-    form: str, judged: dict[str, Judged], how: Callable[..., Judged], again: Callable[[], None], why: Line | None
-) -> dict[str, Judged]:
-    """Return *judged* with what is to be told of entities. For a page, judge each recording a second time."""
-    if why is not None:
-        judged = dict(zip(judged, up_to([*judged.values()], why), strict=True))
-    if form != "html":
-        return judged
-
-    def told(telling: Telling, trace: str) -> Judged:
-        again()
-        return how(trace, telling=telling)
-
-    return {trace: with_stories(each, partial(told, trace=trace)) for trace, each in judged.items()}
-
-
-def _written(report: Report, form: str, *, coverage: bool) -> str:
+def _written(report: Report, form: str, *, coloured: bool, coverage: bool) -> str | bytes:
+    """Return *report* in the format *form*: text in the terminal's encoding, other formats in UTF-8, as in files."""
     if form == "text":
-        return text(report, layout(coloured=False), coverage=coverage)
+        return text(report, layout(coloured=coloured), coverage=coverage)
     if form in CASE_FORMATS:
-        return case_report(form, cases(report))
+        return case_report(form, cases(report)).encode("utf-8", "replace")
     writer: Callable[[Report], str] = getattr(importlib.import_module(FORMATS[form]), form)
     with drawing() if form == "html" else nullcontext():
-        return writer(report)
+        return writer(report).encode("utf-8", "replace")
 
 
-def _check(part: Part, given: Mapping[str, Any], *, metrics: bool, properties: bool) -> None:
-    """Raise an error if options contradict each other. *metrics* is true for --metrics without --follow."""
-    if part.since is not None and part.until is not None and part.until < part.since:
-        raise click.BadParameter("it is before --since", param_hint="--until")
-    if metrics:
-        raise click.BadParameter("metrics are of what is followed: add --follow", param_hint="--metrics")
-    if part and properties:
-        what = "a property is judged by the whole of a recording: leave out --since, --until and --entity"
-        raise click.BadParameter(what, param_hint="--properties")
-    if given["why"] and (not part.entity or given["follow"] or given["form"] not in {"text", "json", "html"}):
-        what = "it explains one entity of a whole recording, as text, json or html: add --entity ID"
-        raise click.BadParameter(what, param_hint="--why")
-    if any(is_file(each) and same(each, given["output"]) for each in given["traces"]):
-        raise click.BadParameter("it is a TRACE, which the report would replace", param_hint="--output")
-    if given["at_least"] and (given["follow"] or given["master"]):
-        raise click.BadParameter(
-            "leave out --follow and --engine: coverage is of whole recordings", param_hint="--at-least"
-        )
-    if given["rotated"] and (given["follow"] or given["calls"]):
-        raise click.BadParameter("what is rotated is judged by itself, and as a whole", param_hint="--rotated")
+def _check(part: Part, given: Mapping[str, Any]) -> None:
+    """Raise an error if options contradict each other."""
+    follow, master = given["follow"], given["master"]
+    explained = part.entity and not follow and given["form"] in {"text", "json", "html"}
+    reversed_ = part.since is not None and part.until is not None and part.until < part.since
+    overwritten = any(is_file(trace) and same(trace, given["output"]) for trace in given["traces"])
+    for option, wrong, what in (
+        ("--until", reversed_, "it is before --since"),
+        ("--metrics", given["metrics"] and not follow, "only --follow has metrics: add --follow"),
+        (
+            "--properties",
+            part and (given["properties"] or given["only"]),
+            "properties need the whole recording: leave out --since, --until and --entity",
+        ),
+        (
+            "--why",
+            given["why"] and not explained,
+            "it explains one entity of a complete recording, as text, json or html: add --entity ID",
+        ),
+        ("--output", overwritten, "it is a TRACE, which the report would replace"),
+        (
+            "--at-least",
+            given["at_least"] and (follow or master),
+            "coverage needs whole recordings in one process: leave out --follow and --engine",
+        ),
+        (
+            "--rotated",
+            given["rotated"] and (follow or given["calls"]),
+            "a rotated recording is judged by itself, and as a whole: leave out --follow and --with",
+        ),
+    ):
+        if wrong:
+            raise click.BadParameter(what, param_hint=option)
 
 
-def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
+def _followed(ctx: click.Context, part: Part) -> int:
     from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (slow to import, and rarely needed)
 
     given = ctx.params
     (name, *others) = dict.fromkeys(given["traces"])
-    if others:
-        raise click.BadParameter("one TRACE is followed; others need a command of their own", param_hint="--follow")
-    if is_table(name):
-        raise click.BadParameter("a table is complete: leave out --follow", param_hint="TRACE")
-    if given["output"]:
-        raise click.BadParameter("what is followed is printed as it comes: leave out --follow", param_hint="--output")
-    for option in ("calls", "properties", "only"):
-        if given[option]:
-            flag = {"calls": "--with", "only": "--property"}.get(option, f"--{option}")
-            raise click.BadParameter("cannot be judged before the end of the recording", param_hint=f"{flag} --follow")
-    if given["form"] not in {"text", "json"}:
-        raise click.BadParameter(f"{given['form']} is a report of a whole: text and json follow", param_hint="--format")
-    printed = Printed(
-        fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"], color=ctx.color
-    )
+    whole = next((name for name in ("calls", "properties", "only") if given[name]), "")
+    for option, wrong, what in (
+        ("--follow", others, "it follows one TRACE; use a command for each of the others"),
+        ("TRACE", is_table(name), "a table is complete: leave out --follow"),
+        ("--output", given["output"], "--follow prints violations as they occur: leave out --follow"),
+        (f"{OPTIONS.get(whole, f'--{whole}')} --follow", whole, "cannot be judged before the end of the recording"),
+        ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
+    ):
+        if wrong:
+            raise click.BadParameter(what, param_hint=option)
+    printed = Printed(fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"])
     return follow(
         name,
         printed,
@@ -364,7 +351,7 @@ def _followed(ctx: click.Context, part: Part, *, settle: int) -> int:
         profile=given["profile"],
         fresh=given["fresh"],
         restarts=Restarts(assume=given["restarts"], shortest=given["shortest_restart"] * 1_000_000),
-        settle=settle,
+        settle=round(given["settle"] * 1e9),
         every=given["every"],
         part=part,
         metrics=given["metrics"],

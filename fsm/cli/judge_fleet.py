@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.cli.options import layout
-from fsm.cli.output import put
+from fsm.cli.judge_command import OPTIONS
+from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra
 from fsm.fleet.summary import named, written
 from fsm.fleet.summary_report import text
@@ -16,8 +16,6 @@ from fsm.recordings import matching
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-
-_FORMS: Final = ("text", "summary")
 
 _WHOLE: Final = (
     "calls",
@@ -39,10 +37,10 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     """Judge recordings on the cluster *master* and print the combined result. *given* maps parameters to values."""
     for option in _WHOLE:
         if given[option]:
-            flag = {"calls": "with", "only": "property", "every": "all"}.get(option, option)
-            raise click.BadParameter("only judging in one process has that: leave out --engine", param_hint=f"--{flag}")
-    if given["form"] not in _FORMS:
-        raise click.BadParameter("a fleet has text and summary", param_hint="--format")
+            hint = OPTIONS.get(option, f"--{option}")
+            raise click.BadParameter("cannot be combined with --engine: leave out one of them", param_hint=hint)
+    if given["form"] not in {"text", "summary"}:
+        raise click.BadParameter("with --engine, it must be text or summary", param_hint="--format")
     if "-" in given["traces"]:
         raise click.BadParameter("workers cannot read standard input: give files", param_hint="TRACE")
     spark = of_extra("fsm.fleet.spark", "--engine spark", extra="spark")
@@ -62,10 +60,8 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     output, least = given["output"], given["fail_on"]
     if given["form"] == "summary":
         put(written(found).encode(), output)
-    elif output is None:
-        click.echo(text(found, layout(), least=least), nl=False)
     else:
-        put(text(found, layout(coloured=False), least=least).encode("utf-8", "replace"), output)
-    for each in problems:
-        click.echo(each, err=True)
+        put_text(lambda layout: text(found, layout, least=least), output)
+    for problem in problems:
+        click.echo(problem, err=True)
     return WRONG_INPUT if problems else found.answer(least).value

@@ -42,8 +42,8 @@ class Printed:
     fail_on: Level
     json: bool
     coverage: bool
-    color: bool | None
     entities: dict[str, str] = field(default_factory=dict)
+    """Maps machines to the nouns for their entities."""
     _causes: set[tuple[object, ...]] = field(default_factory=set)
 
     def violation(self, violation: Violation) -> None:
@@ -64,7 +64,7 @@ class Printed:
         return report.total()
 
     def _print(self, what: str) -> None:
-        click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False, color=self.color)
+        click.echo(what.encode("utf-8", "replace") if self.json else what, nl=False)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def follow(
 
     A recorded call is judged *settle* nanoseconds after it began. All earlier calls must have been recorded by then.
     """
-    asked: set[str] = set()
+    signalled: set[str] = set()
     absent = False
 
     def missing() -> None:
@@ -130,12 +130,14 @@ def follow(
         absent = True
 
     with ExitStack() as stack:
-        stack.enter_context(INTERRUPTION.ends(lambda: asked.add("end")))
-        stack.callback(signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: asked.add("summary")))
+        stack.enter_context(INTERRUPTION.ends(lambda: signalled.add("end")))
+        stack.callback(
+            signal.signal, signal.SIGUSR1, signal.signal(signal.SIGUSR1, lambda *_: signalled.add("summary"))
+        )
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
         counted = stack.enter_context(_counted(*metrics, printed.fail_on)) if metrics else None
-        source = Followed(name=name, over=lambda: "end" in asked, missing=missing)
+        source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
         recording = open_recording(name, restarts=restarts, source=source, settle=settle)
         if profile == AUTO:
             recording = read_ahead(recording, followed=True)
@@ -148,8 +150,8 @@ def follow(
             absent = absent and not batch.observations
             if number % _BETWEEN == 0:
                 following.judging.shed()
-            if "summary" in asked:
-                asked.discard("summary")
+            if "summary" in signalled:
+                signalled.discard("summary")
                 printed.summary(following.judging, over=False)
         return following.end()
 

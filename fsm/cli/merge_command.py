@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from fsm.cli.options import layout, output_option
-from fsm.cli.output import put
+from fsm.cli.options import choice_option, output_option
+from fsm.cli.output import put, put_text
 from fsm.command_options import fail_on_option
 from fsm.errors import InputError, encodable
 from fsm.fleet.summary import read, total, written
@@ -30,18 +30,9 @@ if TYPE_CHECKING:
     help="Group the results by cause, by version of the recorded program, or by node.",
 )
 @fail_on_option
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json"]),
-    default="text",
-    help="Output format; json is a summary that can be merged again.",
-)
+@choice_option(["text", "json"], "Output format; json is a summary that can be merged again.")
 @output_option
-@click.pass_context
-def command(
-    ctx: click.Context, summaries: tuple[str, ...], by: By, fail_on: Level, form: str, output: Path | None
-) -> int:
+def command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str, output: Path | None) -> int:
     """Combine the results of many nodes, wherever their recordings were judged.
 
     SUMMARY is the output of fsm judge --format summary. Results without a node are assigned to the node that the file
@@ -66,8 +57,6 @@ def command(
     whole = total(found)
     if form == "json":
         put(written(whole).encode(), output)
-    elif output is None:
-        click.echo(text(whole, layout(), by=by, least=fail_on), nl=False, color=ctx.color)
     else:
-        put(text(whole, layout(coloured=False), by=by, least=fail_on).encode("utf-8", "replace"), output)
+        put_text(lambda layout: text(whole, layout, by=by, least=fail_on), output)
     return whole.answer(fail_on).value

@@ -10,18 +10,20 @@ import click
 from click.core import ParameterSource
 
 from fsm.checker import as_known
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import (
-    asked,
     format_option,
     layout,
-    of_one,
     output_option,
-    profile_option,
-    progress,
     property_option,
+    recording_option,
+    require_profiles,
+    require_properties,
+    restarts_option,
 )
 from fsm.cli.output import put
+from fsm.cli.progress import progress
+from fsm.command_options import profile_option
 from fsm.errors import InputError
 from fsm.language.library import claims, composition, load, single, specified, systems
 from fsm.machine import Machine
@@ -41,7 +43,7 @@ FEW: Final = 8
 
 
 @click.command("mutate")
-@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=completion.models_and_systems)
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
 @profile_option("Apply this profile to the models. Default: no profile.")
 @property_option("Try only this property; may be repeated.")
 @click.option(
@@ -67,20 +69,8 @@ FEW: Final = 8
     type=click.Path(exists=True, dir_okay=False),
     help="Edit this recording instead, and report which illegal edits 'fsm judge' notices; may be repeated.",
 )
-@click.option(
-    "--with",
-    "-w",
-    "calls",
-    metavar="FILE",
-    type=click.Path(exists=True, dir_okay=False),
-    help="With --recording: another recording of the same run, such as the calls that belong to events.",
-)
-@click.option(
-    "--restarts",
-    type=click.Choice(["none", "seen", "maybe"]),
-    default="maybe",
-    help="With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.",
-)
+@recording_option("With --recording: another recording of the same run, such as the calls that belong to events.")
+@restarts_option("With --recording: when to assume a restart of the runtime that no line shows, as in 'fsm judge'.")
 @click.option(
     "--limit", type=click.IntRange(0), default=300, help="With --recording: number of edits to try; 0 for all."
 )
@@ -96,7 +86,7 @@ def command(
     only: tuple[str, ...],
     listed: str,
     recordings: tuple[str, ...],
-    calls: str | None,
+    calls: str,
     restarts: Assume,
     limit: int,
     seed: int,
@@ -137,27 +127,27 @@ def command(
     fsm mutate models/door.toml --suggest >> properties/door.toml
     fsm mutate --recording doors.jsonl --profile acme-2.1
     """
-    idle = {"names", "only", "listed", "suggest", "output"} if recordings else {"calls", "restarts", "limit", "seed"}
-    why = "{} is for recordings: give these with --recording"
-    why = "--recording is judged by contracts: leave out {}" if recordings else why
-    for each in ctx.command.params:
-        given = each.name in idle and ctx.get_parameter_source(each.name) is ParameterSource.COMMANDLINE
-        if given and ctx.params[each.name] not in ((), False):
-            raise click.UsageError(why.format(each.opts[0].replace("names", "MODEL")))
+    unused = {"names", "only", "listed", "suggest", "output"} if recordings else {"calls", "restarts", "limit", "seed"}
+    for parameter in ctx.command.params:
+        given = ctx.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE
+        if parameter.name in unused and given and ctx.params[parameter.name] not in ((), False):
+            name = parameter.opts[0].replace("names", "MODEL")
+            why = f"--recording takes contracts as its models: leave out {name}"
+            raise click.UsageError(why if recordings else f"{name} needs --recording")
     if recordings:
-        return _power(recordings, calls or "", profile, restarts, limit, seed, form)
+        return _power(recordings, calls, profile, restarts, limit, seed, form)
     if suggest:
         return _suggest(names, profile, only, listed, form, output)
     if output:
-        raise click.UsageError("--output is for what --suggest writes")
+        raise click.UsageError("--output needs --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
-    asked(found, only)
-    of_one([profile], [each.machine.profiles for each in found])
+    require_properties(only, found)
+    require_profiles([profile], [each.machine.profiles for each in found])
     under = [(each, within(profile, each.machine.profiles)) for each in found]
     work = [(as_known(each, own), own) for each, own in under if own or profile is None]
     size = sum(1 for each, own in work for _ in _mutants(each, own))
     with progress("mutating", size) as bar:
-        mutated = tuple(_mutated(each, own, only, partial(bar.update, 1)) for each, own in work)
+        mutated = tuple(_mutated(each, own, only, bar.advance) for each, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 
@@ -166,29 +156,29 @@ def _suggest(
     names: tuple[str, ...], profile: str | None, only: tuple[str, ...], listed: str, form: str, output: Path | None
 ) -> int:
     if len(names) != 1:
-        raise click.UsageError("--suggest is of one machine: name it")
+        raise click.UsageError("--suggest needs the name of one machine")
     if form != "text" or listed != "survivors":
         raise click.UsageError("--suggest writes TOML, with all survivors: leave out --format and --list")
-    found = _stated(names[0])
+    found = _specification_or_empty(names[0])
     if not is_of(found, Machine):
-        raise click.UsageError(f"--suggest is of machines: {names[0]} is a system")
-    asked([found], only)
-    of_one([profile], [found.machine.profiles])
+        raise click.UsageError(f"--suggest is for machines: {names[0]} is a system")
+    require_properties(only, [found])
+    require_profiles([profile], [found.machine.profiles])
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
-        mutated = _mutated(found, profile, only, partial(bar.update, 1), whole=False)
+        mutated = _mutated(found, profile, only, bar.advance, whole=False)
     with progress("suggesting", len(mutated.survivors)) as bar:
         survivors = [each.mutant.name for each in mutated.survivors]
         taken = [each.name for each in found.properties]
-        made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=partial(bar.update, 1))
+        made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=bar.advance)
     put(report.suggestions(made, mutated), output)
     return report.suggestions_answer(made).value
 
 
-def _stated(name: str) -> Specification[Machine | System]:
+def _specification_or_empty(name: str) -> Specification[Machine | System]:
     try:
         return claims(name)
     except InputError as error:
-        if [each.code for each in error.problems] != ["FSM306"]:
+        if [problem.code for problem in error.problems] != ["FSM306"]:
             raise
         return Specification(machine=load(name), properties=())
 
@@ -198,11 +188,10 @@ def _power(
 ) -> int:
     names = dict.fromkeys(recordings)
     with progress("mutating", limit * len(names)) as bar:
-        advanced = partial(bar.update, 1)
-        powers = tuple(
-            power_over(name, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=advanced)
-            for name in names
+        edited = partial(
+            power_over, calls=calls, profile=profile, assume=restarts, seed=seed, limit=limit, advanced=bar.advance
         )
+        powers = tuple(map(edited, names))
     text = report.power_json(powers) if form == "json" else report.power_text(powers, layout(), profiled=bool(profile))
     click.echo(text, nl=False)
     return report.power_answer(powers).value
@@ -222,22 +211,22 @@ def _mutated(
     *,
     whole: bool = True,
 ) -> report.Mutated:
-    asked = tuple(each for each in of.properties if not only or each.name in only)
-    stated = replace(of, properties=asked)
-    found: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
+    tried = tuple(each for each in of.properties if not only or each.name in only)
+    stated = replace(of, properties=tried)
+    outcomes: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
     unsound: list[str] = []
     if isinstance(of.machine, Machine):
-        found = mutation_outcomes(
-            of.machine, asked, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
+        outcomes = mutation_outcomes(
+            of.machine, tried, profile=profile, whole=whole, advanced=advanced, unsound=unsound.extend
         )
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
-            names = {each.name for each in asked}
+            names = {each.name for each in tried}
             smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
-        found = joint_mutation_outcomes(
+        outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend
         )
-    outcomes = tuple(found)
+    outcomes = tuple(outcomes)
     return report.Mutated(specification=stated, outcomes=outcomes, unsound=tuple(unsound))

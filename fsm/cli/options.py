@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import io
 import os
 import re
 import shutil
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from threading import Event, Thread
 from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 from click.decorators import FC
 
-from fsm import command_options
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems, complete_properties
+from fsm.command_options import Completer, complete_profiles
 from fsm.errors import is_file, nearest
 from fsm.machine import Machine
 from fsm.machine.product.system import System
@@ -30,15 +26,10 @@ from fsm.report.layout import Layout, plain
 from fsm.trace import FRACTION, Line
 
 if TYPE_CHECKING:
-    from click._termui_impl import ProgressBar
-
     from fsm.machine.property.claims import Specification
     from fsm.report.cases import Cases
 
 WIDEST = 100
-
-REPORTING: Final = 10.0
-"""Number of seconds between progress reports."""
 
 _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
@@ -46,28 +37,28 @@ _Model = TypeVar("_Model", Machine, System)
 text_option = partial(click.option, default="", show_default=False)
 """An option whose value is text, empty if it is not given; its help says what applies then."""
 
-format_option = click.option(
-    "--format", "form", type=click.Choice(["text", "json"]), default="text", help="Output format."
-)
+
+def choice_option(choices: Iterable[str], about: str = "Output format.") -> Callable[[FC], FC]:
+    """Return the option ``--format``, which is passed as ``form``. Its default is the first of *choices*."""
+    names = [*choices]
+    return click.option("--format", "form", type=click.Choice(names), default=names[0], help=about)
+
+
+format_option: Final = choice_option(["text", "json"])
 
 CASE_FORMATS: Final = ("junit", "sarif", "github")
 """Formats of other tools for cases. Each is the name of a module in :mod:`fsm.report`."""
 
-cases_format_option = click.option(
-    "--format",
-    "form",
-    type=click.Choice(["text", "json", *CASE_FORMATS]),
-    default="text",
-    help="Output format: text for people, JSON, JUnit XML, SARIF, or GitHub commands that annotate a pull request.",
+cases_format_option: Final = choice_option(
+    ["text", "json", *CASE_FORMATS],
+    "Output format: text for people, JSON, JUnit XML, SARIF, or GitHub commands that annotate a pull request.",
 )
 
 
-def told(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
+def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str], cases: Callable[[], Cases]) -> None:
     """Print a report in the format *form*. Only the function for that format is called."""
-    if form in CASE_FORMATS:
-        click.echo(case_report(form, cases()), nl=False)
-    else:
-        click.echo(json() if form == "json" else text(), nl=False)
+    report = case_report(form, cases()) if form in CASE_FORMATS else json() if form == "json" else text()
+    click.echo(report, nl=False)
 
 
 def case_report(form: str, cases: Cases) -> str:
@@ -76,7 +67,13 @@ def case_report(form: str, cases: Cases) -> str:
     return writer(cases)
 
 
-at_least_option = click.option(
+rotated_option: Final = click.option(
+    "--rotated",
+    is_flag=True,
+    help="Treat all TRACEs as one rotated recording, such as doors.jsonl*, in the order of their times.",
+)
+
+at_least_option: Final = click.option(
     "--at-least",
     type=click.FloatRange(0, 100),
     default=0,
@@ -92,7 +89,7 @@ def listening(_context: click.Context, _option: click.Parameter, value: str | No
     address, colon, port = value.rpartition(":")
     address = address.removeprefix("[").removesuffix("]") if colon else "127.0.0.1"
     if not (address and port.isascii() and port.isdecimal() and int(port) < 1 << 16):
-        raise click.BadParameter(f"'{value}' is no port, nor an address and a port, such as 9090 or 0.0.0.0:9090")
+        raise click.BadParameter(f"'{value}' is neither a port nor ADDRESS:PORT, such as 9090 or 0.0.0.0:9090")
     return address, int(port)
 
 
@@ -110,7 +107,7 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
     try:
         whole = round(datetime.fromisoformat(FRACTION.sub("", value)).timestamp())
     except (ValueError, OverflowError, OSError) as error:
-        what = f"'{value}' is no time, such as 2026-11-23T14:05:00Z, '2026-11-23 14:05' here, or 10m, 2h, 1d12h ago"
+        what = f"'{value}' is not a time, such as 2026-11-23T14:05:00Z, '2026-11-23 14:05', or 10m, 2h or 1d12h ago"
         raise click.BadParameter(what) from error
     return whole * 1_000_000_000 + (int(fraction[1].ljust(9, "0")) if fraction else 0)
 
@@ -121,7 +118,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
         return None
     file, _, number = value.rpartition(":")
     if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-        raise click.BadParameter(f"'{value}' is no line, such as 14 or doors.jsonl:14")
+        raise click.BadParameter(f"'{value}' is not a line, such as 14 or doors.jsonl:14")
     return Line("-" if file == "stdin" else file, int(number))
 
 
@@ -140,10 +137,10 @@ def engine(_context: click.Context, _option: click.Parameter, value: str | None)
         return f"local{value.removeprefix('spark')}"
     if rest:
         return value
-    raise click.BadParameter(f"'{value}' is no engine: spark, spark[CORES] on this machine, or spark://HOST:PORT")
+    raise click.BadParameter(f"'{value}' is not an engine: use spark, spark[CORES] or spark://HOST:PORT")
 
 
-output_option = click.option(
+output_option: Final = click.option(
     "--output",
     "-o",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -152,26 +149,29 @@ output_option = click.option(
 
 
 def name_option(
-    option: str, letter: str, about: str, complete: completion.Completer, *, to: str = "", several: bool = False
+    option: str, letter: str, about: str, complete: Completer, *, to: str = "", several: bool = False
 ) -> Callable[[FC], FC]:
     """Return *option*, whose value is a name passed as the parameter *to*. If *several*, the option is repeatable."""
     flags = (f"--{option}", f"-{letter}", to or option)
     return click.option(*flags, multiple=several, metavar="NAME", shell_complete=complete, help=about)
 
 
-def profile_option(about: str, *, several: bool = False) -> Callable[[FC], FC]:
-    """Return the option ``--profile``. Repeated names are combined, or passed as ``profiles`` if *several* is true."""
-    if several:
-        return name_option("profile", "p", about, completion.profiles, to="profiles", several=True)
-    return command_options.profile_option(about, completion.profiles)
+def profiles_option(about: str) -> Callable[[FC], FC]:
+    """Return the repeatable option ``--profile`` with the help text *about*, which is passed as ``profiles``."""
+    return name_option("profile", "p", about, complete_profiles, to="profiles", several=True)
 
 
 def model_option(about: str) -> Callable[[FC], FC]:
     """Return the repeatable option ``--model``, which is passed as ``models`` and has the help text *about*."""
-    complete = completion.models_and_systems
+    complete = complete_models_and_systems
     return click.option(
         *("--model", "-m", "models"), multiple=True, metavar="NAME|FILE", shell_complete=complete, help=about
     )
+
+
+def recording_option(about: str) -> Callable[[FC], FC]:
+    """Return the option ``--with``, which is passed as ``calls`` and has the help text *about*."""
+    return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
 ANY_NUMBER: Final = -1
@@ -190,29 +190,30 @@ def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any
         name, _, number = map(str.strip, each.partition("="))
         if any_number and name and number == "any":
             if ANY_NUMBER in found.values() or name in found:
-                raise click.BadParameter(f"'{each}' is more than one part of which there is any number")
+                raise click.BadParameter(f"'{each}': only one part can have any number of copies")
             found[name] = ANY_NUMBER
-            continue
-        if not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-            raise click.BadParameter(f"'{each}' is no PART=COUNT, such as door=1")
-        if found.setdefault(name, int(number)) != int(number):
-            raise click.BadParameter(f"'{name}' is counted twice")
+        elif not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
+            raise click.BadParameter(f"'{each}' is not PART=COUNT, such as door=1")
+        elif found.setdefault(name, int(number)) != int(number):
+            raise click.BadParameter(f"'{name}' is given two counts")
     return found
 
 
 def property_option(about: str) -> Callable[[FC], FC]:
     """Return the repeatable option ``--property`` with the help text *about*."""
-    return name_option("property", "P", about, completion.properties, to="only", several=True)
+    return name_option("property", "P", about, complete_properties, to="only", several=True)
+
+
+def restarts_option(about: str) -> Callable[[FC], FC]:
+    """Return the option ``--restarts`` with the help text *about*."""
+    return click.option("--restarts", type=click.Choice(["none", "seen", "maybe"]), default="maybe", help=about)
 
 
 def restart_options(command: FC) -> FC:
     """Add ``--restarts`` and ``--shortest-restart`` (in milliseconds) to *command*."""
-    assumed = click.option(
-        "--restarts",
-        type=click.Choice(["none", "seen", "maybe"]),
-        default="maybe",
-        help="When to assume a restart of the runtime that no line shows: never (none), when calls found no runtime "
-        "(seen), or also in every pause between calls that is long enough (maybe).",
+    assumed = restarts_option(
+        "When to assume a restart of the runtime that no line shows: never (none), when calls found no runtime (seen), "
+        "or also in every pause between calls that is long enough (maybe)."
     )
     shortest = click.option(
         "--shortest-restart",
@@ -240,40 +241,6 @@ def sizes(names: Iterable[str]) -> int:
     return size if size >= 1 << 22 else 0
 
 
-@contextmanager
-def progress(label: str, size: int) -> Iterator[ProgressBar[int]]:
-    """Show progress through *size* units of work: a bar on a terminal, otherwise a line every ten seconds.
-
-    Print nothing if *size* is 0. If the command runs out of time or memory, report how much was done.
-    """
-    shown = bool(size) and sys.stderr is not None and sys.stderr.isatty()  # stderr may be closed
-    bar = click.progressbar(length=size, label=label, file=sys.stderr if shown else io.StringIO())
-    over, began = Event(), time.monotonic()
-
-    def report() -> None:
-        while not over.wait(REPORTING):
-            spent = f"{time.monotonic() - began:,.0f} s"
-            if shown:
-                bar.label = f"{label} {spent}"
-                bar.render_progress()
-            else:
-                with suppress(OSError, ValueError):  # the reader is gone, or stderr is closed
-                    click.echo(f"{label}: {bar.pos:,} of {bar.length or 0:,} after {spent}", err=True)
-
-    try:
-        with bar:
-            if size:
-                with suppress(RuntimeError):  # no memory for a thread
-                    Thread(target=report, daemon=True).start()
-            yield bar
-    except (KeyboardInterrupt, MemoryError) as error:
-        if size and (error.args or isinstance(error, MemoryError)):  # not if the user interrupted it
-            click.echo(f"{label} came as far as {bar.pos:,} of {size:,}", err=True)
-        raise
-    finally:
-        over.set()
-
-
 def require(words: Iterable[str], known: Iterable[str], *, of: str, hint: str) -> None:
     """Raise an error for the first of *words* that is not in *known*. The error names the option *hint*."""
     names = dict.fromkeys(known)
@@ -289,18 +256,17 @@ def unknown(word: str, known: Iterable[str], *, of: str, hint: str) -> click.Bad
 
 def under(model: _Model, profile: str | None) -> _Model:
     """Return *model* with *profile* applied, if one is given."""
-    of_one([profile], [model.profiles])
+    require_profiles([profile], [model.profiles])
     return model.under(profile)
 
 
-def of_one(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
+def require_profiles(profiles: Iterable[str | None], groups: Sequence[Mapping[str, Bounded]]) -> None:
     """Raise an error for the first of *profiles* that is neither a profile nor a version of one in any of *groups*."""
     for profile in profiles:
         if wrong := unknown_profile(profile, groups):
-            name, advice = wrong
-            raise click.BadParameter(f"'{name}': {advice}", param_hint="--profile")
+            raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
 
 
-def asked(found: Iterable[Specification[Machine | System]], only: Iterable[str]) -> None:
-    """Raise an error for the first name in *only* that is not a property of any specification in *found*."""
-    require(only, (each.name for of in found for each in of.properties), of="properties", hint="--property")
+def require_properties(only: Iterable[str], stated: Iterable[Specification[Machine | System]]) -> None:
+    """Raise an error for the first name in *only* that is not a property in any of *stated*."""
+    require(only, (one.name for each in stated for one in each.properties), of="properties", hint="--property")

@@ -12,7 +12,9 @@ from typing import BinaryIO
 
 import click
 
+from fsm.cli.options import layout
 from fsm.errors import reason
+from fsm.report.layout import Layout
 
 ORDINARY = 0o666
 """Permissions of a new file before the umask is applied."""
@@ -56,6 +58,11 @@ def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] =
         raise failed(path, error) from error
 
 
+def put_text(text: Callable[[Layout], str], path: Path | None) -> None:
+    """Like :func:`put`, with *text* in the layout for a file or for standard output."""
+    put(text(layout(coloured=path is None)), path)
+
+
 def same(name: str, path: Path | None) -> bool:
     """Check whether *path* is the file *name*."""
     return path is not None and path.exists() and path.samefile(name)
@@ -70,7 +77,7 @@ def failed(path: Path, error: OSError) -> Exception:
 def write(path: Path, content: str | bytes) -> None:
     """Write *content* to the file at *path* with :func:`replacing`. Raise ``OSError`` if that fails."""
     with replacing(path) as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(content.encode("utf-8", "replace") if isinstance(content, str) else content)
 
 
 @contextmanager
@@ -87,28 +94,28 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
         return
     path = Path(os.path.realpath(path))  # not earlier, as the real path of a pipe such as /dev/stdout is no file
-    beside = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
-        handle, here = _new(beside)
+        handle, opened = _new_file(temporary)
         with os.fdopen(handle, "wb") as file:
             if path.exists():
-                shutil.copymode(path, here)
+                shutil.copymode(path, opened)
             yield file
             file.flush()
-            if here != beside:
-                os.link(here, beside, src_dir_fd=handle)  # giving any src_dir_fd makes it follow the link
-            beside.replace(path)
+            if opened != temporary:
+                os.link(opened, temporary, src_dir_fd=handle)  # giving any src_dir_fd makes it follow the link
+            temporary.replace(path)
     except BaseException:
-        beside.unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
         raise
 
 
-def _new(beside: Path) -> tuple[int, Path]:
-    """Open a new file, unnamed if the file system supports that, otherwise at *beside*. Return it and its path."""
+def _new_file(temporary: Path) -> tuple[int, Path]:
+    """Open a new file, unnamed if the file system supports that, else called *temporary*. Return it and its path."""
     with suppress(AttributeError, OSError):
-        handle = os.open(beside.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
-        here = Path(f"/proc/self/fd/{handle}")
-        if here.exists():
-            return handle, here
+        handle = os.open(temporary.parent, os.O_WRONLY | os.O_TMPFILE, ORDINARY)
+        unnamed = Path(f"/proc/self/fd/{handle}")
+        if unnamed.exists():
+            return handle, unnamed
         os.close(handle)
-    return os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ORDINARY), beside
+    return os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, ORDINARY), temporary

@@ -23,7 +23,7 @@ def formats(
     known = {f".{suffix}": form for form, suffix in suffixes.items()}
     if not forms and output.suffix not in known:
         hint = nearest(output.suffix, known, of="suffixes")
-        raise click.UsageError(f"'{output}' does not say in which format: {hint}; or use --format")
+        raise click.UsageError(f"'{output}' does not name a format: {hint}; or use --format")
     return forms or (known[output.suffix],)
 
 

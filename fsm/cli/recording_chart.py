@@ -8,17 +8,21 @@ import click
 
 from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
-from fsm.diagrams.draw.sequence import SequenceChart, mermaid
-from fsm.diagrams.draw.sequence_svg import svg
+from fsm.diagrams.draw.sequence import SequenceChart
+from fsm.diagrams.draw.sequence import mermaid as mermaid_chart
+from fsm.diagrams.draw.sequence_svg import svg as svg_chart
 from fsm.diagrams.recorded_chart import recorded_chart
 from fsm.diagrams.recorded_steps import chosen_steps
 from fsm.errors import InputError, is_file, refused
 from fsm.monitor.judgement import Judged, judge
-from fsm.report.chart_marks import marks
+from fsm.report.chart_marks import marks as chart_marks
 
-SUFFIXES: Final[Mapping[str, str]] = {"svg": "svg", "mermaid": "mmd"}
+CHART_SUFFIXES: Final[Mapping[str, str]] = {"svg": "svg", "mermaid": "mmd"}
 
-_WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {"svg": svg, "mermaid": mermaid}
+_CHART_WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {
+    "svg": svg_chart,
+    "mermaid": mermaid_chart,
+}
 
 
 class ChosenLines(NamedTuple):
@@ -28,7 +32,7 @@ class ChosenLines(NamedTuple):
     last: int | None
 
 
-def draw(
+def draw_chart(
     name: str,
     calls: str,
     models: tuple[str, ...],
@@ -40,36 +44,34 @@ def draw(
     lines: ChosenLines,
 ) -> int:
     """Draw the recording *name* in each of *forms*, with the *calls* of its run and the verdicts of *models*."""
-    if wrong := [form for form in forms if form not in SUFFIXES]:
+    if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
         raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
     if lines.first and lines.last and lines.last < lines.first:
         raise click.UsageError(f"--to {lines.last} is before --from {lines.first}")
-    for each in (name, calls) if calls else (name,):
-        if each == "-" or (Path(each).exists() and not is_file(each) and not Path(each).is_dir()):
-            raise refused(each, "FSM204", "can be read only once", "save it in a file first: it is read, and judged")
-    forms = formats(forms, output, SUFFIXES, pictures=1)
+    for file in filter(None, (name, calls)):
+        if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
+            raise refused(file, "FSM204", "can be read only once", "save it in a file, which is read and then judged")
+    forms = formats(forms, output, CHART_SUFFIXES, pictures=1)
     steps = chosen_steps(name, calls, entity=entity, first=lines.first, last=lines.last)
-    judged = _judged(name, calls, models, profile)
-    chart = recorded_chart(steps, None if judged is None else marks(judged))
+    judged = _judged_together(name, calls, models, profile)
+    chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
     stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
     with whole_or_nothing() as begin:
         for form in forms:
-            put(_WRITERS[form](chart), picture_file(output, stem, SUFFIXES[form]), begin)
+            put(_CHART_WRITERS[form](chart), picture_file(output, stem, CHART_SUFFIXES[form]), begin)
     return 0
 
 
-def _judged(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
+def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
     """Judge the recording and *calls*. One must know *profile*. Return ``None`` if no recording names a machine."""
     found, problems = [], []
-    for file, beside in ((name, calls), (calls, "")) if calls else ((name, ""),):
+    for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):
         try:
-            found.append(judge(file, calls=beside, models=models, profile=profile, every=True))
+            found.append(judge(file, calls=other, models=models, profile=profile, every=True))
         except InputError as error:
             problems.append(error)
-    if found:
-        wrong = [error for error in problems if {each.code for each in error.problems} != {"FSM203"}]
-    else:
-        wrong = [error for error in problems if {each.code for each in error.problems} != {"FSM202"}]
-    if wrong:
-        raise wrong[0]
+    harmless = "FSM203" if found else "FSM202"
+    for problem in problems:
+        if {each.code for each in problem.problems} != {harmless}:
+            raise problem
     return found or None

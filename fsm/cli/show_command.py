@@ -2,8 +2,9 @@
 
 import click
 
-from fsm.cli import completion
-from fsm.cli.options import format_option, layout, name_option, profile_option, require, under, unknown
+from fsm.cli.completion import complete_events, complete_models_and_systems, complete_states
+from fsm.cli.options import format_option, layout, name_option, require, under, unknown
+from fsm.command_options import profile_option
 from fsm.language.library import is_system, load, load_system
 from fsm.machine.graph import explore
 from fsm.machine.product.flatten import flatten
@@ -12,9 +13,9 @@ from fsm.report import machine_report
 
 
 @click.command("show")
-@click.argument("name", metavar="MODEL", shell_complete=completion.models_and_systems)
-@name_option("event", "e", "Show only this event, by its name or its name on the wire.", completion.events)
-@name_option("state", "s", "Show only this state.", completion.states)
+@click.argument("name", metavar="MODEL", shell_complete=complete_models_and_systems)
+@name_option("event", "e", "Show only this event, by its name or its name on the wire.", complete_events)
+@name_option("state", "s", "Show only this state.", complete_states)
 @click.option(
     "--outcomes", is_flag=True, help="For events with several outcomes, list the outcomes, which a test may arrange."
 )

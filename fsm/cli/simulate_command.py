@@ -6,8 +6,9 @@ from typing import Final
 import click
 import msgspec
 
-from fsm.cli import completion
-from fsm.cli.options import profile_option, under
+from fsm.cli.completion import complete_models
+from fsm.cli.options import under
+from fsm.command_options import profile_option
 from fsm.language.library import load
 from fsm.machine.simulation import simulate
 
@@ -16,7 +17,7 @@ _TOGETHER: Final = 1_000
 
 
 @click.command("simulate")
-@click.argument("model", shell_complete=completion.models)
+@click.argument("model", shell_complete=complete_models)
 @click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
 @click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
 @click.option(

@@ -1,7 +1,8 @@
 """``fsm test``: test an implementation against a machine."""
 
+from __future__ import annotations
+
 import shlex
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -13,21 +14,21 @@ from hypothesis import configuration
 
 from fsm import cli
 from fsm.checker import as_known
-from fsm.cli import completion
+from fsm.cli.completion import complete_models_and_systems, complete_suts
 from fsm.cli.options import (
-    asked,
     at_least_option,
     cases_format_option,
     layout,
     parts_option,
-    profile_option,
-    progress,
+    print_report,
     property_option,
-    told,
+    require_properties,
     under,
 )
 from fsm.cli.output import put
+from fsm.cli.progress import progress
 from fsm.cli.replay import replayed
+from fsm.command_options import profile_option
 from fsm.conformance import suite
 from fsm.conformance.clients import ClientRun, client_of
 from fsm.conformance.clients import script as client_script
@@ -36,30 +37,24 @@ from fsm.conformance.lookup import factory_of
 from fsm.conformance.lookup import forms as rows
 from fsm.conformance.property_tests import PropertyTestResult, run_property_test
 from fsm.conformance.race_runs import Pace
-from fsm.conformance.scheme import (
-    PlanRequest,
-    Scheme,
-    SchemeOption,
-    SutRequest,
-    foreign_schemes,
-    own_schemes,
-    scheme_of,
-)
+from fsm.conformance.scheme import PlanRequest, Scheme, SutRequest, foreign_schemes, own_schemes, scheme_of
 from fsm.entry_points import SUTS, foreign_names
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.product.flatten import flatten
-from fsm.machine.property.claims import Property
 from fsm.recordings import either
 from fsm.report import conformance_report, words
 from fsm.report.lanes import history_lines
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
-from fsm.sut import SUT
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
     from fsm.conformance.tested import Tested  # at run time, pytest would collect this class as a test
+    from fsm.machine.property.claims import Property
+    from fsm.sut import SUT
 
 _FOREIGN: Final = "fsm.foreign schemes"
 """Key of the offered schemes of other packages in :attr:`click.Context.meta`."""
@@ -69,37 +64,39 @@ _DELAY: Final = 0.05
 
 
 class _TestCommand(click.Command):
-    """Offers the options of schemes: those of fsm itself, and those of another package that is asked for."""
+    """Offers the options of schemes: those of fsm itself, and those of other packages that are asked for."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        shown = [*own_schemes(), *_foreign(ctx)]
-        return [*super().get_params(ctx), *(_option(each) for scheme in shown for each in scheme.options)]
+        options = [option for scheme in (*own_schemes(), *_foreign_schemes(ctx)) for option in scheme.options]
+        return [
+            *super().get_params(ctx),
+            *(
+                click.Option([each.name], metavar=each.metavar, default="", show_default=False, help=linked(each.help))
+                for each in options
+            ),
+        ]
 
 
-def _foreign(ctx: click.Context) -> tuple[Scheme, ...]:
+def _foreign_schemes(ctx: click.Context) -> tuple[Scheme, ...]:
     """Return the schemes of other packages that the words of the command line may name, or all of them for its help."""
     if _FOREIGN not in ctx.meta:
         words = ctx.meta.get(cli.WORDS, ())
         named = (name for name in foreign_names(SUTS) if any(f"{name}:" in word for word in words))
         found = foreign_schemes() if {"-h", "--help"} & {*words} else (scheme_of(f"{name}:x") for name in named)
-        ctx.meta[_FOREIGN] = tuple(each for each in found if each)
+        ctx.meta[_FOREIGN] = tuple(filter(None, found))
     schemes: tuple[Scheme, ...] = ctx.meta[_FOREIGN]
     return schemes
 
 
-def _option(option: SchemeOption) -> click.Option:
-    return click.Option([option.name], metavar=option.metavar, default="", show_default=False, help=linked(option.help))
-
-
 @click.command("test", cls=_TestCommand)
-@click.argument("model", shell_complete=completion.models_and_systems)
+@click.argument("model", shell_complete=complete_models_and_systems)
 @click.option(
     "--against",
     "-a",
     "sut",
     required=True,
     metavar="SUT",
-    shell_complete=completion.suts,
+    shell_complete=complete_suts,
     help=f"Implementation to test: {either([*rows()])}; see above.",
 )
 @profile_option("Tolerate the declared deviations of this profile.")
@@ -190,13 +187,27 @@ def command(
     click.get_current_context().with_resource(_hypothesis_elsewhere())
     scheme = scheme_of(sut)
     real = scheme is not None and scheme.slow
+    by_property = properties or bool(only)
     options = _options(scheme, given)
-    if not real and (record or script):
-        raise click.UsageError("--record and --script are for real systems, whose failures may not recur")
     if scheme is not None:
         click.get_current_context().with_resource(_during(scheme))
-    _refuse(script=script, record=record, properties=properties or bool(only), idle=threads > 1 and not examples)
-    machine, tolerated = _planned(scheme, model, profile, parts, options, properties or bool(only), bool(script))
+    for wrong, what in (
+        (not real and (record or script), "--record and --script are for real systems, whose failures may not recur"),
+        (by_property and (record or script), "--record and --script do not apply to tests of properties"),
+        (
+            by_property and (again is not None or threads > 1),
+            "--replay and --threads do not apply to tests of properties",
+        ),
+        (threads > 1 and not examples, "--threads looks for races in random tests, and -n 0 asks for none"),
+    ):
+        if wrong:
+            raise click.UsageError(what)
+    machine, tolerated = _planned(
+        scheme,
+        PlanRequest(
+            model=model, profile=profile, parts=parts, options=options, properties=by_property, script=bool(script)
+        ),
+    )
     pace = Pace(delay=_DELAY, seconds=race_seconds)
     rest = sut.partition(":")[2]
     asked_for = SutRequest(
@@ -204,30 +215,18 @@ def command(
     )
     factory = factory_of(sut, asked_for, parts)
     least = fail_on or conformance_report.default_level(machine)
-    if properties or only:
-        if again is not None or threads > 1:
-            raise click.UsageError("--replay and --threads are for the test of the machine, not of its properties")
+    if by_property:
         run = partial(run_property_test, factory=factory, profile=profile, examples=examples, steps=steps, chance=seed)
         results = _property_tests(model, only, profile, run)
         of = machine.under(tolerated)
         report = PropertyTestReport(results=results, of=of, sut=sut, profile=profile, least=least, at_least=at_least)
         tests = partial(report.cases, specification(model).path)
-        told(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
+        print_report(form, text=lambda: report.text(layout()), json=report.json, cases=tests)
         return report.answer().value
-    counts = ",".join(f"{name}={count}" for name, count in parts.items())
-    flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
-    flags |= {"--parts": counts, "--profile": profile or ""}
-    again_with = [word for option, value in flags.items() if value for word in (option, value)]
-    command = shlex.join(["fsm", "test", model, "--against", sut, *again_with])
     if again is not None:
         tested = suite.replay(machine, factory, replayed(again, machine.under(tolerated)), profile=tolerated, name=sut)
     else:
         with progress("testing", 1) as bar:
-
-            def advanced(done: int, whole: int) -> None:
-                bar.length = whole
-                bar.update(done - bar.pos)
-
             tested = suite.conform(
                 machine,
                 factory,
@@ -238,14 +237,19 @@ def command(
                 seed=seed,
                 threads=threads,
                 pace=pace if real else None,
-                advanced=advanced,
+                advanced=bar.reach,
             )
     if scheme and real and not (tested.races and tested.races.gone):
-        _written(tested, script)
+        _write_script(tested, script)
         tested = scheme.repeated(asked_for, tested)
     if real:
-        tested = _raced(tested, factory, pace, model, record)
-    told(
+        tested = _races_repeated(tested, factory, pace, model, record)
+    counts = ",".join(f"{name}={count}" for name, count in parts.items())
+    flags = {f"--{key.replace('_', '-')}": value for key, value in options.items()}
+    flags |= {"--parts": counts, "--profile": profile or ""}
+    repeated_options = [word for option, value in flags.items() if value for word in (option, value)]
+    command = shlex.join(["fsm", "test", model, "--against", sut, *repeated_options])
+    print_report(
         form,
         text=lambda: conformance_report.text(tested, layout(), again=command, least=least, at_least=at_least),
         json=lambda: conformance_report.json(tested, again=command, least=least, at_least=at_least),
@@ -254,7 +258,7 @@ def command(
     return conformance_report.answer(tested, least, at_least).value
 
 
-def _written(tested: "Tested", script: str | None) -> None:
+def _write_script(tested: Tested, script: str | None) -> None:
     """Write the failures of *tested* to the file *script*, as shell lines of a client."""
     if script is None:
         return
@@ -268,14 +272,14 @@ def _written(tested: "Tested", script: str | None) -> None:
         file.write(client_script(client_of(plan.table.machine), runs))
 
 
-def _raced(tested: "Tested", factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> "Tested":
+def _races_repeated(tested: Tested, factory: Callable[[], SUT], pace: Pace, model: str, record: str | None) -> Tested:
     """Repeat each race in *tested* to count how often it recurs. Write races to *record*, or to files next to it."""
     if tested.races is None or not tested.races.found:
         return tested
     machine = tested.oracle.plan.table.machine
     races = tested.races.found
     if not tested.races.gone:
-        races = tuple(repeated(machine, factory, each, pace) for each in races)
+        races = tuple(repeated(machine, factory, race, pace) for race in races)
     for number, race in enumerate(races if record is not None else (), 1):
         if race.witness is None:
             put(history_lines(model, race.history, machine.entity), Path(str(record)))
@@ -288,55 +292,36 @@ def _property_tests(
     model: str, only: tuple[str, ...], profile: str | None, run: Callable[[Machine, Property], PropertyTestResult]
 ) -> tuple[PropertyTestResult, ...]:
     stated = as_known(specification(model), profile)
-    asked([stated], only)
+    require_properties(only, [stated])
     chosen = [each for each in stated.properties if not only or each.name in only]
     results = []
     with progress("testing", len(chosen)) as bar:
         for each in chosen:
             results.append(run(stated.machine, each))
-            bar.update(1)
+            bar.advance()
     return tuple(results)
-
-
-def _refuse(*, script: str | None, record: str | None, properties: bool, idle: bool) -> None:
-    if (record or script) and properties:
-        raise click.UsageError("--record and --script are for the test of the machine, not of its properties")
-    if idle and not properties:  # with properties, --threads is refused anyway
-        raise click.UsageError("--threads looks for races in tests in random order, of which -n 0 asks for none")
 
 
 def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
     """Return the values of the options *given* for *scheme*. Raise an error for options of other schemes."""
     values = {key: value for key, value in given.items() if value}
-    own = {each.key for each in scheme.options} if scheme else set()
-    for each in own_schemes():
-        for option in each.options:
+    own = {option.key for option in scheme.options} if scheme else set()
+    for other in own_schemes():
+        for option in other.options:
             if option.key in values.keys() - own:
-                raise click.UsageError(f"{option.name} is for --against {each.form}")
+                raise click.UsageError(f"{option.name} is for --against {other.form}")
     return values
 
 
-def _planned(
-    scheme: Scheme | None,
-    model: str,
-    profile: str | None,
-    parts: dict[str, int],
-    options: Mapping[str, str],
-    properties: bool,  # noqa: FBT001
-    script: bool,  # noqa: FBT001
-) -> tuple[Machine, str | None]:
+def _planned(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
     """Return the machine that plans the tests, and the profile that they tolerate if it is not applied to it yet."""
-    request = PlanRequest(
-        model=model, profile=profile, parts=parts, options=options, properties=properties, script=script
-    )
+    name, profile, parts = request.model, request.profile, dict(request.parts)
     try:
         machine = scheme.machine(request) if scheme else None
     except ValueError as error:
         raise click.UsageError(str(error)) from error
-    return (machine, None) if machine else _tested(model, profile, parts)
-
-
-def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Machine, str | None]:
+    if machine:
+        return machine, None
     if is_system(name):
         return flatten(under(load_system(name, parts), profile)), None
     if parts:
@@ -350,12 +335,13 @@ def _tested(name: str, profile: str | None, parts: dict[str, int]) -> tuple[Mach
 def _during(scheme: Scheme) -> Iterator[None]:
     with scheme.during() as remaining:
         yield
-        if told := remaining():
-            click.echo(told, err=True)
+        if message := remaining():
+            click.echo(message, err=True)
 
 
 @contextmanager
 def _hypothesis_elsewhere() -> Iterator[None]:
+    """Let Hypothesis keep its examples in a temporary folder, not in the current one."""
     with ScratchFolder() as folder:
         configuration.set_hypothesis_home_dir(folder)
         try:

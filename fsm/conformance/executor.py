@@ -14,7 +14,7 @@ from fsm.conformance.other_judges import SelfJudging
 from fsm.conformance.plan import IDLE, Edge, Point
 from fsm.conformance.raised import raised
 from fsm.conformance.record_laws import RecordSnapshot
-from fsm.errors import nearest
+from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.property_watch import Watch
 from fsm.sut import (
@@ -94,7 +94,10 @@ class Execution:
             raise FailedError(Failure(broken=f"after a reset it shows {shows}, where the initial state shows {first}"))
 
     def take(self, step: Stimulus) -> None:
-        """Take *step*, if it applies and is supported, and judge it. Raise :class:`FailedError` if it is not legal."""
+        """Take *step*, if it applies and is supported, and judge it. Raise :class:`FailedError` if it is not legal.
+
+        Raise :class:`InputError` if the SUT shows a field that the model does not have.
+        """
         if step.stage == "crash":
             self._crash(step)
             return
@@ -139,11 +142,13 @@ class Execution:
             return self._failed(Failure(breaks=violated))
         if self._judging is not None and (illegal := self._judging.violation()) is not None:
             return self._failed(Failure(violation=illegal))
-        names = self.oracle.plan.table.machine.fields
+        machine = self.oracle.plan.table.machine
         for name in fields or ():
-            if name not in names:
-                hint = nearest(name, names, of="fields")
-                return self._failed(Failure(broken=f"it shows a field {name!r}, which the model does not have; {hint}"))
+            if name not in machine.fields:
+                hint = (
+                    f"{nearest(name, machine.fields, of='fields')}; return fields of the model, or add it to the model"
+                )
+                raise refused(machine.path or machine.name, "FSM601", f"has no field {name!r}, which SUT shows", hint)
         return None
 
     def _failed(self, why: Failure) -> FailedError:

@@ -10,7 +10,7 @@ from typing import Final, Literal
 from fsm.diagrams.draw.sequence import OUTSIDE, ChartRow, RowKind, SequenceChart
 from fsm.diagrams.recorded_entities import RecordedEntity, shortened
 from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
-from fsm.errors import visible
+from fsm.errors import plural, visible
 from fsm.trace import Line, Observation, nanoseconds
 
 # Names of the participants other than the entities and the receiver of the form.
@@ -58,12 +58,10 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
 
 def _counted(rows: Sequence[ChartRow]) -> str:
     found = Counter(row.kind for row in rows)
-    counts = {"violation": found["violation"], "tolerated deviation": found["tolerated"]}
-    return ", ".join(
-        f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
-        for noun, count in counts.items()
-        if count or noun == "violation"
-    )
+    said = [plural(found["violation"], "violation") if found["violation"] else "no violations"]
+    if found["tolerated"]:
+        said.append(plural(found["tolerated"], "tolerated deviation"))
+    return ", ".join(said)
 
 
 def _name(entity: RecordedEntity) -> str:

@@ -1,6 +1,6 @@
 """The work of one cluster task: turn rows, grouped by recording, into one result per recording.
 
-This module uses Arrow, but nothing from the cluster framework.  The rows of a recording are contiguous and in line
+This module uses Arrow, but nothing from the cluster framework. The rows of a recording are contiguous and in line
 order, so they are judged as they arrive and need not fit into memory.
 """
 
@@ -36,39 +36,20 @@ KEYS: Final = ("node", "file", "part")
 """Columns that identify the recording of a row, and the part of that recording."""
 
 JUDGED: Final = pa.schema(
-    [
-        ("node", pa.string()),
-        ("file", pa.string()),
-        ("judged", pa.binary()),
-        ("problem", pa.string()),
-    ]
+    [("node", pa.string()), ("file", pa.string()), ("judged", pa.binary()), ("problem", pa.string())]
 )
 """Schema of the result for a recording or a part of one: its summary as JSON, or why it cannot be judged."""
 
+_OF_CAUSE: Final = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation")
+_PLACE: Final = pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
+
 FOUND: Final = pa.schema(
     [
-        ("node", pa.string()),
-        ("file", pa.string()),
-        ("version", pa.string()),
-        ("machine", pa.string()),
-        ("profile", pa.string()),
-        ("level", pa.string()),
-        ("clause", pa.string()),
-        ("says", pa.string()),
-        ("source", pa.string()),
-        ("cause", pa.string()),
-        ("event", pa.string()),
-        ("illegal", pa.string()),
-        ("deviation", pa.string()),
+        *((name, pa.string()) for name in ("node", "file", "version", "machine", "profile", *_OF_CAUSE)),
         ("tolerated", pa.bool_()),
         ("count", pa.int64()),
         ("entities", pa.int64()),
-        (
-            "first",
-            pa.list_(
-                pa.struct([("at", pa.int64()), ("line", pa.int64()), ("entity", pa.string()), ("what", pa.string())])
-            ),
-        ),
+        ("first", pa.list_(_PLACE)),
     ]
 )
 """Schema of a cause of violations, or of a tolerated deviation, in one recording."""
@@ -85,7 +66,7 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.  With ``parts``, keys name parts."""
+    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``. With ``parts``, keys name parts."""
 
     form: RowForm
     models: Sequence[str | Machine]
@@ -103,11 +84,11 @@ class ClusterTask:
 
     def judged(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield a row of :data:`JUDGED` for each recording, or each part of one, in *batches*."""
-        how = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
+        judge_rows = {"files": self._file, "lines": self._lines, "observations": self._observations}[self.form]
         for key, rows in groupby(_runs(batches), key=itemgetter(0)):
             # Return a problem as a row, because Spark would retry a task that fails.
             try:
-                yield _answer(key, msgspec.json.encode(how(key, map(itemgetter(1), rows))), "")
+                yield _answer(key, msgspec.json.encode(judge_rows(key, map(itemgetter(1), rows))), "")
             except InputError as error:
                 yield _answer(key, b"", str(error))
 
@@ -138,8 +119,8 @@ class ClusterTask:
         columns = ObservationColumns(key.file or key.node, epoch=epoch)
         for taken in Trace().ordered(map(columns.batch, chain([begun], rows))):
             whole.take(taken)
-            if of_all is not None and (beside := _of_all(taken)).observations:
-                of_all.take(beside)
+            if of_all is not None and (shared := _of_all_entities(taken)).observations:
+                of_all.take(shared)
         found = summarised([whole.judged()], node=key.node)
         if of_all is None:
             return found
@@ -153,27 +134,26 @@ class ClusterTask:
 
 
 def put_together(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield a row of :data:`JUDGED` for each recording.  The parts of a recording are contiguous in *batches*."""
+    """Yield a row of :data:`JUDGED` for each recording. The parts of a recording are contiguous in *batches*."""
     for key, rows in groupby(_runs(batches), key=itemgetter(0)):
-        found = [each for _, run in rows for each in run.select(["judged", "problem"]).to_pylist()]
-        problems = [each["problem"] for each in found if each["problem"]]
+        parts = [part for _, run in rows for part in run.select(["judged", "problem"]).to_pylist()]
+        problems = [part["problem"] for part in parts if part["problem"]]
         if problems:
             yield _answer(key, b"", problems[0])
         else:
-            yield _answer(key, msgspec.json.encode(joined([_PART.decode(each["judged"]) for each in found])), "")
+            yield _answer(key, msgspec.json.encode(joined([_PART.decode(part["judged"]) for part in parts])), "")
 
 
 def added_up(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """Yield the rows of *batches* that have problems, then one row of :data:`JUDGED` with the sum of all summaries."""
     whole: list[Summary] = []
     for batch in batches:
-        found = [_SUMMARY.decode(each) for each in batch["judged"].to_pylist() if each]
-        whole = [total([*whole, *found])]
+        whole = [total([*whole, *(_SUMMARY.decode(text) for text in batch["judged"].to_pylist() if text)])]
         wrong = batch.filter(pc.not_equal(batch["problem"], ""))
         if wrong.num_rows:
             yield wrong
-    for each in whole:
-        yield _answer(_Key("", ""), msgspec.json.encode(each), "")
+    for summary in whole:
+        yield _answer(_Key("", ""), msgspec.json.encode(summary), "")
 
 
 def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -184,21 +164,19 @@ def causes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for row in batch.to_pylist()
             if row["judged"]
             for share in _SUMMARY.decode(row["judged"]).shares
-            for tolerated, those in ((False, share.found), (True, share.tolerated))
-            for cause in those
+            for tolerated, causes in ((False, share.found), (True, share.tolerated))
+            for cause in causes
         ]
         yield pa.RecordBatch.from_pylist(rows, FOUND)
 
 
 def _cause(node: str, file: str, share: Share, cause: GatheredCause, *, tolerated: bool) -> dict[str, object]:
     first = [
-        {"at": None if at == NEVER else at, "line": each.line, "entity": each.entity, "what": each.what}
-        for each in cause.first
-        for at in [each.at]
+        {"at": None if place.at == NEVER else place.at, "line": place.line, "entity": place.entity, "what": place.what}
+        for place in cause.first
     ]
-    names = ("level", "clause", "says", "source", "cause", "event", "illegal", "deviation", "count", "entities")
-    own = {each: getattr(cause, each) for each in names}
-    of = {"version": share.version, "machine": share.machine, "profile": share.profile}
+    of = {name: getattr(share, name) for name in ("version", "machine", "profile")}
+    own = {name: getattr(cause, name) for name in (*_OF_CAUSE, "count", "entities")}
     return {"node": node, "file": file, **of, **own, "tolerated": tolerated, "first": first}
 
 
@@ -236,6 +214,6 @@ class _LinesOfRows:
                     yield replace(piece, first=piece.first + int(numbers[start]) - 1)
 
 
-def _of_all(batch: Batch) -> Batch:
-    mine = [index for index, seen in enumerate(batch.observations) if not seen.entity]
-    return Batch([batch.observations[index] for index in mine], [batch.lines[index] for index in mine])
+def _of_all_entities(batch: Batch) -> Batch:
+    rows = [row for row, seen in enumerate(batch.observations) if not seen.entity]
+    return Batch([batch.observations[row] for row in rows], [batch.lines[row] for row in rows])

@@ -1,8 +1,8 @@
 """Judge recordings on a Spark cluster, with one task per recording or per group of its entities.
 
-The lines or observations of a DataFrame are judged where its rows are, and only summaries come back.  Rows may be in
-any order, and the rows of a recording need not fit into memory.  Spark sorts them, and its tasks judge them as they
-arrive.  A lost task is run again, with the same result.
+The lines or observations of a DataFrame are judged where its rows are, and only summaries come back. Rows may be in
+any order, and the rows of a recording need not fit into memory. Spark sorts them, and its tasks judge them as they
+arrive. A lost task is run again, with the same result.
 """
 
 import os
@@ -35,7 +35,7 @@ Division: TypeAlias = Literal["node", "entity"]
 """What one task judges: a whole recording, or some of its entities."""
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
-"""Matches a local master that sets no number of tries.  Its job would fail when the first worker dies."""
+"""Matches a local master that sets no number of tries. Its job would fail when the first worker dies."""
 
 _TRIES: Final = 4
 """Maximum number of tries per task, the same as on a cluster."""
@@ -46,9 +46,9 @@ _FOUND: Final = from_arrow_schema(tasks.FOUND)
 
 @dataclass(frozen=True, slots=True)
 class JudgedFleet:
-    """The results for the recordings of a fleet.  The recordings are judged when a result is first requested.
+    """The results for the recordings of a fleet. The recordings are judged when a result is first requested.
 
-    ``recordings`` has a row for each recording, with its ``node`` and ``file``.  The row also has the summary as JSON
+    ``recordings`` has a row for each recording, with its ``node`` and ``file``. The row also has the summary as JSON
     in ``judged``, or the ``problem`` because of which the recording could not be judged.
     """
 
@@ -64,14 +64,14 @@ class JudgedFleet:
         try:
             rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
-            what = f"has given up: {_gist(error)}"
+            what = f"failed: {_gist(error)}"
             hint = "each worker needs container-fsm[spark], in the Python that PYSPARK_PYTHON names"
             raise refused("Spark", "FSM601", what, hint) from error
         found = total(msgspec.json.decode(row.judged, type=Summary) for row in rows if row.judged)
         return found, tuple(sorted(row.problem for row in rows if row.problem))
 
     def forget(self) -> None:
-        """Drop the results from the cluster.  They are computed again if requested."""
+        """Drop the results from the cluster. They are computed again if requested."""
         self.recordings.unpersist()
 
 
@@ -89,12 +89,12 @@ def judge(
 ) -> JudgedFleet:
     """Judge the recordings in *frame*, which are identified by the columns ``node`` and ``file`` if these exist.
 
-    Rows are either lines or observations.  Lines of logs or of recorded calls have their text in ``value`` and their
-    number in ``line``.  Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
-    first of ``row``, ``line`` and ``at`` that exists.  Unless ``fsm convert`` has written them, *models* must name
-    their machines.  *unseen* and *fresh* are as in the header of a trace.  If *by* is ``entity``, the observations of a
-    recording are judged in *parts* parts, each with different entities.  The other arguments are those of
-    :func:`fsm.monitor.judgement.judge`.  Machines are sent to the cluster, but shipped models are loaded there by name.
+    Rows are either lines or observations. Lines of logs or of recorded calls have their text in ``value`` and their
+    number in ``line``. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
+    first of ``row``, ``line`` and ``at`` that exists. Unless ``fsm convert`` has written them, *models* must name
+    their machines. *unseen* and *fresh* are as in the header of a trace. If *by* is ``entity``, the observations of a
+    recording are judged in *parts* parts, each with different entities. The other arguments are those of
+    :func:`fsm.monitor.judgement.judge`. Machines are sent to the cluster, but shipped models are loaded there by name.
 
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine has
     the profile.
@@ -102,7 +102,7 @@ def judge(
     form = _form(frame, by)
     machines = _sent(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
-        raise ValueError("observations do not say of which machine they are: give models")
+        raise ValueError("the observations do not name their machine: give models")
     task = tasks.ClusterTask(
         form=form,
         models=machines,
@@ -144,7 +144,7 @@ def judge_files(
     restarts: Assume = "maybe",
     shortest_restart: float = SHORTEST / 1e9,
 ) -> JudgedFleet:
-    """Judge recordings in files that each worker can open, with one task per file.  *names* maps files to nodes."""
+    """Judge recordings in files that each worker can open, with one task per file. *names* maps files to nodes."""
     task = tasks.ClusterTask(
         form="files",
         models=_sent(models),
@@ -159,7 +159,7 @@ def judge_files(
 
 
 def _tasks(session: SparkSession) -> int:
-    """Return the number of tasks to divide rows into.  Several per core keep all cores busy until the end."""
+    """Return the number of tasks to divide rows into. Several per core keep all cores busy until the end."""
     return 4 * session.sparkContext.defaultParallelism
 
 
@@ -183,8 +183,8 @@ def session(master: str) -> SparkSession:
     try:
         return builder.getOrCreate()
     except (PySparkRuntimeError, Py4JError, OSError) as error:
-        what = f"gives no session: {_gist(error)}"
-        hint = "it needs Java 17, as in Debian's package openjdk-17-jre-headless, and the cluster in reach"
+        what = f"cannot start a session: {_gist(error)}"
+        hint = "it needs Java 17, as in Debian's package openjdk-17-jre-headless, and a cluster that can be reached"
         raise refused(master, "FSM601", what, hint) from error
 
 
@@ -199,14 +199,12 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
     names = frame.columns
     if "value" in names:
         if by == "entity":
-            raise ValueError("what a line means depends on those before: judge lines by node")
+            raise ValueError("the meaning of a line depends on the lines before it: judge lines by node")
         if "line" not in names:
             raise ValueError("the lines have no order: number them, in a column 'line'")
         return "lines"
     if "entity" not in names:
-        raise ValueError(
-            f"there are neither lines, in a column 'value', nor observations of an 'entity': {', '.join(names)}"
-        )
+        raise ValueError(f"the columns need 'value', for lines, or 'entity', for observations: {', '.join(names)}")
     if not {*ORDERS} & set(names):
         raise ValueError("the observations have no order: add a column 'line', or the time 'at'")
     return "observations"

@@ -1,19 +1,19 @@
-"""Summaries of the judgements of a fleet.  They can be added up in any order, with the same total.
+"""Summaries of the judgements of a fleet. They can be added up in any order, with the same total.
 
 Recordings of the same node, program version, machine and profile are counted together.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from operator import attrgetter
 from pathlib import PurePosixPath
-from typing import Final
+from typing import Any, Final
 
 from msgspec import Struct, structs
 from msgspec.json import Decoder, encode
 
 from fsm.errors import contents, encodable, harmless, refused
-from fsm.machine import Level
+from fsm.machine import Clause, Level
 from fsm.machine.findings import Deviated, Finding, Illegal, Judgement, Tolerated, Violation
 from fsm.monitor.judgement import Judged
 from fsm.recordings.line_reader import decode
@@ -24,22 +24,22 @@ from fsm.trace import seen_at
 
 FORMAT: Final = "container-fsm-summary/1"
 
-_WAY: Final = "fsm judge --format summary makes one"
+_HINT: Final = "'fsm judge --format summary' writes one"
 
 _LARGEST: Final = 1 << 28
 """Maximum size of a summary in bytes."""
 
 _KEPT: Final = 3
-"""Maximum number of places to keep per cause.  The earliest are kept."""
+"""Maximum number of places to keep per cause. The earliest are kept."""
 
 _FORMS: Final = frozenset({".log", ".txt", ".json", ".jsonl", ".parquet", ".arrow", ".gz", ".zst"})
 
 NEVER: Final = 1 << 63
-"""The time of a place that has no time.  It sorts last."""
+"""The time of a place that has no time. It sorts last."""
 
 
 class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
-    """The place of a violation, ordered by time.  ``what`` describes the violation in words."""
+    """The place of a violation, ordered by time. ``what`` describes the violation in words."""
 
     at: int
     node: str
@@ -98,11 +98,11 @@ class Share(Struct, frozen=True, kw_only=True):
     tolerated: tuple[GatheredCause, ...]
 
     @property
-    def of(self) -> tuple[str, ...]:
+    def key(self) -> tuple[str, ...]:
         return self.node, self.version, self.machine, self.profile
 
     def plus(self, other: "Share") -> "Share":
-        """Return the sum of both shares, which must have the same ``of``."""
+        """Return the sum of both shares, which must have the same ``key``."""
         return structs.replace(
             self,
             entity=min(self.entity, other.entity),
@@ -128,7 +128,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
 
 class Summary(Struct, frozen=True, kw_only=True):
-    """Shares, sorted by ``of`` without duplicates.  ``notes`` counts all lines, and the notes on them."""
+    """Shares, sorted by ``key`` without duplicates. ``notes`` counts all lines, and the notes on them."""
 
     format: str = FORMAT
     notes: Mapping[str, int] = {}
@@ -142,19 +142,12 @@ class Summary(Struct, frozen=True, kw_only=True):
         shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
-    def nodes(self, machine: str, cause: "GatheredCause") -> tuple[str, ...]:
+    def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
         """Return the nodes on which *machine* found or tolerated *cause*."""
+        shares = (share for share in self.shares if share.machine == machine and share.node)
         known = _key(cause)
         return tuple(
-            sorted(
-                {
-                    share.node
-                    for share in self.shares
-                    if share.machine == machine
-                    and any(_key(each) == known for each in (*share.found, *share.tolerated))
-                }
-                - {""}
-            )
+            sorted({each.node for each in shares if any(_key(one) == known for one in (*each.found, *each.tolerated))})
         )
 
     def answer(self, least: Level = "MUST") -> ExitCode:
@@ -165,15 +158,15 @@ _DECODER: Final = Decoder(Summary)
 
 
 def total(summaries: Iterable[Summary], node: str = "") -> Summary:
-    """Return the sum of *summaries*.  Assign shares without a node to *node*."""
+    """Return the sum of *summaries*. Assign shares without a node to *node*."""
     shares: dict[tuple[str, ...], Share] = {}
     notes: Counter[str] = Counter()
     for summary in summaries:
         notes.update(summary.notes)
         for share in summary.shares:
             own = _of_node(share, node) if node and not share.node else share
-            known = shares.get(own.of)
-            shares[own.of] = known.plus(own) if known else own
+            known = shares.get(own.key)
+            shares[own.key] = known.plus(own) if known else own
     return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[each] for each in sorted(shares)))
 
 
@@ -193,13 +186,12 @@ def named(files: Iterable[str]) -> dict[str, str]:
     >>> named(["node-7/door.log", "node-8/door.log"])
     {'node-7/door.log': 'node-7', 'node-8/door.log': 'node-8'}
     """
-    paths = {each: PurePosixPath(each) for each in files}
-    ways: tuple[Callable[[PurePosixPath], str], ...] = (lambda path: _stem(path.name), lambda path: path.parent.name)
-    for way in ways:
-        found = {each: way(path) for each, path in paths.items()}
+    paths = {file: PurePosixPath(file) for file in files}
+    for node in (lambda path: _stem(path.name), lambda path: path.parent.name):
+        found: dict[str, str] = {file: node(path) for file, path in paths.items()}
         if all(found.values()) and len({*found.values()}) == len(found):
             return found
-    return {each: each for each in paths}
+    return {file: file for file in paths}
 
 
 def _stem(name: str) -> str:
@@ -222,14 +214,14 @@ def written(found: Summary) -> str:
 
 
 def read(path: str) -> Summary:
-    """Read the summary in the file at *path*.  Raise :class:`InputError` if the file has no summary."""
-    data = contents(path, most=_LARGEST, code="FSM218", hint=_WAY, dash=True)
+    """Read the summary in the file at *path*. Raise :class:`InputError` if the file has no summary."""
+    data = contents(path, most=_LARGEST, code="FSM218", hint=_HINT, dash=True)
     try:
         found = decode(data, _DECODER)
     except ValueError as error:
-        raise refused(path, "FSM218", f"is no summary: {error}", _WAY) from error
+        raise refused(path, "FSM218", f"is not a summary: {error}", _HINT) from error
     if found.format != FORMAT:
-        raise refused(path, "FSM218", f"is a summary of the form '{found.format}', and {FORMAT} is known", _WAY)
+        raise refused(path, "FSM218", f"is a summary in the format '{found.format}', not {FORMAT}", _HINT)
     return found
 
 
@@ -260,21 +252,39 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
 
 def _cause(finding: Finding, node: str) -> GatheredCause:
     violation = finding.first[0]
-    clause = violation.clause
-    return GatheredCause(
-        clause=clause.name,
-        level=clause.level,
-        says=clause.says,
-        source=clause.source,
-        cause="" if finding.others else violation.cause.value,
-        event="" if finding.others else violation.observation.event,
-        illegal="" if finding.others else violation.illegal,
-        deviation="" if finding.others else ", ".join(sorted({each.name for each in violation.resembles})),
+    deviation = ", ".join(sorted({each.name for each in violation.resembles}))
+    own = {
+        "cause": violation.cause.value,
+        "event": violation.observation.event,
+        "illegal": violation.illegal,
+        "deviation": deviation,
+    }
+    return _gathered(
+        violation.clause,
         count=finding.count,
         entities=finding.entities,
         first=tuple(sorted(_place(each, words.what(each), node) for each in finding.first))[:_KEPT],
         others=finding.others,
+        **({} if finding.others else own),
     )
+
+
+def _tolerated(deviated: Deviated, node: str) -> GatheredCause:
+    first = deviated.first
+    return _gathered(
+        first.deviation.clause,
+        event=first.deviation.event,
+        deviation=", ".join(sorted({each.name for each in (first.deviation, *first.others)})),
+        count=deviated.count,
+        entities=0,
+        first=(_place(first, words.tolerated(first), node),),
+    )
+
+
+def _gathered(clause: Clause, **others: Any) -> GatheredCause:  # noqa: ANN401  (the fields of the result)
+    texts = dict.fromkeys(("cause", "event", "illegal", "deviation"), "")
+    own: dict[str, Any] = {"clause": clause.name, "level": clause.level, "says": clause.says, "source": clause.source}
+    return GatheredCause(**own, **(texts | others))
 
 
 def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
@@ -286,24 +296,6 @@ def _place(found: Violation | Tolerated, what: str, node: str) -> FirstPlace:
         line=found.line,
         entity=found.observation.entity,
         what=what,
-    )
-
-
-def _tolerated(each: Deviated, node: str) -> GatheredCause:
-    met = each.first
-    clause = met.deviation.clause
-    return GatheredCause(
-        clause=clause.name,
-        level=clause.level,
-        says=clause.says,
-        source=clause.source,
-        cause="",
-        event=met.deviation.event,
-        illegal="",
-        deviation=", ".join(sorted({each.name for each in (met.deviation, *met.others)})),
-        count=each.count,
-        entities=0,
-        first=(_place(met, words.tolerated(met), node),),
     )
 
 

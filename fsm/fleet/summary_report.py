@@ -1,6 +1,6 @@
 """Format a summary as text: either each cause with its first place, or the causes of each node or version."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from operator import attrgetter
 from typing import Final, Literal, TypeAlias
 
@@ -12,17 +12,12 @@ from fsm.report.layout import LABEL, PLAIN, Layout
 
 By: TypeAlias = Literal["clause", "version", "node"]
 
-_TITLES: Final[Mapping[By, tuple[str, str]]] = {
-    "version": ("{}", "no version is known"),
-    "node": ("{}", "no node is known"),
-}
-
 _NODES: Final = 5
 """Maximum number of nodes listed per cause."""
 
 
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    """Return the whole report, ending in a newline.  Violations of clauses below *least* are called surprises."""
+    """Return the whole report, ending in a newline. Violations of clauses below *least* are called surprises."""
     return "\n".join(_lines(summary, layout, by, least)) + "\n"
 
 
@@ -36,10 +31,9 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
         for share in summary.of_all().shares:
             yield from _counts(share, layout, least)
     else:
-        known, unknown = _TITLES[by]
         for name in sorted({getattr(each, by) for each in summary.shares}):
             group = Summary(shares=tuple(each for each in summary.shares if getattr(each, by) == name)).of_all()
-            title = known.format(name) if name else unknown
+            title = name or f"no {by} is known"
             yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
             for share in group.shares:
                 yield from _counts(share, layout, least)
@@ -87,6 +81,6 @@ def _counts(share: Share, layout: Layout, least: Level) -> Iterator[str]:
     yield from layout.wrapped(", ".join(words.tally_of(found, size, share.notes)), "    ")
     for reason, count in share.unknown.items():
         yield from layout.wrapped(f"unknown of {words.plural(count, 'recording')}: {reason}", "    ")
-    met = sum(1 for row in share.cells.values() for count in row.values() if count)
+    exercised = sum(1 for row in share.cells.values() for count in row.values() if count)
     pairs = words.plural(sum(map(len, share.cells.values())), "(event, state) pair")
-    yield from layout.wrapped(f"exercised {met} of {pairs}", "    ")
+    yield from layout.wrapped(f"exercised {exercised} of {pairs}", "    ")

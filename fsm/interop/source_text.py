@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final, NoReturn
 
-from fsm.errors import InputError, Problem, nearest, obeyed
+from fsm.errors import InputError, Problem, control_character, nearest
 from fsm.language.build import LARGEST_TABLE
 
 LARGEST: Final = 1024 * 1024  # maximum file size in bytes; no state machine in use is larger
@@ -30,7 +30,7 @@ class SourceProblems:
 
     def check_text(self, line: int, text: str) -> None:
         """Add a problem if *text* contains a control character, which no name needs."""
-        if found := obeyed(text):
+        if found := control_character(text):
             self.add("FSM516", line, f"{text!r} has the control character U+{ord(found):04X}", "remove it")
 
     def abort(self, code: str, line: int, what: str, hint: str) -> NoReturn:

@@ -274,7 +274,7 @@ def claims(name: str) -> Specification[Machine | System]:
     """
     if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
         return _specified(Path(name), None)
-    described = load_system(name) if is_system(name) else load(name)
+    described = load_any(name)
     return _specified(_properties_beside(Path(described.path).absolute()), described)
 
 
@@ -301,7 +301,7 @@ def _beside(path: Path, name: str, known: Machine | System | None = None) -> Mac
     found = _readable(near) if is_file(near) or is_path(name) else name
     if known is not None and is_path(found) and Path(found) == Path(known.path).absolute():
         return known
-    return load_system(found) if is_system(found) else load(found)
+    return load_any(found)
 
 
 def single(specification: Specification[System]) -> Specification[System]:
@@ -351,3 +351,8 @@ def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, m
 def is_path(name: str) -> bool:
     """Check whether *name* is the path of a file rather than the name of a shipped one."""
     return name.endswith(".toml") or "/" in name
+
+
+def load_any(name: str) -> Machine | System:
+    """Return the machine or the system called *name*, or the one in the file at that path."""
+    return load_system(name) if is_system(name) else load(name)

@@ -34,7 +34,7 @@ def refuse_unknown(collected: pytest.File) -> None:
     for path in _model_files(config, collected.path):
         if not missing:
             return
-        for name in _called(path):
+        for name in _names_of_model(path):
             own[name] = None
             missing.pop(name, None)
     if missing:
@@ -65,10 +65,10 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
             seen.add(real)
 
 
-def _called(path: Path) -> set[str]:
+def _names_of_model(path: Path) -> set[str]:
     try:
-        said = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
+        machine = tomllib.loads(path.read_text(encoding="utf-8")).get("machine")
     except (OSError, ValueError):
-        said = None
-    name = said.get("name") if isinstance(said, dict) else None
+        machine = None
+    name = machine.get("name") if isinstance(machine, dict) else None
     return {path.stem, name} if isinstance(name, str) else {path.stem}

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar, assert_never
 
+from fsm.errors import plural as plural  # noqa: PLC0414  (the other modules of this room import it from here)
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
 from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
@@ -35,17 +36,6 @@ def grouped(pairs: Iterable[tuple[K, V]]) -> dict[K, list[V]]:
     for key, value in pairs:
         groups.setdefault(key, []).append(value)
     return groups
-
-
-def plural(count: int, word: str) -> str:
-    """Return *count* and *word*, in the plural if necessary.
-
-    >>> plural(1, "door"), plural(2, "door"), plural(2, "entity"), plural(2, "key"), plural(2, "box")
-    ('1 door', '2 doors', '2 entities', '2 keys', '2 boxes')
-    """
-    many = re.sub("([^aeiou])y$", r"\1ie", word)
-    many = f"{many}es" if re.search("(?:s|x|z|ch|sh)$", many) else f"{many}s"
-    return f"{count:,} {word if count == 1 else many}"
 
 
 def file(name: str) -> str:

@@ -1,13 +1,15 @@
 """Steps of a machine as shell lines for a CRI client: ``crictl``, or ``grpcurl`` for calls without a command.
 
-A step says only what must happen.  This module chooses a suitable container, such as one that exits by itself or one
-whose command does not exist.  ``crictl rm`` and ``rmp`` check the status first and do not remove anything that is
+A step says only what must happen. This module chooses a suitable container, such as one that exits by itself or one
+whose command does not exist. ``crictl rm`` and ``rmp`` check the status first and do not remove anything that is
 running or absent, and ``crictl stats`` lists containers, so those calls are made with ``grpcurl``.
 """
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
+from importlib.resources import files
 from typing import Final
 
 from fsm.conformance.client_paths import usual
@@ -18,62 +20,15 @@ from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4
-"""Number of seconds that the process runs in a container that exits by itself."""
+"""Number of seconds that the process of ``ends.json`` runs, which exits by itself."""
 
-PREAMBLE: Final = f"""\
-# Needs crictl, grpcurl for what crictl has no command for, and an image that the runtime has, with the command sleep.
-IMAGE=${{IMAGE:-docker.io/library/busybox:latest}}
-SOCKET=${{SOCKET:-/run/containerd/containerd.sock}}
-PROTO=${{PROTO:-$PWD/fsm/runtimes/sockets/cri.proto}} # the messages of CRI, of fsm or of kubernetes/cri-api
-RESTART=${{RESTART:-systemctl restart containerd}}
-NOBODY=$(printf %064d 0) # an id that was never given
-export CONTAINER_RUNTIME_ENDPOINT="unix://$SOCKET"
-cd "$(mktemp -d)" || exit
-cat > pod.json << END
-{{"metadata": {{"name": "fsm", "namespace": "fsm", "uid": "fsm-$$"}}, "log_directory": "$PWD", "linux": {{}}}}
-END
-container() {{
-  cat << END
-{{"metadata": {{"name": "fsm"}}, "image": {{"image": "$1"}}, "command": [$2], "log_path": "fsm.log", "linux": {{}}}}
-END
-}}
-container "$IMAGE" '"sleep", "3600"' > container.json
-container "$IMAGE" '"sleep", "{SECONDS}"' > ends.json
-container "$IMAGE" '"/no/such/command"' > broken.json
-container no.such/image '"sleep", "3600"' > missing.json
-call() {{ # METHOD FIELD ID
-  grpcurl -plaintext -unix -authority localhost -import-path "$(dirname "$PROTO")" -proto "$(basename "$PROTO")" \\
-    -d "{{\\"$2\\": \\"$3\\"}}" "$SOCKET" "runtime.v1.RuntimeService/$1"
-}}"""
+_SHELL: Final = tomllib.loads((files("fsm.runtimes") / "crictl.toml").read_text(encoding="utf-8"))
+PREAMBLE: Final[str] = _SHELL["preamble"]
 """Shell code that must run once before all lines: variables, configurations and functions."""
 
-_COMMANDS: Final[Mapping[str, str]] = {
-    "StopPodSandbox": 'crictl stopp "$POD"',
-    "RemovePodSandbox": 'crictl rmp "$POD"',
-    "PodSandboxStatus": 'crictl inspectp "$POD"',
-    "PortForward": 'timeout 2 crictl port-forward "$POD" 8080',
-    "UpdatePodSandboxResources": 'call UpdatePodSandboxResources pod_sandbox_id "$POD"',
-    "StartContainer": 'crictl start "$CONTAINER"',
-    "StopContainer": 'crictl stop "$CONTAINER"',
-    "RemoveContainer": 'crictl rm "$CONTAINER"',
-    "ContainerStatus": 'crictl inspect "$CONTAINER"',
-    "UpdateContainerResources": 'crictl update --cpu-share 512 "$CONTAINER"',
-    "ReopenContainerLog": 'crictl logs --reopen --tail 0 "$CONTAINER"',
-    "ExecSync": 'crictl exec --sync "$CONTAINER" true',
-    "Exec": 'crictl exec "$CONTAINER" true',
-    "Attach": 'timeout 2 crictl attach "$CONTAINER"',
-    "ContainerStats": 'call ContainerStats container_id "$CONTAINER"',
-    "CheckpointContainer": 'crictl checkpoint --export "$PWD/checkpoint.tar" "$CONTAINER"',
-}
-_FAILING: Final[Mapping[str, str]] = {
-    "StopContainer": 'crictl stop --timeout 10 "$CONTAINER"',
-    "ExecSync": 'crictl exec --sync "$CONTAINER" /no/such/command',
-    "Exec": 'crictl exec "$CONTAINER" /no/such/command',
-}
-_DIRECT: Final[Mapping[str, str]] = {
-    "RemovePodSandbox": 'call RemovePodSandbox pod_sandbox_id "$POD"',
-    "RemoveContainer": 'call RemoveContainer container_id "$CONTAINER"',
-}
+_COMMANDS: Final[Mapping[str, str]] = _SHELL["commands"]
+_FAILING: Final[Mapping[str, str]] = _SHELL["failing"]
+_DIRECT: Final[Mapping[str, str]] = _SHELL["direct"]
 _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAINER_UNKNOWN", "SANDBOX_NOTREADY"})
 """Displayed states in which ``crictl rm`` and ``rmp`` call the runtime."""
 
@@ -88,10 +43,8 @@ def takes(machine: Machine) -> bool:
 def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     """Return the shell lines that make *steps* happen to one entity from the initial state, after :data:`PREAMBLE`.
 
-    The id is in ``$POD`` or ``$CONTAINER``.  The last line removes everything that the lines created.  If an expected
-    outcome is not the usual one, a comment names it.  A step that no command can cause becomes a ``:`` command with a
-    comment.
-
+    The id is in ``$POD`` or ``$CONTAINER``. The last line removes everything that the lines created. A comment names an
+    expected outcome that is not the usual one. A step that no command can cause becomes a ``:`` command with a comment.
     Raise ``ValueError`` unless :func:`takes` accepts the machine.
 
     >>> from fsm.conformance.plan import steps
@@ -107,23 +60,23 @@ def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     """
     machine = plan.table.machine
     if not takes(machine):
-        raise ValueError(f"{machine.name} is no machine of calls that a client of the CRI makes")
-    end = ['crictl rmp --force "$POD"'] if machine.entity in _made(machine, steps) else []
+        raise ValueError(f"{machine.name} has calls that a CRI client does not make")
+    end = ['crictl rmp --force "$POD"'] if machine.entity in _created_entities(machine, steps) else []
     return (*_begin(machine, steps), *_Writer(plan, steps).lines(), *end)
 
 
 def _begin(machine: Machine, steps: Sequence[Stimulus]) -> Iterator[str]:
-    if machine.entity == CONTAINER and CONTAINER in _made(machine, steps):
+    if machine.entity == CONTAINER and CONTAINER in _created_entities(machine, steps):
         yield "POD=$(crictl runp pod.json)"
-    if machine.entity not in _made(machine, steps[:1]):
+    if machine.entity not in _created_entities(machine, steps[:1]):
         yield f"{machine.entity.upper()}=$NOBODY"
 
 
-def _made(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
-    return {_of(rpc) for each in steps if (rpc := machine.events[each.event].rpc) in MAKES}
+def _created_entities(machine: Machine, steps: Sequence[Stimulus]) -> set[str]:
+    return {_entity_of(rpc) for step in steps if (rpc := machine.events[step.event].rpc) in MAKES}
 
 
-def _of(rpc: str) -> str:
+def _entity_of(rpc: str) -> str:
     return POD if rpc == "RunPodSandbox" else CONTAINER
 
 
@@ -153,16 +106,16 @@ class _Writer:
 
     def _edge(self, point: Point, step: Stimulus) -> Edge | None:
         known: Mapping[Stimulus, Edge] = self._plan.by_step(point)
-        alike = [each for each in self._plan.leaving(point) if each.step[:2] == step[:2]]
+        alike = [edge for edge in self._plan.leaving(point) if edge.step[:2] == step[:2]]
         return known.get(step) or next(filter(self._usual, alike), alike[0] if alike else None)
 
     def _usual(self, edge: Edge) -> bool:
-        met = zip(edge.cells, edge.ways, strict=False)  # the last cell may be unspecified
-        return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in met)
+        cells = zip(edge.cells, edge.ways, strict=False)  # the last cell may be unspecified
+        return all(way is usual(self._plan.table.step(state, row) or ()) for (row, state), way in cells)
 
     def _line(self, index: int, event: Event, state: int) -> str:
         step, table = self._steps[index], self._plan.table
-        if event.rpc in MAKES and _of(event.rpc) == self._machine.entity:
+        if event.rpc in MAKES and _entity_of(event.rpc) == self._machine.entity:
             return self._making(index, event.rpc, again=state != table.initial)
         if event.rpc == "CreateContainer":
             return 'crictl create "$POD" container.json pod.json'
@@ -202,8 +155,8 @@ class _Writer:
 
     def _fails(self, index: int) -> bool:
         step = self._steps[index]
-        replies = [each.reply for each in self._machine.events[step.event].outcomes() if each.name in step.expected]
-        return any(reply and "ok" not in reply for reply in replies)
+        outcomes = (each for each in self._machine.events[step.event].outcomes() if each.name in step.expected)
+        return any(outcome.reply and "ok" not in outcome.reply for outcome in outcomes)
 
 
 CRICTL: Final = DomainClient(

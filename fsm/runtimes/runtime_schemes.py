@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from fsm.conformance.lookup import named_object
 from fsm.conformance.scheme import PlanRequest, Scheme, SchemeOption, SutRequest
 from fsm.errors import documented, of_extra, refused
-from fsm.language.library import is_system, load, load_system
+from fsm.language.library import is_system, load, load_any, load_system
 from fsm.machine import Machine
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.runtimes.names import POD
@@ -30,13 +30,11 @@ def _runtime(asked: SutRequest) -> Callable[[], SUT]:
 def _repeated(asked: SutRequest, tested: Tested) -> Tested:
     from fsm.runtimes.live.runtime_sut import confirmed, factory  # noqa: PLC0415  (its libraries may be missing)
 
+    def make(seen: Callable[..., object] | None) -> SUT:
+        return factory(asked, seen=seen)()
+
     machine = tested.oracle.plan.table.machine
-    make = partial(_made, factory, asked)
     return replace(tested, failures=confirmed(make, machine, tested.failures, record=asked.record))
-
-
-def _made(factory: Callable[..., Callable[[], SUT]], asked: SutRequest, seen: Callable[..., object] | None) -> SUT:
-    return factory(asked, seen=seen)()
 
 
 @contextmanager
@@ -58,24 +56,23 @@ def _planned(request: PlanRequest) -> Machine | None:
     options = request.options
     nri, kill = options.get("nri"), options.get("kill_command")
     if nri and (request.script or request.properties or kill):
-        raise ValueError("--nri is for whole calls: leave out --script, --kill-command, --properties, --property")
+        raise ValueError("--nri cannot be combined with --script, --kill-command, --properties or --property")
     if nri:
         _check_relayed(request)
     machine = node(request.profile) if nri else None
     if damage := options.get("damage_command"):
         entity = machine.entity if machine else "" if is_system(request.model) else load(request.model).entity
         if entity == POD:
-            what = f"{request.model} is of pods"
-            raise ValueError(f"--damage-command is for what a runtime keeps of containers, and {what}")
+            raise ValueError(f"--damage-command damages records of containers, and {request.model} is about pods")
         if DAMAGED not in damage:
-            raise ValueError(f"--damage-command has no {DAMAGED}, for the id of the container")
+            raise ValueError(f"--damage-command needs {DAMAGED} in place of the id of the container")
         if not (options.get("restart_command") or kill):
-            raise ValueError("--damage-command is for some restarts: say --restart-command for the others")
+            raise ValueError("--damage-command needs --restart-command for the restarts without damage")
     return machine
 
 
 def _check_relayed(request: PlanRequest) -> None:
-    """Raise an error unless the model of *request* can judge, under its profile, what a plugin receives."""
+    """Raise an error unless the model of *request* can judge, under its profile, the events that a plugin receives."""
     name = request.model
     if name != NODE and name not in RELAYED:
         raise ValueError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")
@@ -88,7 +85,7 @@ def _check_relayed(request: PlanRequest) -> None:
             *(part.machine.profiles for part in system.parts.values()),
         ]
     else:
-        groups = [(load_system(name) if is_system(name) else load(name)).profiles]
+        groups = [load_any(name).profiles]
     if wrong := unknown_profile(request.profile, groups):
         raise ValueError(f"--profile '{wrong[0]}': {wrong[1]}")
 

@@ -29,6 +29,8 @@ OFFERED = [
     ("fsm s", ["show", "simulate", "schema", "serve"]),
     ("fsm help s", ["show", "simulate", "schema", "serve"]),
     ("fsm judge --profile cont", RELEASES),
+    ("fsm serve --profile containerd-2.1", ["containerd-2.1"]),
+    ("fsm proxy --judge --profile cont", RELEASES),
     ("fsm judge --model cri-", ["cri-container", "cri-pod", "cri-service"]),
     ("fsm judge --property stop-is-id", ["stop-is-idempotent"]),
     ("fsm judge --format s", ["sarif", "summary"]),

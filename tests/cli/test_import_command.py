@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from machines import DOOR, door, edited, machine_of
 
-from fsm.errors import InputError, obeyed
+from fsm.errors import InputError, control_character
 from fsm.interop.formats import FORMS, imported
 from fsm.interop.scxml import scxml
 from fsm.interop.source_text import LARGEST, SourceProblems
@@ -385,7 +385,7 @@ def test_a_control_character_is_refused(given: str, line: int, found: str) -> No
 
     assert (2 if found else 0) == ran.returncode, ran.stderr
     assert not found or f"stdin:{line}: {found}" in ran.stderr
-    assert all(not obeyed(each) for each in (ran.stdout, ran.stderr))
+    assert all(not control_character(each) for each in (ran.stdout, ran.stderr))
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import pytest
 from commands import FSM, HOLDING, PLAIN, fsm
 
-from fsm.cli.options import progress
+from fsm.cli.progress import progress
 from fsm.interruption import Interruption
 
 if TYPE_CHECKING:
@@ -98,10 +98,10 @@ def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[s
     """A user who interrupts a command gets no such line."""
     for why in ("", "out of time"):
         with pytest.raises(KeyboardInterrupt), progress("checking", 1_500) as bar:  # noqa: PT012  (it must pass through)
-            bar.update(1)
+            bar.advance()
             raise KeyboardInterrupt(*filter(None, [why]))
 
-    assert "checking came as far as 1 of 1,500\n" == capsys.readouterr().err
+    assert "checking: 1 of 1,500 done\n" == capsys.readouterr().err
 
 
 def test_in_time_nothing_is_said() -> None:

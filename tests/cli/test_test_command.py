@@ -154,8 +154,8 @@ def test_a_weak_property_is_a_surprise_where_more_is_asked() -> None:
     ("options", "what"),
     [
         (("--property", "one-stop-per-rum"), "did you mean 'one-stop-per-run'?"),
-        (("--replay", "run-pod-sandbox"), "--replay and --threads are for the test of the machine"),
-        (("--threads", "2"), "--replay and --threads are for the test of the machine"),
+        (("--replay", "run-pod-sandbox"), "--replay and --threads do not apply to tests of properties"),
+        (("--threads", "2"), "--replay and --threads do not apply to tests of properties"),
     ],
 )
 def test_what_does_not_go_with_properties(options: tuple[str, ...], what: str) -> None:

@@ -413,12 +413,12 @@ def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
     assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
     ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
     assert ran.returncode == 2
-    assert "does not say in which format" in ran.stderr
+    assert "does not name a format" in ran.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pod.mmd"]
 
 
 WRONG = [
-    (["draw"], "say which model to draw"),
+    (["draw"], "name a model to draw"),
     (["draw", "cri-pods"], "did you mean 'cri-pod'?"),
     (["draw", "cri-pod", "cri-container"], "several pictures need --output FOLDER"),
     (["draw", "cri-pod", "-p", "containerd-1"], "it may be containerd-1.6 or containerd-1.7"),
@@ -426,7 +426,7 @@ WRONG = [
     (["draw", "cri-pod", "--highlight", "x", "--coverage", "y"], "ask for one at a time"),
     (["draw", "cri-pod", "--highlight", "no/such.log"], "cannot be opened"),
     (["draw", "cri-pod", "--coverage", "no/such.log"], "cannot be opened"),
-    (["draw", "cri-pod", "--coverage", __file__], "shows nothing of what cri-pod does [FSM204]"),
+    (["draw", "cri-pod", "--coverage", __file__], "has no event of cri-pod [FSM204]"),
     (["draw", "cri-pod", "--highlight", __file__], "contains no pod [FSM204]"),
     (["draw", "cri-pod", "-o", "/proc/none/pod.svg"], "/proc/none"),
 ]

@@ -435,7 +435,7 @@ WRONG = [
     (["--from", "9", "--to", "3"], "--to 3 is before --from 9"),
     (["-f", "dot"], "a sequence chart is svg or mermaid, not dot"),
     (["-f", "svg", "-f", "mermaid"], "several pictures need --output FOLDER"),
-    (["-o", "chart.png"], "does not say in which format"),
+    (["-o", "chart.png"], "does not name a format"),
     (["--show", "stays"], "--sequence, which has no --event, --show"),
     (["--with", str(CALLS)], "[FSM206]"),
     (["-p", "containerd-1.5"], "[FSM203]"),
@@ -467,7 +467,7 @@ def test_options_of_charts_need_a_chart() -> None:
     ran = fsm("draw", "cri-pod", "--from", "3")
 
     assert ran.returncode == 2
-    assert "--with, --from and --to are of --sequence" in ran.stderr
+    assert "--with, --from and --to need --sequence" in ran.stderr
 
 
 def test_a_picture_of_too_much_is_refused(tmp_path: Path) -> None:

@@ -168,8 +168,8 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     ("columns", "how", "said"),
     [
         ("value string", {}, "the lines have no order"),
-        ("line long, value string", {"by": "entity"}, "depends on those before"),
-        ("node string", {}, "there are neither lines"),
+        ("line long, value string", {"by": "entity"}, "depends on the lines before it"),
+        ("node string", {}, "the columns need "),
         ("entity string", {"models": [KIND]}, "the observations have no order"),
         ("entity string, line long", {}, "do not say of which machine"),
         ("entity string, line long", {"models": ["no-such"]}, "no-such: is not the name of a model"),
@@ -259,7 +259,7 @@ def test_without_java() -> None:
     ran = command("--engine", "spark", FAILING, JAVA_HOME="/no/such")
 
     assert (ran.returncode, ran.stdout) == (2, "")
-    assert "local[*]: gives no session: " in ran.stderr
+    assert "local[*]: cannot start a session: " in ran.stderr
     assert "openjdk-17-jre-headless" in ran.stderr
     assert "Traceback" not in ran.stderr
 
@@ -267,10 +267,10 @@ def test_without_java() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--engine", "spork"), "'spork' is no engine: "),
-        (("--engine", "spark", "--follow"), "only judging in one process has that"),
-        (("--engine", "spark", "--since", "2h"), "only judging in one process has that"),
-        (("--engine", "spark", "--format", "sarif"), "a fleet has text and summary"),
+        (("--engine", "spork"), "'spork' is not an engine: "),
+        (("--engine", "spark", "--follow"), "cannot be combined with --engine"),
+        (("--engine", "spark", "--since", "2h"), "cannot be combined with --engine"),
+        (("--engine", "spark", "--format", "sarif"), "with --engine, it must be text or summary"),
         (("--engine", "spark", "-"), "workers cannot read standard input"),
     ],
 )

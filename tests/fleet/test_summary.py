@@ -196,10 +196,10 @@ def test_a_summary_is_written_and_merged(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("{}\n{}", "is no summary: "),
-        ('{"verdict": "holds"}', "is no summary: Object missing required field `shares`"),
-        ('{"shares": [{}]}', "is no summary: Object missing required field `node`"),
-        ('{"format": "container-fsm-summary/9", "shares": []}', "is a summary of the form 'container-fsm-summary/9'"),
+        ("{}\n{}", "is not a summary: "),
+        ('{"verdict": "holds"}', "is not a summary: Object missing required field `shares`"),
+        ('{"shares": [{}]}', "is not a summary: Object missing required field `node`"),
+        ('{"format": "container-fsm-summary/9", "shares": []}', "is a summary in the format 'container-fsm-summary/9'"),
         (None, "cannot be opened: no such file or directory"),
     ],
 )

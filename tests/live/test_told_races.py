@@ -190,4 +190,4 @@ def test_options_that_mean_nothing_together_are_refused() -> None:
     found = fsm(*test, "--kill-command", "true")
 
     assert (found.returncode, found.stdout) == (2, "")
-    assert "--nri is for whole calls: leave out --script, --kill-command" in " ".join(found.stderr.split())
+    assert "--nri cannot be combined with --script, --kill-command" in " ".join(found.stderr.split())

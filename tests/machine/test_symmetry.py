@@ -180,6 +180,7 @@ def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
     """Fold interchangeable copies wherever possible, or nowhere; pack states everywhere, or nowhere."""
     patch.setattr(packing, "FEW", 0 if folded else 10**9)
     patch.setattr(packing, "SMALL", 0)
+    patch.setattr(packing, "UNCOMPILED", 0)
     if not quick:
         patch.setattr(instants, "packed", lambda _: None)
 

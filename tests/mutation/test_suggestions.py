@@ -190,9 +190,9 @@ def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "--suggest is of one machine: name it"),
-        (("cri-pod", "nri-pod"), "--suggest is of one machine: name it"),
-        (("node",), "--suggest is of machines: node is a system"),
+        ((), "--suggest needs the name of one machine"),
+        (("cri-pod", "nri-pod"), "--suggest needs the name of one machine"),
+        (("node",), "--suggest is for machines: node is a system"),
         (("cri-pod", "--format", "json"), "--suggest writes TOML"),
         (("cri-pod", "--list", "all"), "--suggest writes TOML"),
         (("cri-pud",), "did you mean 'cri-pod'?"),
@@ -210,7 +210,7 @@ def test_output_is_of_suggestions() -> None:
     """Elsewhere it would be ignored."""
     ran = fsm("mutate", "nri-pod", "-o", "found.toml")
 
-    assert (2, True) == (ran.returncode, "--output is for what --suggest writes" in ran.stderr)
+    assert (2, True) == (ran.returncode, "--output needs --suggest" in ran.stderr)
 
 
 @pytest.mark.nightly

@@ -370,7 +370,7 @@ def judged(path: Path, part: Part = WHOLE) -> object:
 def in_bulk() -> ExitStack:
     """Read even short logs in bulk, in short pieces."""
     stack = ExitStack()
-    stack.enter_context(patch.object(log_reader, "ENOUGH", -1))
+    stack.enter_context(patch.multiple(log_reader, ENOUGH=-1, UNCOMPILED=-1))
     stack.enter_context(patch.object(line_reader, "PIECE", 1 << 14))
     return stack
 

@@ -8,11 +8,12 @@ import pytest
 
 pytest.importorskip("numba", reason="the extra 'fast' is not installed")
 
-from fsm import compiled
+from fsm import scratch
+from fsm.scratch import defines_compiled
 
-ROOT = Path(compiled.__file__).parent
-COMPILED = [path for path in sorted(ROOT.rglob("*.py")) if compiled.is_compiled(path.read_bytes())]
-DECORATORS = {"compiled", "inner", "lean", "lean_inner"}
+ROOT = Path(scratch.__file__).parent
+COMPILED = [path for path in sorted(ROOT.rglob("*.py")) if defines_compiled(path.read_bytes())]
+DECORATORS = {"compiled", "compiled_nogil", "inner", "lean", "lean_inner"}
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:

@@ -158,7 +158,7 @@ def test_without_graphviz_there_is_no_page(tmp_path: Path) -> None:
     ran = fsm("explore", "cri-pod", "-o", str(tmp_path / "pod.html"), env={"PATH": str(tmp_path)})
 
     assert ran.returncode == 2
-    assert "Graphviz's program 'dot' is not there, so there is no page" in ran.stderr
+    assert "a page needs Graphviz's program 'dot', which is not there" in ran.stderr
     assert not (tmp_path / "pod.html").exists()
 
 

@@ -112,6 +112,7 @@ class Engine:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(packing, "FEW", 0 if self.folded else 10**9)
             patch.setattr(packing, "SMALL", 0)
+            patch.setattr(packing, "UNCOMPILED", 0)
             if not self.cones:
                 patch.setattr(Influence, "_cone", lambda self, *_: frozenset(range(len(self._system.copies))))
             if not self.compiled:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from pydantic_core import ErrorDetails
 
-from fsm.errors import Problem, nearest, obeyed
+from fsm.errors import Problem, control_character, nearest
 from fsm.language.read.toml import Keys, Lines
 from fsm.language.schema import Vocabulary
 
@@ -19,7 +19,7 @@ def controls(value: object, path: str, lines: Lines, where: Keys = ()) -> Iterat
     """Yield a problem for each name or text in *value* that contains a terminal control character."""
     for key, each in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
         yield from controls(each, path, lines, (*where, key))
-        if found := obeyed(f"{key}{each if isinstance(each, str) else ''}"):
+        if found := control_character(f"{key}{each if isinstance(each, str) else ''}"):
             what = f"{_dotted((*where, key))} has the control character U+{ord(found):04X}"
             hint = "remove it: names and texts are printed"
             yield Problem(path=path, line=lines.find(*where, key), code="FSM006", what=what, hint=hint)

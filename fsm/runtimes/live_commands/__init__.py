@@ -24,12 +24,3 @@ SERVE: Final = DomainCommand(
     target="fsm.runtimes.live_commands.serve:command",
     endless=True,
 )
-
-
-def counted(number: int, what: str) -> str:
-    """Return *number* with the noun *what*.
-
-    >>> counted(1, "call"), counted(1200, "call")
-    ('1 call', '1,200 calls')
-    """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -16,9 +16,8 @@ import click
 import msgspec
 
 from fsm.command_options import fail_on_option, profile_option
-from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, reason, refused, visible
+from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, plural, reason, refused, visible
 from fsm.interruption import INTERRUPTION
-from fsm.runtimes.live_commands import counted
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -102,7 +101,7 @@ def command(
     own, other = sockets.path(listen), sockets.path(to)
     if Path(own).resolve() == Path(other).resolve():
         raise refused(
-            listen, sockets.CODE, "is the socket of the runtime itself", "name another path, and let clients use it"
+            listen, sockets.CODE, "is the socket of the runtime itself", "choose another path, and let clients use it"
         )
     faults = _live("live.faults").read_rules(rules) if rules else None
     with ExitStack() as stack:
@@ -230,7 +229,7 @@ class _Recorder:
         for what, outbox in self._outboxes.items():
             outbox.close(_LAST)
             if lost := self._calls.dropped + outbox.dropped:
-                found.append(f"{counted(lost, 'call')} not {what}")
+                found.append(f"{plural(lost, 'call')} not {what}")
                 found += [outbox.failure] if outbox.failure else []
         if self._file is not None:
             try:
@@ -238,16 +237,16 @@ class _Recorder:
             except OSError as error:
                 found += [reason(error)] if not found else []
         if self._unread:
-            found.append(f"{counted(self._unread, 'call')} that could not be read")
+            found.append(f"{plural(self._unread, 'call')} that could not be read")
         return ", ".join(found)
 
 
 def _summary(proxy: Proxy, lost: str) -> str:
     faults = [f"{name} {count:,}" for name, count in sorted(proxy.injected.items())]
     parts = [
-        f"{counted(proxy.calls, 'call')} passed",
-        *([f"{counted(proxy.injected.total(), 'fault')}: {', '.join(faults)}"] if faults else []),
-        *([f"{counted(proxy.unread, 'connection')} that could not be read"] if proxy.unread else []),
+        f"{plural(proxy.calls, 'call')} passed",
+        *([f"{plural(proxy.injected.total(), 'fault')}: {', '.join(faults)}"] if faults else []),
+        *([f"{plural(proxy.unread, 'connection')} that could not be read"] if proxy.unread else []),
         *([f"incomplete, so the verdict is unknown: {lost}"] if lost else []),
     ]
     return "; ".join(parts)

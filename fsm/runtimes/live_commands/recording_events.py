@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import click
 
-from fsm.errors import of_extra, reason, visible
+from fsm.errors import of_extra, plural, reason, visible
 from fsm.interruption import INTERRUPTION
-from fsm.runtimes.live_commands import counted
 from fsm.runtimes.sockets import unix_sockets
 
 if TYPE_CHECKING:
@@ -65,7 +64,7 @@ def command(address: str, output: Path | None) -> int:
             if output is not None and new and not output.stat().st_size:
                 output.unlink()
         raise
-    counts = f"{counted(recorder.events, 'event')} on {counted(recorder.connections, 'connection')}"
+    counts = f"{plural(recorder.events, 'event')} on {plural(recorder.connections, 'connection')}"
     click.echo(f"recorded {counts}", err=True)
     return 0
 

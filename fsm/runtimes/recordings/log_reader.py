@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 from fsm.recordings.line_reader import Piece
 from fsm.runtimes.recordings.containerd_log import Log
+from fsm.scratch import is_compiled
 from fsm.trace import Batch, Line, Observation
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 
 ENOUGH: Final = 12 << 20
 """Maximum size in bytes of a log read line by line. Loading the libraries for bulk reading would take longer."""
+
+UNCOMPILED: Final = 64 << 20
+"""The same if the code for bulk reading must first be compiled, which takes about as long as reading 50 MiB."""
 
 AHEAD: Final = 2  # number of pieces to scan ahead of the one being read
 
@@ -58,7 +62,9 @@ class LogReader:
     def _in_bulk(self, piece: Piece) -> Bulk | None:
         if self._bulk is None and not self._tried:
             self._read += sum(map(len, piece.lines))
-            if max(self._read, self.size) > ENOUGH and not self.log.as_called:
+            size = max(self._read, self.size)
+            worth = size > ENOUGH and (size > UNCOMPILED or is_compiled("fsm.runtimes.recordings.log_scanner", "scan"))
+            if worth and not self.log.as_called:
                 self._tried = True
                 with suppress(ImportError):  # the extra is not installed or does not work
                     self._bulk = import_module("fsm.runtimes.recordings.log_in_bulk").Bulk(self.log)

@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from fsm.compiled import Bytes, Number, Numbers, beside, inner
+from fsm.compiled import Bytes, Number, Numbers, compiled_nogil, inner
 
 UNFIT: Final = -1  # template number of a line without a template
 MOMENTS: Final = 2  # maximum number of timestamps in a line whose positions are recorded
@@ -294,7 +294,7 @@ def _template(text: NDArray[np.uint64], size: Number, forms: NDArray[np.uint64],
     return number
 
 
-@beside
+@compiled_nogil
 def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
     data: Bytes,
     forms: NDArray[np.uint64],

@@ -6,11 +6,12 @@ import io
 import sys
 import time
 
-import click
 import pytest
 
-from fsm.cli import options
-from fsm.cli.search_progress import PAUSE, SearchProgress
+from fsm.cli import progress
+from fsm.cli.check_command import search_ending
+from fsm.cli.progress import PAUSE, Progress
+from fsm.interruption import OUT_OF_TIME
 from fsm.machine.traversal import Explored
 
 
@@ -22,27 +23,24 @@ class Terminal(io.StringIO):
 
 
 @pytest.mark.parametrize(("often", "lines"), [(0.5, 1), (PAUSE / 8, 0)], ids=["now and then", "at once"])
-def test_states_rate_and_memory_are_shown(often: float, lines: int) -> None:
+def test_states_rate_and_memory_are_shown(often: float, lines: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The rate is that of the current search; updates in quick succession are not shown."""
     seconds = iter(often * each for each in range(9))
     file = Terminal()
+    monkeypatch.setattr(sys, "stderr", file)
 
-    with click.progressbar(length=2, label="checking", file=file) as bar:
-        looking = SearchProgress(bar, lambda: "", clock=lambda: next(seconds), memory=lambda: 512 << 20)
-        looking(Explored(0, 0, 0))
-        answer = looking(Explored(1_000_000, 7, 9))
+    shown = Progress("checking", 2, clock=lambda: next(seconds), memory=lambda: 512 << 20)
+    with shown.bar:
+        shown.searched(Explored(0, 0, 0))
+        shown.searched(Explored(1_000_000, 7, 9))
 
     rate = f"{round(1_000_000 / often):,}"
-    assert not answer
     assert lines == file.getvalue().count(f"checking 1,000,000 states, {rate}/s, 512 MiB")
 
 
-def test_the_answer_is_whether_it_is_over() -> None:
+def test_a_search_that_must_stop_learns_why() -> None:
     """Also if nothing is shown."""
-    with click.progressbar(length=2, label="checking", file=io.StringIO()) as bar:
-        looking = SearchProgress(bar, lambda: "out of time", clock=lambda: 0.0)
-
-        assert "out of time" == looking(Explored(1, 0, 1))
+    assert "out of time" == search_ending(Progress("checking", 0), lambda: OUT_OF_TIME)(Explored(1, 0, 1))
 
 
 @pytest.mark.parametrize(
@@ -52,13 +50,13 @@ def test_work_that_takes_long_is_reported_every_few_seconds(
     monkeypatch: pytest.MonkeyPatch, shown: str, *, terminal: bool
 ) -> None:
     """A pipe gets a line, a terminal the time, even while no piece of work ends; without work nothing is shown."""
-    monkeypatch.setattr(options, "REPORTING", 0.02)
+    monkeypatch.setattr(progress, "REPORTING", 0.02)
     for size in (7, 0):
         file = Terminal() if terminal else io.StringIO()
         monkeypatch.setattr(sys, "stderr", file)
-        with options.progress("testing", size) as bar:
+        with progress.progress("testing", size) as bar:
             if size:
-                bar.update(1)
+                bar.advance()
             time.sleep(0.2)
 
         assert (size > 0) == (shown in file.getvalue())
