@@ -1,6 +1,6 @@
-"""Time of whole commands, beside another checkout of fsm: ``python tests/bench/commands.py CHECKOUT``.
+"""Time of whole commands, beside another checkout of fsm: ``python tests/bench/command_times.py CHECKOUT``.
 
-    python tests/bench/commands.py CHECKOUT [--rounds 5] [--only TEXT] [--plain] [--cold]
+    python tests/bench/command_times.py CHECKOUT [--rounds 5] [--only TEXT] [--plain] [--cold]
 
 Both checkouts run with this Python and its libraries, in turns; the best CPU time of each counts, because other load
 makes wall-clock times meaningless.  ``--plain`` hides numba, so that nothing is compiled.  ``--cold`` measures the first
