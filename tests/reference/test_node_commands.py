@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from contextlib import suppress
 from math import inf
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.reference.driven import WorldError
+from fsm.runtimes.reference.driven import CallError, WorldError
 from fsm.runtimes.reference.node.commands import script
+from fsm.runtimes.reference.node.node_service import ServedNode
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 WORDS = st.sampled_from(
     [
@@ -67,3 +72,10 @@ def test_whatever_is_sent_is_a_command_or_is_not(words: list[str]) -> None:
 def test_numbers_may_be_long() -> None:
     assert 2 == script(["exit", "9" * 5_000]).code
     assert 15 == script(["kill", f"-{'9' * 5_000}", "1"]).kills
+
+
+@pytest.mark.parametrize("call", ["stop_pod", "remove_pod"])
+async def test_no_call_is_about_a_pod_without_an_id(tmp_path: Path, call: str) -> None:
+    async with ServedNode(tmp_path) as node:
+        with pytest.raises(CallError, match="prefix can't be empty"):
+            await getattr(node, call)("")

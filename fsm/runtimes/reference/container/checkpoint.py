@@ -24,8 +24,8 @@ _KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name no
 class CheckpointError(Exception):
     """A checkpoint cannot be used. The message contains its path and the reason."""
 
-    def __init__(self, path: str, found: str) -> None:
-        super().__init__(f"{path}: {found}" if path else found)
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
 
 
 def encode(status: Status) -> bytes:
@@ -46,16 +46,16 @@ def encode(status: Status) -> bytes:
     text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
     # Match a backslash together with the character after it, so that the end of "\\b" is not treated as "\b".
     return re.sub(
-        r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda found: _escape(found[0], old=status.restore is None), text
+        r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda match: _escape(match[0], old=status.restore is None), text
     ).encode()
 
 
-def _escape(found: str, *, old: bool) -> str:
-    """Escape *found* as Go does where Python differs. *old* means Go before 1.22."""
-    if len(found) > 1:
-        return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(found, found) if old else found
+def _escape(text: str, *, old: bool) -> str:
+    """Escape *text* as Go does if Python does not. *old* means Go before 1.22."""
+    if len(text) > 1:
+        return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
     # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
-    return r"\ufffd" if "\ud800" <= found <= "\udfff" else f"\\u{ord(found):04x}"
+    return r"\ufffd" if "\ud800" <= text <= "\udfff" else f"\\u{ord(text):04x}"
 
 
 def decode(data: bytes, path: str = "") -> Status:
@@ -72,18 +72,18 @@ def decode(data: bytes, path: str = "") -> Status:
     Traceback (most recent call last):
     fsm...CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
     """
-    found = _parsed(data, path)
-    # Go reads null as an empty object.
-    found = {} if found is None else found
-    if not isinstance(found, dict):
-        raise CheckpointError(path, f"an object was expected, and this is {_short(found)}")
-    version = next((each for key, each in reversed(found.items()) if folded(key) == "version" and each is not None), "")
+    content = _parsed(data, path)
+    content = {} if content is None else content  # as Go reads null
+    if not isinstance(content, dict):
+        raise CheckpointError(path, f"an object was expected, and this is {_short(content)}")
+    versions = [value for key, value in content.items() if folded(key) == "version" and value is not None]
+    version = versions[-1] if versions else ""
     if not isinstance(version, str):
         raise CheckpointError(path, f"Version is {_short(version)}: text was expected")
     try:
-        status = Status.model_validate(found, context=_KEYS)
+        status = Status.model_validate(content, context=_KEYS)
     except ValidationError as error:
-        raise CheckpointError(path, _first_mistake(error)) from error
+        raise CheckpointError(path, _first_problem(error)) from error
     if version != VERSION:
         what = f"of version {_short(version)}" if version else "without a version"
         raise CheckpointError(path, f"a record {what}; only {VERSION!r} can be read")
@@ -96,7 +96,7 @@ def _parsed(data: bytes, path: str) -> Json:
     # Decode a byte that is not UTF-8 to a lone surrogate, which is what an escaped surrogate becomes.
     text = data.decode(errors="surrogateescape")
     try:
-        found: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
+        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
     except json.JSONDecodeError as error:
         at = len(text[: error.pos].encode(errors="surrogateescape"))
         raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
@@ -104,16 +104,16 @@ def _parsed(data: bytes, path: str) -> Json:
         raise CheckpointError(path, f"no JSON: {error}") from error
     except RecursionError as error:
         raise CheckpointError(path, "nested too deep") from error
-    return found
+    return parsed
 
 
 def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
-    found: dict[str, Json] = {}
-    for raw, value in pairs:
-        key = _whole(raw)
-        found.pop(key, None)  # so that the last value wins, in its own position
-        found[key] = _whole(value) if isinstance(value, str) else value
-    return found
+    members: dict[str, Json] = {}
+    for name, value in pairs:
+        key = _without_surrogates(name)
+        members.pop(key, None)  # so that the last value wins, in its own position
+        members[key] = _without_surrogates(value) if isinstance(value, str) else value
+    return members
 
 
 def _integer(digits: str) -> int | float:
@@ -125,16 +125,16 @@ def _no_number(word: str) -> None:
     raise ValueError(f"{word} is no number")
 
 
-def _whole(text: str) -> str:
+def _without_surrogates(text: str) -> str:
     """Replace lone surrogates in *text* with U+FFFD, as Go does."""
     return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
 
 
-def _first_mistake(error: ValidationError) -> str:
-    found = error.errors(include_url=False)[0]
-    first, *inner = found["loc"]
-    where = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))
-    return f"{where} is {_short(found['input'])}: {found['msg'][0].lower()}{found['msg'][1:]}"
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    (first, *inner), why = problem["loc"], problem["msg"]
+    place = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))
+    return f"{place} is {_short(problem['input'])}: {why[0].lower()}{why[1:]}"
 
 
 def _short(value: object) -> str:

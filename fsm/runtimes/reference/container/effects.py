@@ -67,10 +67,10 @@ class Effects:
         return "created"
 
     def _begin_start(self, names: set[str]) -> str:
-        found = first_of(names, self._look("begins"), "no-info")
-        if found == "begins":
+        outcome = first_of(names, self._look("begins"), "no-info")
+        if outcome == "begins":
             self._flag(starting=True)
-        return found
+        return outcome
 
     def _end_start(self, names: set[str]) -> str:
         if "started" not in names:
@@ -106,15 +106,15 @@ class Effects:
             self.world.forget()
             self.clear()
             return ""
-        found = self._look(first_of(names, "begins", "killed", "refused"))
-        if found == "no-record":
+        outcome = self._look(first_of(names, "begins", "killed", "refused"))
+        if outcome == "no-record":
             self.clear()
             self.storage = None
-        if found == "killed":
-            found = self._kill()
-        if found in {"begins", "killed"}:
+        if outcome == "killed":
+            outcome = self._kill()
+        if outcome in {"begins", "killed"}:
             self._flag(removing=True)
-        return first_of(names, found, "not-killed", "refused")
+        return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
         """Kill the process and record that. If *exit_follows*, leave a past exit for the exit event to record."""
@@ -169,12 +169,13 @@ class Effects:
             return self._failure("failed", error)
         return next(iter(names - {"failed"}))
 
-    def _look(self, found: str) -> str:
+    def _look(self, outcome: str) -> str:
+        """Return *outcome* if containerd has a record of the container, or the outcome of the failure."""
         try:
             self.world.look()
         except WorldError as error:
             return self._failure("no-record" if isinstance(error, NoRecordError) else "no-info", error)
-        return found
+        return outcome
 
     def _existing(self) -> StatusStorage:
         if self.storage is None:

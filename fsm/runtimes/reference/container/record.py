@@ -44,13 +44,13 @@ class Record(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _as_go_reads(cls, found: object, info: ValidationInfo) -> object:
+    def _read_like_go(cls, data: object, info: ValidationInfo) -> object:
         """Replace keys with field names, ignoring case, if there is a context. Drop unknown keys and ``null``."""
-        if info.context is None or not isinstance(found, dict):
-            return found
+        if info.context is None or not isinstance(data, dict):
+            return data
         names = {folded(info.context.get(name, name)): name for name in cls.model_fields if name not in FLAGS}
-        given = ((names.get(folded(key)), value) for key, value in found.items())
-        return {name: value for name, value in given if name and value is not None}
+        named = ((names.get(folded(key)), value) for key, value in data.items())
+        return {name: value for name, value in named if name and value is not None}
 
     def copied(self) -> Self:
         """Return a deep copy. Raise :class:`ValueError` if a value in a list or map has the wrong type.
@@ -90,11 +90,11 @@ class LinuxResources(Record):
 
     @field_validator("unified", mode="wrap")
     @classmethod
-    def _sorted(cls, found: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, str]:
-        """Sort *found* by key. When a file is read, ``null`` becomes an empty string, as in Go."""
-        if info.context is not None and isinstance(found, dict):
-            found = {key: "" if each is None else each for key, each in found.items()}
-        valid: dict[str, str] = validate(found)
+    def _sort(cls, data: object, validate: ValidatorFunctionWrapHandler, info: ValidationInfo) -> dict[str, str]:
+        """Sort *data* by key. When a file is read, ``null`` becomes an empty string, like in Go."""
+        if info.context is not None and isinstance(data, dict):
+            data = {key: "" if value is None else value for key, value in data.items()}
+        valid: dict[str, str] = validate(data)
         return dict(sorted(valid.items()))
 
 

@@ -3,11 +3,8 @@
 import random
 from collections.abc import Callable
 from functools import cached_property
-from typing import TypeVar
 
-from fsm.runtimes.reference.events.queue import EventQueue, Subscription
-
-E = TypeVar("E")
+from fsm.runtimes.reference.events.queue import E, EventQueue, Subscription
 
 
 class UpstreamEventQueue(EventQueue[E]):

@@ -1,6 +1,5 @@
 """A store of images that have names but no content. Every image can be pulled."""
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from hashlib import sha256
@@ -59,7 +58,6 @@ class Images:
     def __init__(self, present: Iterable[str] = PRESENT, kept: Records[list[str]] | None = None) -> None:
         self._images: dict[str, StoredImage] = {}
         self._kept = kept
-        self.changed_at = time.time_ns()
         for name in kept.load().get(KEPT, present) if kept else present:
             self._add(name)
 
@@ -96,6 +94,5 @@ class Images:
             self._save()
 
     def _save(self) -> None:
-        self.changed_at = time.time_ns()
         if self._kept:
             self._kept.save(KEPT, list(self._images))

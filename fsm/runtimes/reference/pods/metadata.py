@@ -88,12 +88,12 @@ class MetadataStore:
     def load(self, id: str) -> Metadata:  # noqa: A002  (the field's name)
         """Return the metadata of the pod *id*. Raise :class:`MetadataError` if it is not valid."""
         try:
-            found = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
+            metadata = TypeAdapter(Metadata).validate_json(self.path(id).read_bytes(), strict=True)
         except (OSError, ValueError) as error:
             raise MetadataError(f"{self.path(id)}: cannot be read") from error
-        if found.id != id:
+        if metadata.id != id:
             raise MetadataError(f"{self.path(id)}: not the metadata of pod {id}")
-        return found
+        return metadata
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
         """Delete the metadata of the pod *id*. Must come last, because a restart can then no longer find the pod."""

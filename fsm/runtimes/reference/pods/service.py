@@ -200,19 +200,19 @@ class Pods:
     async def recover(self) -> None:
         for id_ in self.metadata.ids():
             try:
-                found = self.metadata.load(id_)
+                metadata = self.metadata.load(id_)
             except MetadataError:
                 await self._clear(id_)
                 continue
-            if found.state == MAKING:
-                self.controller.recover(found.id)
-                pod = Pod(found, self._position())
+            if metadata.state == MAKING:
+                self.controller.recover(metadata.id)
+                pod = Pod(metadata, self._position())
                 self._reserve(pod)
                 if left := await unmake(self._stages(pod)):
                     with suppress(CallError):
                         await self._fail_run(pod, MakeError("the run was not complete", left))
-            elif found.state in driver(MACHINE).machine.states:
-                await self._recover(found)
+            elif metadata.state in driver(MACHINE).machine.states:
+                await self._recover(metadata)
             else:
                 await self._clear(id_)
 
@@ -222,12 +222,12 @@ class Pods:
         stages = self._stages(self.find(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
 
-    async def _recover(self, found: Metadata) -> None:
-        record = self.controller.recover(found.id)
-        pod = Pod(found, self._position(found.state))
-        wanted = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
+    async def _recover(self, metadata: Metadata) -> None:
+        record = self.controller.recover(metadata.id)
+        pod = Pod(metadata, self._position(metadata.state))
+        outcomes = {READY: ("ready", "unknown"), NOT_READY: ("notready",)}.get(record.state, ("unknown",))
         before = pod.state
-        self._take(pod, "restart", first_of(pod.offered("restart"), *wanted))
+        self._take(pod, "restart", first_of(pod.offered("restart"), *outcomes))
         if pod.state != before:
             pod.exit = pod.exit or record.exit
             with suppress(OSError):

@@ -145,9 +145,9 @@ class Introspection(Driven):
     mounts, as Linux has since 5.12. ``failures`` lists the reasons why nothing is known of a runtime, as containerd
     logs them.
 
-    >>> found = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda *_: None, kernel_has_rro=True)
-    >>> found.run()
-    >>> found.handlers, found.failures
+    >>> runc = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda *_: None, kernel_has_rro=True)
+    >>> runc.run()
+    >>> runc.handlers, runc.failures
     ([RuntimeHandler(name='runc', features=None)], ['runc: its answer has no features'])
     """
 

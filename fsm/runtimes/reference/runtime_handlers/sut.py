@@ -5,15 +5,20 @@ from dataclasses import asdict, replace
 from typing import Final
 
 from fsm.runtimes.reference.harness import ReferenceSUT
-from fsm.runtimes.reference.runtime_handlers import introspection
 from fsm.runtimes.reference.runtime_handlers.introspection import (
     FEATURES,
     RRO,
     RUNC,
     RUNTIME_INFO,
+    USER,
     Features,
+    Introspection,
+    IntrospectionError,
     Linux,
     Packed,
+    Runtime,
+    RuntimeHandlerFeatures,
+    RuntimeInfo,
 )
 from fsm.sut import BrokenError
 
@@ -23,7 +28,7 @@ PATH: Final = "/usr/local/bin/containerd-shim"
 
 
 def _packed(features: Packed | None) -> Packed:
-    return Packed(type_url=RUNTIME_INFO, value=introspection.RuntimeInfo(name=NAME, features=features).model_dump())
+    return Packed(type_url=RUNTIME_INFO, value=RuntimeInfo(name=NAME, features=features).model_dump())
 
 
 EXTRAS: Final[Mapping[str, Packed | None]] = {
@@ -36,7 +41,7 @@ EXTRAS: Final[Mapping[str, Packed | None]] = {
 """Maps the outcome of decoding the runtime's answer to the answer."""
 
 
-def _linux(namespace: str = introspection.USER, *, idmap: bool = True) -> Linux:
+def _linux(namespace: str = USER, *, idmap: bool = True) -> Linux:
     return Linux.model_validate({"namespaces": ["pid", namespace], "mountExtensions": {"idmap": {"enabled": idmap}}})
 
 
@@ -49,22 +54,22 @@ NOT_UPSTREAM: Final = frozenset(
 """Outcomes that containerd does not have."""
 
 
-def _shown(features: introspection.RuntimeHandlerFeatures | None) -> str:
+def _shown(features: RuntimeHandlerFeatures | None) -> str:
     if features is None:
         return "no-features"
     return "-and-".join(name.replace("_", "-") for name, supported in asdict(features).items() if supported) or "none"
 
 
-class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
+class RuntimeHandlersSUT(ReferenceSUT[Introspection]):
     """The introspection of one runtime under test. The runtime's answers have no features until a stage sets them."""
 
     machine = "runtime-handlers"
-    kinds = (introspection.Introspection,)
+    kinds = (Introspection,)
 
     def reset(self) -> None:
         super().reset()
         self._fails = False
-        runtime = introspection.Runtime(options={})
+        runtime = Runtime(options={})
         self.introspection = self._kind(
             name=NAME, runtime=runtime, plugin_info=self._plugin_info, kernel_has_rro=True, profile=self._profile
         )
@@ -99,7 +104,7 @@ class RuntimeHandlersSUT(ReferenceSUT[introspection.Introspection]):
 
     def _plugin_info(self, *_: object) -> Packed | None:
         if self._fails:
-            raise introspection.IntrospectionError("as arranged")
+            raise IntrospectionError("as arranged")
         return _packed(None)
 
     def _happen(self, event: str) -> object:

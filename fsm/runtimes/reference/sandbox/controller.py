@@ -74,6 +74,8 @@ class Controller:
     SANDBOX_NOTREADY 137
     """
 
+    profile = ""
+
     def __init__(
         self,
         worlds: Callable[[str], Processes],
@@ -108,7 +110,6 @@ class Controller:
         return "linux"
 
     def update(self, name: str) -> None:
-        """Update a sandbox. This has no effect."""
         self._call(name, "update")
 
     async def wait(self, name: str) -> Exit:
@@ -116,7 +117,8 @@ class Controller:
         return await asyncio.shield(self._call(name, "wait").exited)
 
     def create(self, name: str) -> None:
-        sandbox = self._possible(name, "create")
+        if (sandbox := self._begin(name, "create")) is None:
+            return
         self._store[name] = sandbox
         try:
             sandbox.world.pretend("read")
@@ -126,7 +128,8 @@ class Controller:
 
     def start(self, name: str) -> None:
         """Create the container of a sandbox, and start its pause process."""
-        sandbox = self._possible(name, "start")
+        if (sandbox := self._begin(name, "start")) is None:
+            return
         try:
             self._describe(sandbox, sandbox.world.run())
         except WorldError as error:
@@ -137,10 +140,7 @@ class Controller:
 
     async def stop(self, name: str) -> None:
         """Kill the pause process of a sandbox, and clean up."""
-        sandbox = self.find(name)
-        self._notice_exit(sandbox)
-        if sandbox.is_noop("stop"):
-            self._take(sandbox, "stop")
+        if (sandbox := self._begin(name, "stop")) is None:
             return
         outcome, ended, why = "cleaned", None, ""
         if "cleaned" not in sandbox.offered("stop"):
@@ -160,10 +160,7 @@ class Controller:
                 self.retries.defer(name, (sandbox, ended or sandbox.last_exit()))
 
     async def shutdown(self, name: str) -> None:
-        sandbox = self.find(name)
-        self._notice_exit(sandbox)
-        if sandbox.is_noop("shutdown"):
-            self._take(sandbox, "shutdown")
+        if (sandbox := self._begin(name, "shutdown")) is None:
             return
         outcome, why = "failed", ""
         try:
@@ -263,24 +260,26 @@ class Controller:
 
     def find(self, name: str) -> Sandbox:
         """Return the sandbox *name*, or an absent one."""
-        return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE).position())
+        return self._store.get(name) or Sandbox(name, self._worlds(name), driver(MACHINE, self.profile).position())
 
     def _call(self, name: str, event: str) -> Sandbox:
         sandbox = self.find(name)
         self._take(sandbox, event)
         return sandbox
 
-    def _possible(self, name: str, event: str) -> Sandbox:
-        """Return the sandbox *name*. Raise the reply of the machine if *event* can have no effect on it."""
+    def _begin(self, name: str, event: str) -> Sandbox | None:
+        """Return the sandbox *name*, or ``None`` if *event* has no effect on it. Raise the reply of the machine."""
         sandbox = self.find(name)
-        if sandbox.is_noop(event):
-            self._take(sandbox, event)
-        return sandbox
+        self._notice_exit(sandbox)
+        if not sandbox.is_noop(event):
+            return sandbox
+        self._take(sandbox, event)
+        return None
 
     def _take(
         self, sandbox: Sandbox, event: str, outcome: str = "", ended: Exit | None = None, why: str = "not in this state"
     ) -> None:
-        way = sandbox.position.take(event, outcome)
+        way = sandbox.take(event, outcome)
         for output in way.emits:
             if output == "hook":
                 sandbox.world.hook()

@@ -12,16 +12,10 @@ from fsm.runtimes.reference.sandbox.processes import WatchError
 class UpstreamController(Controller):
     """A controller whose records stay ready until the task is deleted, and which can forget waiting callers."""
 
+    profile = "upstream"
     _silent = False  # while an exit is recorded without notifying the callers that wait for it
 
-    async def wait(self, name: str) -> Exit:
-        """Wait for the exit. The error for an absent sandbox has no specific code."""
-        if name not in self._store:
-            raise CallError("wait", UNKNOWN, f'failed to get exit channel. "{name}"')
-        return await super().wait(name)
-
     def create(self, name: str) -> None:
-        """Create a sandbox, replacing one with the same id."""
         known = self._store.pop(name, None)
         try:
             super().create(name)
@@ -31,12 +25,10 @@ class UpstreamController(Controller):
             raise
 
     def _describe(self, sandbox: Sandbox, pid: int) -> None:
-        """Record the process before the last step that can fail."""
         sandbox.record = replace(sandbox.record, pid=pid, created_at=sandbox.world.now())
         super()._describe(sandbox, pid)
 
     def _fail_start(self, sandbox: Sandbox, why: str) -> None:
-        """Leave the record in the store."""
         with suppress(WorldError):
             sandbox.world.undo()
         if sandbox.record.pid:
@@ -66,7 +58,6 @@ class UpstreamController(Controller):
             await super()._retry(event)
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Record the exit when the task is deleted, overwriting a recorded exit."""
         self._notice_exit(sandbox)
         if sandbox.record.exit is not None and self._store.get(sandbox.id) is sandbox:
             self._record_exit(sandbox, ended)
