@@ -128,7 +128,7 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """For a remote SUT: the maximum ``delay`` before each event, and of a search or a shrinking, in ``seconds``."""
+    """Timing for a remote SUT: up to ``delay`` seconds before each event, and ``seconds`` for a search or shrinking."""
 
     delay: float
     seconds: float

@@ -98,7 +98,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the models that other packages add to their files, in the order of the domains, without shipped names."""
+    """Map the names of models of other packages to their files, in the order of the domains, without shipped names."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():

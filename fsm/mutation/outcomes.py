@@ -199,7 +199,7 @@ class _ChangedSystem:
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Check whether the mutant takes the same steps, and *named* ways, in every state that the original reaches."""
+        """Check whether the mutant takes the same steps in all reachable states, with the same ways if *named*."""
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property
