@@ -246,7 +246,7 @@ class Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One run of a programme, and its recording. ``broken`` lists the reasons why it cannot be judged."""
+    """A run of a programme, and its recording. ``broken`` lists the reasons why it cannot be judged."""
 
     runs: Runs
     programme: Programme

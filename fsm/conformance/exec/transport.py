@@ -131,7 +131,7 @@ class Process:
         try:
             self._reaper.wait(min(1.0, self._grace))
         except subprocess.TimeoutExpired:
-            return TalkError(f"has closed its standard output and goes on running{rest}")
+            return TalkError(f"has closed its standard output and is still running{rest}")
         return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
