@@ -22,7 +22,7 @@ from fsm.sut import Stimulus
 
 
 class Need(IntEnum):
-    """What a path needs besides calls and what happens by itself, from the mildest need to the most severe."""
+    """A need of a path, other than calls and what happens by itself. Milder needs have smaller numbers."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another is in progress

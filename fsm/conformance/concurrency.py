@@ -31,7 +31,7 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""By the shortest run of events to a state, the events that can change that state or emit an output there."""
+"""Maps a shortest run of events to a state to the events that can change that state or emit an output there."""
 
 TRIES: Final = 5
 """Factor by which pairs of events and candidates for shrinking are run more often than other programmes."""

@@ -49,15 +49,15 @@ def crashed(
     known. Return whether the SUT crashed, the state it then shows, the fault (empty if there is none), and *whole*.
     """
     if whole is None:
-        by_itself, whole, *_ = _once(plan, sut, edge, step._replace(point=WHOLE))
+        by_itself, whole, *_ = _crash_once(plan, sut, edge, step._replace(point=WHOLE))
         if by_itself:  # the event itself ends the process, so there is no crash to test
             return False, whole.shows, "", whole
         again()
     before, source = _record(sut), edge.source.state
-    died, (shows, record), goes, restarts = _once(plan, sut, edge, step)
+    died, (shows, record), goes, restarts = _crash_once(plan, sut, edge, step)
     edges = (edge,) if goes else plan.alternatives(edge.source, step.event, "do")
     way = {state for each in edges for state in through(each)}
-    after = _after(plan.table, way, step.expected[-1] if restarts else "")
+    after = _states_after_restart(plan.table, way, step.expected[-1] if restarts else "")
     allowed = [plan.table.shows[state] for state in sorted(after)]
     unmoved, fault = shows == plan.table.shows[source], ""
     right = [*([before] if unmoved else []), *([whole.record] if shows == whole.shows else [])]
@@ -71,7 +71,7 @@ def crashed(
     return died, shows, fault, whole
 
 
-def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
+def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
     """Crash *sut* during *edge*. Return whether it did, its state and record, and which outcomes were arranged."""
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
@@ -83,7 +83,7 @@ def _once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, 
     return sut.crash(step.event, step.point), Ended(sut.shows(), _record(sut)), goes, restarts
 
 
-def _after(table: Table, states: set[int], outcome: str) -> set[int]:
+def _states_after_restart(table: Table, states: set[int], outcome: str) -> set[int]:
     """Return the states that a restart can reach from *states*, only by *outcome* if that is possible."""
     cells = [table.step(state, row) for row in _interrupting(table) for state in states]
     if None in cells:

@@ -85,13 +85,13 @@ class DistinguishingSequences:
         shows = self.oracle.plan.table.shows
         for one, other in product(self._points(), repeat=2):
             if one != other and not (self.shown and shows[one.state] != shows[other.state]):
-                self._look((one, other), apart, leads)
+                self._compare((one, other), apart, leads)
         back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(apart, lambda known: leads.get(known, ()))
         for each in back:
             apart.setdefault(each.to, (each.edge, back.node[1]))
         return apart
 
-    def _look(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
+    def _compare(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
         """Add to *apart* a step that distinguishes *pair*. Add to *leads* the pairs that other steps lead to."""
         one, other = pair
         for edge in self.oracle.plan.leaving(one):

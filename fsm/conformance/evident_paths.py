@@ -33,15 +33,15 @@ class EvidentPaths:
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
         """Return *steps* to *cell*, with steps added if a recording needs them as proof; empty if none proves it."""
-        for tried in self._longer(tuple(steps)):
+        for tried in self._variants(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
-            for each in self._recorded(tried):
+            for each in self._recording_of(tried):
                 monitor.observe(each)
             if monitor.judgement().covered.cells[cell]:
                 return tried
         return ()
 
-    def _longer(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
+    def _variants(self, steps: tuple[Stimulus, ...]) -> Iterator[tuple[Stimulus, ...]]:
         """Yield *steps*, then variants that begin after another lifecycle or query the state before the last step."""
         yield steps
         names = {event.rpc: event.name for event in self._machine.events.values() if event.kind == "call"}
@@ -53,7 +53,7 @@ class EvidentPaths:
             yield (*makes, *removes, *steps)
         yield from ((*steps[:-1], look, steps[-1]) for look in looks)
 
-    def _recorded(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
+    def _recording_of(self, steps: Sequence[Stimulus]) -> Iterator[Observation]:
         self._runtime.reset()
         of = self._machine.entity
         for step in steps:

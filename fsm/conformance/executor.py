@@ -54,7 +54,7 @@ class Execution:
         self.cover = cover or Cover()
         self.watch = watch
         self.trace: list[Taken] = []
-        self._missed: Counter[tuple[Point, Stimulus]] = Counter()
+        self._failed_attempts: Counter[tuple[Point, Stimulus]] = Counter()
         self.memory = RecordSnapshot(sut if isinstance(sut, Remembering) else None)
         # An isinstance() check against a protocol takes longer than a step, so each is done only once.
         self._emitting = sut if isinstance(sut, Emitting) else None
@@ -74,7 +74,7 @@ class Execution:
 
     def restart(self) -> None:
         """Begin another test, and forget which outcomes earlier tests failed to produce."""
-        self._missed.clear()
+        self._failed_attempts.clear()
         self.reset()
 
     def reset(self) -> None:
@@ -107,10 +107,10 @@ class Execution:
         known = plan.alternatives(here, step.event, step.stage) if here else ()
         wanted = plan.wanted(here, step) if here else None
         try:
-            arranged = self._arranged(step, wanted)
+            arranged = self._arrange_outcomes(step, wanted)
             if arranged and wanted is not None:
                 self.cover.arranged.add((wanted.source, wanted.step))
-            seen = self._done(step)
+            seen = self._perform(step)
             fields = self._detailed.fields() if self._detailed is not None else None
         except UnsupportedError as error:
             self._leave_out(step, error)
@@ -127,7 +127,7 @@ class Execution:
         fit = [edge for edge in (*filter(None, [wanted]), *known) if after and self.oracle.fits(edge, seen)]
         self._count(step, fit[:1] if arranged and fit and fit[0] is wanted else fit, seen)
         if after:
-            self._note(after, fit, seen, wanted=wanted, arranged=arranged)
+            self._update(after, fit, seen, wanted=wanted, arranged=arranged)
         elif self.watch is not None or self._judging is not None:
             self.belief = self.oracle.anywhere(self.belief, step, seen)
             self.point = min(map(point, self.belief), default=None)
@@ -177,7 +177,7 @@ class Execution:
         if seen.outputs is not None:
             self.cover.compared.update(pairs)
 
-    def _note(
+    def _update(
         self, after: Configurations, fit: list[Edge], seen: Response, *, wanted: Edge | None, arranged: bool
     ) -> None:
         """Update belief and point after a legal step that was to take *wanted* and probably took ``fit[0]``."""
@@ -194,11 +194,11 @@ class Execution:
                 row, state = next(cell for cell, chosen in zip(wanted.cells, wanted.choice, strict=True) if chosen)
                 cell = self.oracle.plan.table.cell(state, row)
                 raise self._failed(Failure(broken=what, clause=cell.clause if cell else None))
-            self._missed[wanted.source, wanted.step] += 1
+            self._failed_attempts[wanted.source, wanted.step] += 1
             if len({edge.step for edge in fit}) == 1:
                 self.trace[-1] = replace(self.trace[-1], came=fit[0].step)
             # Property tests keep trying, because behaviour that contradicts the model may break the property.
-            often = self._missed[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
+            often = self._failed_attempts[wanted.source, wanted.step] == PATIENCE or self.oracle.overtaken(wanted)
             if self.watch is None and often:
                 self.cover.give_up(wanted)
         if went is not None:
@@ -266,7 +266,7 @@ class Execution:
             return True
         return row not in going if step.stage == "end" else going != {IDLE}
 
-    def _arranged(self, step: Stimulus, wanted: Edge | None) -> bool:
+    def _arrange_outcomes(self, step: Stimulus, wanted: Edge | None) -> bool:
         if self._arrange is None:
             return False
         chosen = wanted.choice if wanted else (True,) * len(step.expected)
@@ -277,7 +277,7 @@ class Execution:
                 arranged = False
         return arranged
 
-    def _done(self, step: Stimulus) -> Response:
+    def _perform(self, step: Stimulus) -> Response:
         tested = self.sut if step.stage == "do" else self._overlapping
         if tested is None:
             raise UnsupportedError(step.event)
@@ -287,7 +287,7 @@ class Execution:
         if not (reply is None or isinstance(reply, str)):
             raise BrokenError(f"it replied {reply!r} to {step.event}: a reply is text")
         kind = self.oracle.plan.table.machine.events[step.event].kind
-        if kind == "call" and reply is not None and not reply and not self._silent(step.event):
+        if kind == "call" and reply is not None and not reply and not self._is_unspecified(step.event):
             raise BrokenError(f"no reply to {step.event}: a call replies ok or an error code")
         if shows and shows not in self.oracle.plan.table.shows:
             known = _listed(shows, self.oracle.plan.table.shows)
@@ -295,7 +295,7 @@ class Execution:
         seen = None if outputs is None else tuple(outputs)
         return Response(reply="" if kind != "call" else reply, shows=shows, outputs=seen)
 
-    def _silent(self, event: str) -> bool:
+    def _is_unspecified(self, event: str) -> bool:
         table = self.oracle.plan.table
         return all(table.step(each.state, table.row[event]) is None for each in self.belief)
 
@@ -318,8 +318,8 @@ class Execution:
             if len(self.trace) == before:
                 if following is edge or following.doing not in unsupported:
                     return False
-            elif following is edge and self._missed[here, edge.step] not in range(1, PATIENCE):
-                return self._missed[here, edge.step] == 0
+            elif following is edge and self._failed_attempts[here, edge.step] not in range(1, PATIENCE):
+                return self._failed_attempts[here, edge.step] == 0
             elif following.to not in {None, self.point}:
                 astray[here, following.step] += 1
                 if astray[here, following.step] > PATIENCE:  # it worked before, so give_up() does not apply
@@ -328,10 +328,10 @@ class Execution:
 
     def _path(self, here: Point, target: Point) -> tuple[Edge, ...] | None:
         path = self.oracle.plan.path
-        sure = path(here, target, without=lambda edge: self.cover.avoided(edge) or self._guessed(edge))
+        sure = path(here, target, without=lambda edge: self.cover.avoided(edge) or self._is_uncertain(edge))
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
-    def _guessed(self, edge: Edge) -> bool:
+    def _is_uncertain(self, edge: Edge) -> bool:
         """Check whether the SUT itself chose to take *edge* and its response cannot confirm that."""
         if self.oracle.dynamics.unseen or not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged:
             return False

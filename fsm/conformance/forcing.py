@@ -30,7 +30,7 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
     """Map each (row, state) pair to its smallest obstacle. Omit pairs that need several calls in progress."""
     plan = oracle.plan
     full = plan if plan.overlaps and not plan.never else Plan(plan.table)
-    ways = cache(lambda point: [(edge, [*_before(edge, oracle, cover)]) for edge in full.leaving(point)])
+    ways = cache(lambda point: [(edge, [*_obstacles_of(edge, oracle, cover)]) for edge in full.leaving(point)])
     found: dict[tuple[int, int], Obstacle] = {}
 
     def onward(point: Point) -> Iterator[Edge]:
@@ -45,7 +45,7 @@ def obstacles(oracle: Oracle, cover: Cover) -> Mapping[tuple[int, int], Obstacle
     return found
 
 
-def _before(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
+def _obstacles_of(edge: Edge, oracle: Oracle, cover: Cover) -> Iterator[Obstacle]:
     """Yield the obstacle to each pair of *edge*, and finally the obstacle to reaching its target."""
     first = _support(edge, oracle.plan, cover)
     if not first and not oracle.sure(edge.source):

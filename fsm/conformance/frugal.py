@@ -51,7 +51,8 @@ class FrugalTour:
         avoided: Callable[[Edge], bool] = lambda _: False,
     ) -> None:
         self.plan = plan
-        self._points = tuple(dict.fromkeys(edge.source for edge in plan.edges))
+        targets = (edge.to for edge in plan.edges if edge.to is not None)
+        self._points = tuple(dict.fromkeys([*(edge.source for edge in plan.edges), *targets]))
         self._left = {(edge.source, edge.step) for edge in edges}
         self._all = len(self._left)
         self._after_costly = False

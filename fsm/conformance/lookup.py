@@ -86,12 +86,12 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
         case _ if scheme is not None:
             factory = scheme.factory(asked)
         case _:
-            raise _wrong(name, "does not name what to test", f"use {either([*forms()])}")
+            raise _refusal(name, "does not name what to test", f"use {either([*forms()])}")
     if timeout is None or kind == "exec" or (scheme is not None and scheme.waits):
-        return lambda: _checked(name, factory)
+        return lambda: _made(name, factory)
     if not hasattr(signal, "setitimer"):  # Windows
-        raise _wrong(name, "cannot be interrupted on this system", "leave out --timeout")
-    return lambda: _limited(_checked(name, factory), timeout)
+        raise _refusal(name, "cannot be interrupted on this system", "leave out --timeout")
+    return lambda: _with_time_limit(_made(name, factory), timeout)
 
 
 def forms(*, foreign: bool = False) -> dict[str, str]:
@@ -101,13 +101,13 @@ def forms(*, foreign: bool = False) -> dict[str, str]:
     return dict([*before, *((each.form, each.about) for each in schemes), last])
 
 
-def _limited(sut: SUT, timeout: float) -> SUT:
-    methods = {name: partial(_called, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
+def _with_time_limit(sut: SUT, timeout: float) -> SUT:
+    methods = {name: partial(_call_within, getattr(sut, name), timeout) for name in METHODS if hasattr(sut, name)}
     others = {name: getattr(sut, name) for name in misnamed(sut)}
     return cast("SUT", SimpleNamespace(close=sut.close, **methods, **others))
 
 
-def _called(method: Callable[..., object], timeout: float, *arguments: object) -> object:
+def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
     """Call *method*, raising :class:`BrokenError` in it every *timeout* seconds. Raise it again if it was caught."""
     if current_thread() is not main_thread():
         return method(*arguments)  # the search for races deals with hanging threads itself
@@ -141,7 +141,7 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
     known = references()
     if machine.name not in known:
         hint = f"there is one of {', '.join(known)}; or use {either([*forms()][1:])}"
-        raise _wrong("reference", f"there is no reference implementation of {machine.name}", hint)
+        raise _refusal("reference", f"there is no reference implementation of {machine.name}", hint)
     module, _, kind = known[machine.name].partition(":")
     return partial(getattr(of_extra(module, "reference", extra="service"), kind), profile)
 
@@ -150,7 +150,7 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
     """Return the function or class *rest*, ``MODULE:FACTORY``, that the system under test *name* is made by."""
     module, colon, attribute = rest.partition(":")
     if not (module and colon and attribute):
-        raise _wrong(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
+        raise _refusal(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)  # as python -m does
@@ -159,42 +159,42 @@ def named_object(name: str, rest: str) -> Callable[[], SUT]:
         found: Any = import_module(module)
     except (Exception, SystemExit) as error:
         what = f"cannot be imported: {type(error).__name__}: {error}"
-        raise _wrong(name, what, f"modules are looked for in {here} and where Python is installed") from error
+        raise _refusal(name, what, f"modules are looked for in {here} and where Python is installed") from error
     for part in attribute.split("."):
         if not hasattr(found, part):
             hint = nearest(part, [each for each in vars(found) if not each.startswith("_")], of="names")
-            raise _wrong(name, f"has no {part}", hint)
+            raise _refusal(name, f"has no {part}", hint)
         found = getattr(found, part)
     if not callable(found):
-        raise _wrong(name, "is not a function or a class", "name what makes the system under test when it is called")
+        raise _refusal(name, "is not a function or a class", "name what makes the system under test when it is called")
     factory: Callable[[], SUT] = found
     return factory
 
 
-def _checked(name: str, factory: Callable[[], SUT]) -> SUT:
+def _made(name: str, factory: Callable[[], SUT]) -> SUT:
     try:
         sut = factory()
     except InputError:
         raise
     except BrokenError as error:
         hint = f"a process first writes what it can do: see {documented('reference/exec-protocol')}"
-        raise _wrong(name, f"cannot be tested: {error}", hint) from error
+        raise _refusal(name, f"cannot be tested: {error}", hint) from error
     except OSError as error:
         command = name.startswith("exec:")
         hint = "name a command that can be run" if command else "check that it runs there"
         what = f"cannot be {'started' if command else 'reached'}: {error.strerror or error}"
-        raise _wrong(name, what, hint) from error
+        raise _refusal(name, what, hint) from error
     except (Exception, SystemExit) as error:
         hint = "the factory takes no arguments and returns an object with reset, do, shows and close"
-        raise _wrong(name, f"raised {type(error).__name__}: {error}", hint) from error
+        raise _refusal(name, f"raised {type(error).__name__}: {error}", hint) from error
     missing = [each for each in ("reset", "do", "shows", "close") if not callable(getattr(sut, each, None))]
     if missing:
         what = f"makes a {type(sut).__name__}, which has no {' and no '.join(missing)}"
         meant = "".join(f"did you mean {ours} by {theirs}? " for theirs, ours in misnamed(sut).items())
         hint = f"{meant}what is tested has reset, do, shows and close: see {documented('how-to/conformance')}"
-        raise _wrong(name, what, hint)
+        raise _refusal(name, what, hint)
     return sut
 
 
-def _wrong(name: str, what: str, hint: str) -> InputError:
+def _refusal(name: str, what: str, hint: str) -> InputError:
     return refused(name, "FSM601", what, hint)

@@ -85,7 +85,7 @@ def run_property_test(
             shortest = shrink(walk, failure)
             trace = tuple(_as_written(oracle.plan, taken) for taken in shortest.trace)
             return PropertyTestResult(of=stated, failure=replace(shortest, trace=trace), cover=cover)
-        if (unseen := _about(stated.claim, oracle.plan)) in needed(oracle.plan.table, sut, cover):
+        if (unseen := _method_needed(stated.claim, oracle.plan)) in needed(oracle.plan.table, sut, cover):
             return PropertyTestResult(of=stated, unseen=unseen, cover=cover)
         tried = any(fields.tested.values()) if fields.tested else watch.tried
         untested = "" if tried else "no test has put it to the test"
@@ -94,7 +94,7 @@ def run_property_test(
         sut.close()
 
 
-def _about(claim: Claim, plan: Plan) -> str:
+def _method_needed(claim: Claim, plan: Plan) -> str:
     """Return the optional SUT method that a test of *claim* needs, or an empty string."""
     if isinstance(claim, Requires):
         return "fields"

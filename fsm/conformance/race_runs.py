@@ -128,7 +128,7 @@ class RaceSearch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """For a remote SUT: the maximum ``delay`` before each event, and of a search or a shrinking, in ``seconds``."""
+    """Timing for a remote SUT: up to ``delay`` seconds before each event, and ``seconds`` for a search or shrinking."""
 
     delay: float
     seconds: float
@@ -186,24 +186,24 @@ class Runs:
             self._cut = True
             return False
         self._done[programme] += 1
-        race = self._ran(programme, number)
+        race = self._run_once(programme, number)
         if race is None:
             return False
         self.race = race
         return True
 
-    def _ran(self, programme: Programme, number: int) -> Race | None:
+    def _run_once(self, programme: Programme, number: int) -> Race | None:
         run = _Run(runs=self, programme=programme, turns=self.lines and not self.pace and (number + 1) % 3 != 0)
         run.all(random.Random(f"{self.chance} {number}" if self.pace else number))  # noqa: S311 - no secret
         race = Race(programme=programme, history=run.history(), verdict=None, broken="".join(run.broken[:1]))
         if isinstance(self.sut, RaceJudging):
-            return self._judged(self.sut, race)
+            return self._self_judged(self.sut, race)
         if run.broken:
             return race
         answer = linearize(self.machine, race.history)
         return None if isinstance(answer, Linearizable) else replace(race, verdict=answer)
 
-    def _judged(self, sut: RaceJudging, race: Race) -> Race | None:
+    def _self_judged(self, sut: RaceJudging, race: Race) -> Race | None:
         found: Sequence[Violation] = ()
         try:
             found = () if race.broken else sut.race_violations()
@@ -228,7 +228,7 @@ class Runs:
         by_reply = sorted(concurrent, key=lambda each: math.inf if each.returned is None else each.returned)
         before, after = race.programme.before, race.programme.after
         orders = dict.fromkeys(tuple(each.event for each in order) for order in (by_call, by_reply))
-        alone = (self._ran(Programme(before=(*before, *order, *after)), 0) for order in orders)
+        alone = (self._run_once(Programme(before=(*before, *order, *after)), 0) for order in orders)
         return all(other is None or other.kind != race.kind for other in alone)
 
     def shrink(self, race: Race, repeats: int) -> Race:
@@ -246,7 +246,7 @@ class Runs:
 
 @dataclass(kw_only=True)
 class _Run:
-    """One run of a programme, and its recording. ``broken`` lists the reasons why it cannot be judged."""
+    """A run of a programme, and its recording. ``broken`` lists the reasons why it cannot be judged."""
 
     runs: Runs
     programme: Programme

@@ -23,15 +23,15 @@ def raised(error: BaseException) -> str:
     text = str(error)
     what = f"raised {type(error).__name__}" + (f": {text}" if text else "")
     places = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
-    own = [(code, line) for code, line in places if not _foreign(code.co_filename)]
+    own = [(code, line) for code, line in places if not _is_library(code.co_filename)]
     for code, line in (own or places)[-1:]:
         function = "" if code.co_name == "<module>" else f" in {code.co_name}"
-        what += f" at {_near(code.co_filename)}:{line}{function}"
+        what += f" at {_relative(code.co_filename)}:{line}{function}"
     return what
 
 
 @cache
-def _foreign(file: str) -> bool:
+def _is_library(file: str) -> bool:
     if file.startswith("<"):
         return True
     path = Path(os.path.abspath(file))  # noqa: PTH100 - only a name: the file need not exist
@@ -40,7 +40,7 @@ def _foreign(file: str) -> bool:
     return any(path.is_relative_to(each) for each in (ours, *libraries)) or not {*path.parts}.isdisjoint(_INSTALLED)
 
 
-def _near(file: str) -> str:
+def _relative(file: str) -> str:
     with suppress(OSError, ValueError):  # the working folder may have been removed
         return str(Path(file).relative_to(Path.cwd()))
     return file

@@ -23,17 +23,17 @@ def shrink(walk: Callable[[], Execution], failure: Failure) -> Failure:
     not recur is repeated to count how often it fails.
     """
     search = _Search(walk, failure)
-    if any(search.tried(steps) for steps in search.leaps()) or _again(walk, failure, failure.steps):
+    if any(search.tried(steps) for steps in search.leaps()) or _same_failure(walk, failure, failure.steps):
         while any(search.tried(steps) for steps in chain(search.leaps(), search.shortcuts(), search.without())):
             pass
         failure = search.best
-        if _again(walk, failure, failure.steps):
+        if _same_failure(walk, failure, failure.steps):
             return failure
-    failed = sum(_again(walk, failure, failure.steps) is not None for _ in range(REPEATS))
+    failed = sum(_same_failure(walk, failure, failure.steps) is not None for _ in range(REPEATS))
     return replace(failure, repeated=(failed, REPEATS))
 
 
-def _again(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
+def _same_failure(walk: Callable[[], Execution], failure: Failure, steps: Iterable[Stimulus]) -> Failure | None:
     try:
         walk().replay(steps)
     except FailedError as failed:
@@ -47,15 +47,15 @@ class _Search:
         self.best = failure
         self._plan = walk().oracle.plan
         self._runs = 0
-        self._known: set[tuple[Stimulus, ...]] = set()
+        self._tried: set[tuple[Stimulus, ...]] = set()
 
     def tried(self, steps: tuple[Stimulus, ...]) -> bool:
         """Run *steps* if they are shorter than the best test. Keep them and return true if they fail the same way."""
-        if len(steps) >= len(self.best.steps) or steps in self._known or self._runs >= TRIES:
+        if len(steps) >= len(self.best.steps) or steps in self._tried or self._runs >= TRIES:
             return False
-        self._known.add(steps)
+        self._tried.add(steps)
         self._runs += 1
-        found = _again(self.walk, self.best, steps)
+        found = _same_failure(self.walk, self.best, steps)
         if found is None or len(found.steps) >= len(self.best.steps):
             return False
         self.best = found

@@ -55,7 +55,7 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut*. *failing* makes the exception for a failure."""
+    """Return a Hypothesis state machine that drives *sut* and judges only *watch*, if given. *failing* makes errors."""
     # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
     costly = sut.costly if isinstance(sut, Costly) else lambda _: False

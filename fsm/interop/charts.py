@@ -85,15 +85,15 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
     """Yield the transitions of all states for each event that any state names, in order."""
     arrows = [(state, arrow, arrow.event.split()) for state in states.values() for arrow in state.transitions]
     written = [descriptor for _, _, descriptors in arrows for descriptor in descriptors]
-    for event in dict.fromkeys(_plain(each) for each in written if each != ANY) or dict.fromkeys(written):
+    for event in dict.fromkeys(_event_of(each) for each in written if each != ANY) or dict.fromkeys(written):
         for state, arrow, descriptors in arrows:
             # `*` matches all events.  Other descriptors match the events that begin with their words.
-            if any(each == ANY or f"{event}.".startswith(f"{_plain(each)}.") for each in descriptors):
+            if any(each == ANY or f"{event}.".startswith(f"{_event_of(each)}.") for each in descriptors):
                 into = states.get(arrow.to)
                 emits = (*state.leaves, *arrow.emits, *into.enters) if into else arrow.emits
                 yield replace(arrow, event=event, to="" if arrow.to == state.name else arrow.to, emits=emits)
 
 
-def _plain(descriptor: str) -> str:
+def _event_of(descriptor: str) -> str:
     """Return the event that *descriptor* names, which is ``error`` for ``error.*`` and ``error.``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor

@@ -95,13 +95,13 @@ def named(names: Iterable[str]) -> dict[str, str]:
     {'not ready': 'not-ready-2', 'not-ready': 'not-ready', '-': '_', 'a.b': 'a.b'}
     """
     wanted = list(dict.fromkeys(names))
-    kept = {name for name in wanted if _word(name) == name}
+    kept = {name for name in wanted if _cleaned(name) == name}
     others = [name for name in wanted if name not in kept]
-    found = dict(zip(others, _apart(map(_word, others), kept), strict=True))
+    found = dict(zip(others, _numbered(map(_cleaned, others), kept), strict=True))
     return {name: found.get(name, name) for name in wanted}
 
 
-def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
+def _numbered(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
     used = set(taken)
     numbers: dict[str, int] = {}
     for word in words:
@@ -113,7 +113,7 @@ def _apart(words: Iterable[str], taken: Iterable[str] = ()) -> Iterator[str]:
         yield found
 
 
-def _word(text: str) -> str:
+def _cleaned(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", text).strip("-.") or "_"
 
 
@@ -134,7 +134,7 @@ def _cell(kind: Kind, place: DraftState, row: _Row, states: Mapping[str, str], c
         return Ignores(clause=clause) if place.ignores else Refuses(codes=("error",), clause=clause)
     if [(way.to, way.emits, way.about) for way in ways] == [(states[place.name], (), "")]:
         return Ignores(clause=clause)
-    names = _apart(way.name for way in ways) if len(ways) > 1 else ["done"]
+    names = _numbered(way.name for way in ways) if len(ways) > 1 else ["done"]
     return Moves(outcomes=tuple(replace(way, name=name) for way, name in zip(ways, names, strict=True)), clause=clause)
 
 
@@ -145,7 +145,7 @@ def _ways(
     stays = DraftTransition(event="", source="", notes=("When no condition holds: nothing is done.",))
     for arrow in _transitions_that_may_fire(arrows):
         taken = arrow or stays
-        parts = (part, *map(_word, taken.when)) if arrow else (part, OTHERWISE)
+        parts = (part, *map(_cleaned, taken.when)) if arrow else (part, OTHERWISE)
         about = f"When {' and '.join(taken.when)}." if taken.when else ""
         yield Outcome(
             name="-".join(filter(None, parts)) or OTHERWISE,

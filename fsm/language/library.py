@@ -98,7 +98,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the models that other packages add to their files, in the order of the domains, without shipped names."""
+    """Map the names of models of other packages to their files, in the order of the domains, without shipped names."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -201,7 +201,9 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
     (3, 2)
     """
     path = Path(_path_of(fspath(name), "models/systems", systems(), "system"))
-    system = _made(_composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_part, path)))
+    system = _built(
+        _composed, content(path), WrittenSystem, str(path), partial(build_system, find=partial(_machine_of_part, path))
+    )
     return counted(system, counts) if counts else system
 
 
@@ -220,10 +222,10 @@ def counted(system: System, counts: Mapping[str, int]) -> System:
     written = file.written.part
     parts = {name: part.model_copy(update={"count": counts.get(name, part.count)}) for name, part in written.items()}
     other = replace(file, written=file.written.model_copy(update={"part": parts}))
-    return build_system(other, partial(_part, Path(file.path)))
+    return build_system(other, partial(_machine_of_part, Path(file.path)))
 
 
-def _part(path: Path, machine: str) -> Machine:
+def _machine_of_part(path: Path, machine: str) -> Machine:
     if is_path(machine):
         return load(_readable(path.parent / machine))
     near = [folder / f"{machine}.toml" for folder in path.absolute().parents[:2]]
@@ -273,9 +275,9 @@ def claims(name: str) -> Specification[Machine | System]:
     'house'
     """
     if is_path(name) and not _is_folder(name) and _form_of(content(name), path=name) is Stated:
-        return _specified(Path(name), None)
+        return _specification_in(Path(name), None)
     described = load_any(name)
-    return _specified(_properties_beside(Path(described.path).absolute()), described)
+    return _specification_in(_properties_beside(Path(described.path).absolute()), described)
 
 
 def _properties_beside(model: Path) -> Path:
@@ -285,15 +287,15 @@ def _properties_beside(model: Path) -> Path:
     return folder.parent / "properties" / model.name
 
 
-def _specified(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
+def _specification_in(path: Path, machine: Machine | System | None) -> Specification[Machine | System]:
     data = content(path) if machine is None or path.is_file() else b""
     if machine is not None and not data.strip():
         hint = f"write its properties in {path}, or give the path of a property file"
         raise refused(machine.path or machine.name, "FSM306", "has no properties", hint)
-    return _made(_stated, data, Stated, str(path), partial(specify, find=partial(_beside, path, known=machine)))
+    return _built(_stated, data, Stated, str(path), partial(specify, find=partial(_model_for, path, known=machine)))
 
 
-def _beside(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
+def _model_for(path: Path, name: str, known: Machine | System | None = None) -> Machine | System:
     """Return the model that the property file at *path* calls *name*.  Reuse *known* if it is that model."""
     folder = path.absolute().parent
     models = folder.parent.parent / "models" / "systems" if folder.name == "systems" else folder.parent / "models"
@@ -322,7 +324,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
     system = counted(stated.machine, counts) if counts else stated.machine
     file = _stated(content(stated.path), path=stated.path)
     named = file.written.machine
-    found = specify(file, lambda name: system if name == named else _beside(Path(stated.path), name), copy=copy)
+    found = specify(file, lambda name: system if name == named else _model_for(Path(stated.path), name), copy=copy)
     if not is_of(found, System):
         raise TypeError(f"{named} is a machine")
     return replace(found, expect={}) if counts else found
@@ -336,10 +338,10 @@ def of_copies(specification: Specification[System]) -> tuple[Specification[Syste
 
 @lru_cache(maxsize=REMEMBERED)
 def _machine(data: bytes, path: str) -> Machine:
-    return _made(partial(parse, form=Written), data, Written, path, build)
+    return _built(partial(parse, form=Written), data, Written, path, build)
 
 
-def _made(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
+def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
     """Read *data* as a file of this *form* and return the result of *make*.  Report the errors of both together."""
     try:
         file = read(data, path=path)

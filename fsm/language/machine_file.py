@@ -56,7 +56,7 @@ class Form(BaseModel):
 
 
 class WrittenOutcome(Form):
-    """One way in which an event may end in a state."""
+    """A possible outcome of an event in a state."""
 
     name: Name | None = Field(None, description="A name that distinguishes it from its alternatives.")
     about: str = Field("", description="When the environment chooses it.")
@@ -113,7 +113,7 @@ class Cited(Form):
 
 
 class WrittenClause(Cited):
-    """One normative sentence: its wording (ours), its level and its source."""
+    """A normative sentence: our wording, its level and its source."""
 
     says: str
     link: str = ""
@@ -158,7 +158,7 @@ class Happening(Cited):
 
 
 class WrittenEvent(Happening, Cells):
-    """One event: its kind, its names, its clauses, and its cells."""
+    """An event: its kind, its names, its clauses and its cells."""
 
     like: Name | None = Field(None, description="The event whose kind, clauses and other cells it has.")
     aliases: list[str] = Field(default=[], description="Its other names in drawings.")
@@ -202,7 +202,7 @@ class WrittenRequirement(Cited, WrittenDemand):
 
 
 class WrittenExemption(Form):
-    """How an implementation breaks a clause on fields."""
+    """A clause on fields that an implementation breaks."""
 
     deviates: Name = Field(description="The clause.")
     about: str = Field(description="What the implementation does there.")
@@ -224,7 +224,7 @@ class WrittenOverride(Cells):
 
 
 class WrittenProfile(Form):
-    """What a real implementation does differently."""
+    """The differences of a real implementation."""
 
     about: str
     extends: str | None = Field(None, description="The profile whose cells it inherits, unless it overrides them.")
@@ -244,14 +244,14 @@ class WrittenState(Form):
 
 
 class WrittenOmission(Form):
-    """What drawings leave out of one event."""
+    """The parts of an event that drawings leave out."""
 
     states: list[StateKey] = Field(default=[], description="States in which drawings omit it; * means all states.")
     outcomes: list[Name] = Field(default=[], description="Outcomes that drawings omit.")
 
 
 class WrittenDrawing(Form):
-    """What drawings of the machine leave out.  They must have everything else."""
+    """The parts that drawings of the machine leave out.  They must have everything else."""
 
     omits: Mapping[Name, WrittenOmission] = Field(default={}, description="By event.")
 

@@ -36,7 +36,7 @@ Failures: TypeAlias = Annotated[
 
 
 class WrittenProperty(Cited):
-    """One property: what it says, where it comes from, and exactly one claim."""
+    """A property: a sentence, its source, and exactly one claim."""
 
     says: str = Field(description="The property in a sentence, in your own words.")
     link: str = ""

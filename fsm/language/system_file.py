@@ -37,7 +37,7 @@ Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_
 
 
 class WrittenStep(Form):
-    """One event of one part, or of every copy of it; or several steps for each copy in turn."""
+    """An event of a part, or of every copy of it, or several steps for each copy in turn."""
 
     do: str | None = Field(None, description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]], or: reset [every] PART.")
     each: Name | None = Field(None, description="The part for whose copies, in turn, the steps are taken.")
@@ -47,7 +47,7 @@ class WrittenStep(Form):
 
 
 class WrittenWay(Form):
-    """One possible course of a joint event: its steps, in order."""
+    """A possible course of a joint event: its steps, in order."""
 
     about: str = Field("", description="When the environment chooses it.")
     when: str | None = Field(None, description="This way is possible only if this holds.")

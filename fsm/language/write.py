@@ -279,7 +279,11 @@ def _group(group: str, cells: Mapping[str, _Content]) -> Table | InlineTable | A
         return array_of(list(cells))
     written = {state: _outcomes(each) if group == "moves" else _codes(each) for state, each in cells.items()}
     inline = _inline(written)
-    return inline if _is_short(inline) else _table(written)
+    if _is_short(inline):
+        return inline
+    table = tomlkit.table()
+    table.update(written)  # _table() would write each array on one line
+    return table
 
 
 def _codes(codes: _Content) -> object:

@@ -143,11 +143,11 @@ def joint_mutation_outcomes(
 def _outcome(
     mutant: JointMutant, full: _Scope, small: _Scope, asked: list[str], *, whole: bool
 ) -> MutationOutcome[JointMutant]:
-    first = _Changed(small, mutant.change(small.system))
+    first = _ChangedSystem(small, mutant.change(small.system))
     found = () if first.same(named=True) else first.killers(asked, whole=whole)
     if found:
         return MutationOutcome(mutant=mutant, killers=found)
-    then = first if full is small else _Changed(full, mutant.change(full.system))
+    then = first if full is small else _ChangedSystem(full, mutant.change(full.system))
     if then.same(named=False) or (first.bisimilar and then.bisimilar):
         return MutationOutcome(mutant=mutant, equivalent=True)
     return MutationOutcome(mutant=mutant, killers=() if then is first else then.killers(full.sound, whole=whole))
@@ -184,7 +184,7 @@ class _Scope:
         return SystemTable(system, cone=cone, tables=self.tables)
 
 
-class _Changed:
+class _ChangedSystem:
     """A mutated *system*, restricted to the cone that the properties need in it and in the original."""
 
     def __init__(self, scope: _Scope, system: System) -> None:
@@ -199,7 +199,7 @@ class _Changed:
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Check whether the mutant takes the same steps, and *named* ways, in every state that the original reaches."""
+        """Check whether the mutant takes the same steps in all reachable states, with the same ways if *named*."""
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property

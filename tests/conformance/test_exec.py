@@ -357,7 +357,7 @@ BAD: Final = {
     "panic": "its standard error ends with 'panic: assignment to entry in nil map' / '…' / 'frame 35' / ",
     "fault": "was killed by SIGSEGV; ",
     "quit": "ended with exit code 0; ",
-    "mute": "has closed its standard output and goes on running; ",
+    "mute": "has closed its standard output and is still running; ",
     "garbage": f"answers 'the door is open': JSON is malformed: invalid character (byte 4); {NOT_JSON}",
     "bytes": r"answers '\\xff\\xfe\x00': JSON is malformed",
     "empty": "answers '': Input data was truncated",

@@ -54,6 +54,13 @@ def toured(kind: type[Slow], machine: Machine = POD) -> tuple[Tested, int]:
     return tested, sum(each.runs for each in made)
 
 
+def test_a_state_that_no_step_leaves_ends_a_route() -> None:
+    """The next one begins at the start."""
+    machine = load("runtime-handlers")
+
+    assert isinstance(suite.conform(machine, lambda: Slow(machine), examples=0).verdict, Holds)
+
+
 def test_as_much_is_met_at_less_cost() -> None:
     plain, often = toured(Plain)
     slow, seldom = toured(Slow)

@@ -454,7 +454,11 @@ WRONG = [
     ("FSM707", ('"reset every job"', '"every job.make.ends"'), "has no ends"),
     ("FSM707", ('"reset every job"', '{ each = "job" }'), "each goes with steps"),
     ("FSM707", ('"reset every job"', "{ goes-on = true }"), "neither or both"),
-    ("FSM709", ("[event.crash]", f"{PROFILE}event.make = {{}}\n[event.crash]"), "'make' is as without the profile"),
+    (
+        "FSM709",
+        ("[event.crash]", f"{PROFILE}event.make = {{}}\n[event.crash]"),
+        "'make' is the same as without the profile",
+    ),
     ("FSM701", ("[event.crash]", f'{PROFILE}event.mak.about = "M."\n[event.crash]'), "unknown event 'mak'"),
     ("FSM701", ("[event.crash]", f'{PROFILE}event.work.without = ["fail"]\n[event.crash]'), "unknown way 'fail'"),
     (

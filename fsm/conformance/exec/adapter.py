@@ -136,7 +136,7 @@ class Talk:
         self._reading = False
         self.greeting = Greeting(fsm=0)
         try:
-            self._greeted()
+            self._start_process()
         except BaseException:
             self._folder.close()
             raise
@@ -146,7 +146,7 @@ class Talk:
         if self._process is None and self._broken != _CLOSED:
             self._folder.close()
             self._folder = ScratchFolder()
-            self._greeted()
+            self._start_process()
         self.ask(ChildRequest(reset=True))
         self.outputs.clear()
 
@@ -154,7 +154,7 @@ class Talk:
         """Start a new process with the same folder, and send it the requests in *before* and a restart request."""
         if self._process is not None:
             self._process.end(gently=False)
-        self._greeted()
+        self._start_process()
         for request in (*before, ChildRequest(restart=True)):
             self.ask(request)
 
@@ -172,16 +172,16 @@ class Talk:
             line = msgspec.json.encode(asked)
             try:
                 self._process.write(line + b"\n", timeout=self._timeout)
-                answer = self._awaited(self._process, asked)
+                answer = self._answer_to(self._process, asked)
             except EndedError as error:
                 alone = len(self._waiting) == 1
-                return self._death(asked, self._breaks(str(error), line, right=_RIGHT), alone=alone)
+                return self._answer_by_exit(asked, self._end_broken(str(error), line, right=_RIGHT), alone=alone)
             except TalkError as error:
-                raise self._breaks(str(error), line, right=error.right or _RIGHT) from None
+                raise self._end_broken(str(error), line, right=error.right or _RIGHT) from None
             except BrokenError:
                 raise
             except BaseException:  # after an interruption, the next line would be the answer to this request
-                self._breaks("was interrupted", line)
+                self._end_broken("was interrupted", line)
                 raise
             if request.arrange:
                 self.arranged.append(request)
@@ -191,7 +191,7 @@ class Talk:
             self.outputs += answer.outputs
             return answer
 
-    def _awaited(self, process: Process, asked: ChildRequest) -> ChildAnswer:
+    def _answer_to(self, process: Process, asked: ChildRequest) -> ChildAnswer:
         """Return the answer to *asked*. Lines read in the meantime may answer requests of other threads."""
         waiting = self._waiting
         while (answer := waiting.get(asked.id)) is None:
@@ -231,7 +231,7 @@ class Talk:
                 raise TalkError(problem, right=f'add it to the greeting: {{"fsm":1,"can":["{more}"]}}')
         return answer
 
-    def _death(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
+    def _answer_by_exit(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
         """Return the answer that the process gave by exiting, or raise *broken* if that is no answer to *request*."""
         if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
             self.died = True
@@ -252,7 +252,7 @@ class Talk:
                 process.end(gently=True)
             self._folder.close()
 
-    def _greeted(self) -> None:
+    def _start_process(self) -> None:
         self._number = 0
         self._waiting: dict[int, ChildAnswer | None] = {}
         self._reading = self._alone = self.died = False
@@ -261,21 +261,21 @@ class Talk:
             line = process.read(timeout=self._start)
             greeting = decode(line, _GREETING)
         except TalkError as error:
-            raise self._breaks(str(error), right=_HELLO) from None
+            raise self._end_broken(str(error), right=_HELLO) from None
         except ValueError as error:
-            raise self._breaks(f"greets with {shown(line)}: {error}", right=_HELLO) from None
+            raise self._end_broken(f"greets with {shown(line)}: {error}", right=_HELLO) from None
         except BaseException:
-            self._breaks("was interrupted")
+            self._end_broken("was interrupted")
             raise
         if greeting.fsm != VERSION:
             problem = f"speaks version {greeting.fsm} of the protocol, and this is version {VERSION}"
-            raise self._breaks(problem, right=_HELLO)
+            raise self._end_broken(problem, right=_HELLO)
         if self.greeting.fsm and greeting.can != self.greeting.can:
-            now, before = _listed(greeting.can), _listed(self.greeting.can)
-            raise self._breaks(f"now greets with {now}, and with {before} when it was first started")
+            now, before = _ability_names(greeting.can), _ability_names(self.greeting.can)
+            raise self._end_broken(f"now greets with {now}, and with {before} when it was first started")
         self.greeting = greeting
 
-    def _breaks(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
+    def _end_broken(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
         """End the process. Return an error that describes the *problem* and what would have been *right*."""
         process, self._process = self._process, None
         self._waiting = {}
@@ -361,5 +361,5 @@ _HELLO: Final = 'its first line is to be {"fsm":1,"can":[]}, written and flushed
 _RIGHT: Final = f'an answer is one line such as {{"id":1,"reply":"ok"}}, written and flushed ({_PROTOCOL})'
 
 
-def _listed(can: frozenset[Ability]) -> str:
+def _ability_names(can: frozenset[Ability]) -> str:
     return ", ".join(sorted(can)) or "nothing more"

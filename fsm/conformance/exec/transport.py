@@ -99,18 +99,18 @@ class Process:
                 raise TalkError(f"wrote a line of more than {LONGEST:,} bytes: {shown(bytes(self._buffer))}")
             begun = f"; it has begun a line without an end, {shown(bytes(self._buffer))}" if self._buffer else ""
             ready = {each for each, _ in self._poll.poll(max(0.0, until - time.monotonic()) * 1000)}
-            if self._err in ready and not self._more(self._err):
+            if self._err in ready and not self._read_available(self._err):
                 self._poll.unregister(self._err)
             if not ready or time.monotonic() > until:
                 raise TalkError(f"wrote no line within {timeout:g} s{begun}")
-            if self._out in ready and not self._more(self._out):
-                raise self._silent()
+            if self._out in ready and not self._read_available(self._out):
+                raise self._closed_output_error()
         line = bytes(self._buffer[:found])
         del self._buffer[: found + 1]
         self._looked = 0
         return line
 
-    def _more(self, file: int) -> bool:
+    def _read_available(self, file: int) -> bool:
         """Read the available data from standard output or standard error. Return false at end of file."""
         try:
             some = os.read(file, AT_ONCE)
@@ -126,12 +126,12 @@ class Process:
         self._error = rest[:SHOWN]
         return bool(some)
 
-    def _silent(self) -> TalkError:
+    def _closed_output_error(self) -> TalkError:
         rest = f", after {shown(bytes(self._buffer))} without an end of line" if self._buffer else ""
         try:
             self._reaper.wait(min(1.0, self._grace))
         except subprocess.TimeoutExpired:
-            return TalkError(f"has closed its standard output and goes on running{rest}")
+            return TalkError(f"has closed its standard output and is still running{rest}")
         return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
@@ -160,9 +160,9 @@ class Process:
             return
         reaper.stdin.close()
         try:
-            if not (gently and self._gone(self._grace)):
+            if not (gently and self._exits_within(self._grace)):
                 reaper.terminate()
-                if not self._gone(self._grace + 10.0):
+                if not self._exits_within(self._grace + 10.0):
                     reaper.kill()
                 reaper.wait()
         finally:
@@ -172,7 +172,7 @@ class Process:
                 if each is not None:
                     each.close()
 
-    def _gone(self, seconds: float) -> bool:
+    def _exits_within(self, seconds: float) -> bool:
         """Wait up to *seconds* for the command to exit, and discard its output. Return whether it exited."""
         until = time.monotonic() + seconds
         poll = select.poll()
@@ -181,7 +181,7 @@ class Process:
             poll.register(each, select.POLLIN)
         while left and (passing := until - time.monotonic()) > 0:
             for each, _ in poll.poll(passing * 1000):
-                if not self._more(each):
+                if not self._read_available(each):
                     poll.unregister(each)
                     left.remove(each)
                 self._buffer.clear()

@@ -83,8 +83,8 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     def options(step: ExportedStep) -> Iterator[str]:
         yield option(words, step, guard="stage == 0")
         if step.event == claim.event:
-            yield from _called(words, step, "stage == 0", first=True)
-            yield from _called(words, step, "stage == 2" if step.ends else "stage == 1", first=False)
+            yield from _call_options(words, step, "stage == 0", first=True)
+            yield from _call_options(words, step, "stage == 2" if step.ends else "stage == 1", first=False)
 
     unspecified = [words.states[state] for state in silent(words.machine, claim.event)]
     return Product(
@@ -102,7 +102,7 @@ def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
     )
 
 
-def _called(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool) -> Iterator[str]:
+def _call_options(words: PromelaNames, step: ExportedStep, guard: str, *, first: bool) -> Iterator[str]:
     to = words.states[step.way.to]
     if first and step.reply == "ok" and not step.way.begins:
         once = f"ONCE({words.instants(step)[-1]})"
@@ -132,7 +132,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     taken = tuple(steps(words.machine, words.codes))
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
-        where = [step.source for step in taken if _is(fair, step)]
+        where = [step.source for step in taken if _concerns(fair, step)]
         # No step begins a second call or ends a call in an unspecified way, but both count as possible.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
@@ -157,7 +157,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
         turns = [
             f"turn = (committed && turn == {number} -> {number + 1} : turn)"
             for number, fair in enumerate(claim.fair)
-            if _is(fair, step)
+            if _concerns(fair, step)
         ]
         due = (f"due = DUE(due, {instant})" for instant in instants)
         yield option(words, step, *due, *turns, guard=f"(!committed || ({' && '.join(kept)}))")
@@ -183,7 +183,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     )
 
 
-def _is(fair: Fair, step: ExportedStep) -> bool:
+def _concerns(fair: Fair, step: ExportedStep) -> bool:
     return (fair.event, fair.ends) == (step.event, step.ends) and fair.outcome in {"", step.way.name}
 
 

@@ -12,7 +12,7 @@ from fsm.machine import ANY_ERROR, Machine, Outcome, Silent, outcomes
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportedStep:
-    """One outcome of an event in a state or, if ``ends`` is true, of a call in progress.  ``reply`` may be empty."""
+    """An outcome of an event in a state or, if ``ends`` is true, of a call in progress.  ``reply`` may be empty."""
 
     event: str
     ends: bool

@@ -87,7 +87,7 @@ class ClaimBuilder:
                 return self._follows()
             case _ if isinstance(self.of, Scope):
                 what = f"'{kind}' is claimed of machines only"
-                raise self._senseless("FSM302", what, "claim it of the part's machine", kind)
+                raise self._claim_error("FSM302", what, "claim it of the part's machine", kind)
             case "refines":
                 return claims.Refines(other=self._other(str(written.refines), kind), overlap=written.overlap)
             case "requires" if written.requires is not None:
@@ -117,13 +117,13 @@ class ClaimBuilder:
             states += list(self.of.states) if state == REST else [state] if isinstance(named, str) else named
         if not states:
             return claims.Reachable(sequences=sequences)
-        return claims.Reachable(sequences=tuple(_from(state, each) for each in sequences for state in states))
+        return claims.Reachable(sequences=tuple(_starting_in(state, each) for each in sequences for state in states))
 
     def _leads_to(self) -> claims.LeadsTo:
         written = self.written
         if written.from_ is None:
             what = f"property '{self.name}' has leads-to without from"
-            raise self._senseless("FSM302", what, "say from where: from = …", "leads-to")
+            raise self._claim_error("FSM302", what, "say from where: from = …", "leads-to")
         fair = [event for text in written.fair for event in self._fair(text, "fair")]
         strongly = (event for text in written.strongly_fair for event in self._fair(text, "strongly-fair"))
         fair += [replace(event, strongly=True) for event in strongly]
@@ -148,7 +148,7 @@ class ClaimBuilder:
             return names[0]
         if names:
             what = f"'{name}' means {len(names)} events"
-            raise self._senseless("FSM303", what, "say for which part: for = …", "idempotent")
+            raise self._claim_error("FSM303", what, "say for which part: for = …", "idempotent")
         self._known("unknown event", name, within.events, "idempotent")
         raise ConditionError(name, "")
 
@@ -170,9 +170,9 @@ class ClaimBuilder:
             found = self.find(name)
         except InputError as error:
             first: Problem = error.problems[0]
-            raise self._senseless("FSM304", f"machine '{name}' {first.what}", first.hint, at) from error
+            raise self._claim_error("FSM304", f"machine '{name}' {first.what}", first.hint, at) from error
         if not isinstance(found, Machine):
-            raise self._senseless("FSM304", f"'{name}' is a system", "name a machine", at)
+            raise self._claim_error("FSM304", f"'{name}' is a system", "name a machine", at)
         return found
 
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
@@ -198,7 +198,7 @@ class ClaimBuilder:
         self._known("unknown outcome", outcome or None, known, at)
         return (claims.Fair(event=name, ends=ends, outcome=outcome),)
 
-    def _senseless(self, code: str, what: str, hint: str, at: str) -> ConditionError:
+    def _claim_error(self, code: str, what: str, hint: str, at: str) -> ConditionError:
         self.problems.say(code, what, hint, at)
         return ConditionError(what, hint)
 
@@ -232,7 +232,7 @@ def listed(value: str | list[str] | None, kind: str) -> list[tuple[str, Keys]]:
     return [(text, (kind, index)) for index, text in enumerate(value or ())]
 
 
-def _from(state: str, sequence: Sequence) -> Sequence:
+def _starting_in(state: str, sequence: Sequence) -> Sequence:
     first, *rest = sequence
     before = In(states=frozenset({state}), before=True)
     return (WrittenCondition(text=f"was {state} and {first.text}", means=All(of=(before, first.means))), *rest)

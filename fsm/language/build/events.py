@@ -77,7 +77,7 @@ class Events:
         for word in _OF_THE_OTHER:
             if word in written.model_fields_set:
                 what = f"event '{name}' is like '{model.name}', and has '{word}'"
-                self.problems.say("FSM127", what, f"leave it out: it is that of '{model.name}'", *at, word)
+                self.problems.say("FSM127", what, f"leave it out: it is inherited from '{model.name}'", *at, word)
         if REST in keys(written) or any(REST in keys(each) for each in written.clauses.values()):
             what = f"event '{name}' is like '{model.name}', and has cells for '*'"
             self.problems.say("FSM127", what, "name the states in which it differs, or leave like out", *at)

@@ -123,14 +123,14 @@ class JointEventBuilder:
         for number, each in enumerate(written):
             step = WrittenStep.model_validate({"do": each}) if isinstance(each, str) else each
             if step.each is not None:
-                yield from self._each(step, copy, *at, number)
+                yield from self._steps_of_copies(step, copy, *at, number)
             elif step.do is None or step.steps:
                 what = "a step says neither or both of do and each"
                 self._say("FSM707", what, "write do = …, or each and steps", *at)
             else:
                 yield from self._step(step, step.do.strip(), copy, *at, number)
 
-    def _each(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+    def _steps_of_copies(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
         name = str(written.each)
         if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each")):
             return
@@ -201,11 +201,11 @@ def conditions(written: WrittenSystem) -> Iterator[str]:
     for joint in joints:
         for each in (joint, *joint.ways.values()):
             yield each.when or ""
-            yield from _asked(each.steps)
+            yield from _step_conditions(each.steps)
 
 
-def _asked(steps: list[str | WrittenStep]) -> Iterator[str]:
+def _step_conditions(steps: list[str | WrittenStep]) -> Iterator[str]:
     for step in steps:
         if isinstance(step, WrittenStep):
             yield step.when or ""
-            yield from _asked(step.steps)
+            yield from _step_conditions(step.steps)

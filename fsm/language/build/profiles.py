@@ -100,7 +100,7 @@ class Overriding:
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
                 for name in (name for name, number in times.items() if number > 1):
                     what = f"'{event.name}' in '{state}' has two outcomes of the name '{name}' under '{self.name}'"
-                    self.problems.say_at(cell.line, "FSM112", what, "give that of the profile another name")
+                    self.problems.say_at(cell.line, "FSM112", what, "rename the outcome of the profile")
         return made
 
     def _override(self, key: str, written: WrittenOverride) -> Override:

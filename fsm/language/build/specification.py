@@ -18,7 +18,7 @@ from fsm.machine.property.claims import ANY_PROFILE, NO_PROFILE, Claim, Counts, 
 
 T = TypeVar("T")
 
-Model: TypeAlias = Machine | System
+AnyModel: TypeAlias = Machine | System
 
 
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
@@ -50,12 +50,12 @@ def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> S
     return Specification(machine=machine, properties=tuple(properties), expect=expect, path=file.path)
 
 
-def _copies(machine: Model, part: str | None) -> int:
+def _copies(machine: AnyModel, part: str | None) -> int:
     found = machine.parts.get(part or "") if isinstance(machine, System) else None
     return len(found.copies) if found else 0
 
 
-def _define(problems: Problems[Stated], machine: Model) -> dict[str, str | tuple[str, ...]]:
+def _define(problems: Problems[Stated], machine: AnyModel) -> dict[str, str | tuple[str, ...]]:
     written = problems.model.written
     if isinstance(machine, System):
         states = dict.fromkeys(state for part in machine.parts.values() for state in part.machine.states)
@@ -90,7 +90,7 @@ def _machine(problems: Problems[Stated], find: Callable[[str], M]) -> M:
 
 
 def _property(
-    problems: Problems[Stated], machine: Model, name: str, written: WrittenProperty, claim: Claim
+    problems: Problems[Stated], machine: AnyModel, name: str, written: WrittenProperty, claim: Claim
 ) -> Property:
     clause = clause_of(problems, name, written, written.says, written.link)
     return Property(
@@ -107,7 +107,7 @@ def _property(
 
 
 def _failures(
-    problems: Problems[Stated], machine: Model, name: str, written: WrittenProperty
+    problems: Problems[Stated], machine: AnyModel, name: str, written: WrittenProperty
 ) -> dict[str, KnownFailure]:
     known = (ANY_PROFILE, NO_PROFILE, *machine.profiles)
     found: dict[str, KnownFailure] = {}
@@ -126,7 +126,7 @@ def _failures(
     return _inherited(machine, found, alone)
 
 
-def _inherited(machine: Model, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
+def _inherited(machine: AnyModel, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
     """Add to *stated*, by profile, what each profile inherits from the nearest one, unless that is in *alone*."""
     if isinstance(machine, System):
         return stated

@@ -69,7 +69,9 @@ def _variant(
         if not problems.known("FSM701", "unknown event", word, written.event, *at):
             continue
         if not change.model_fields_set:
-            problems.say("FSM709", f"'{word}' is as without the profile", "say what is otherwise, or drop it", *at)
+            problems.say(
+                "FSM709", f"'{word}' is the same as without the profile", "say what is different, or drop it", *at
+            )
         for number, way in enumerate(change.without):
             problems.known("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
     joints = _system(problems, find, name).events

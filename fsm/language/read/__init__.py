@@ -48,7 +48,7 @@ def form_of(data: bytes, *, path: str) -> type[Form]:
 
 
 def content(path: str | Path) -> bytes:
-    """Return at most one byte more than is allowed of the file at *path*, or raise :class:`InputError`."""
+    """Return the file at *path*, cut off one byte after the allowed size, or raise :class:`InputError`."""
     return contents(path, most=LARGEST, code="FSM001", hint="give the path of a model file, or a name from 'fsm list'")
 
 

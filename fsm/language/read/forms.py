@@ -77,7 +77,7 @@ def _described(error: ErrorDetails, where: Keys, vocabulary: Vocabulary, *, name
     hint = f"give {vocabulary.expected(*where)}"
     if values and isinstance(value, str):
         hint = nearest(value, values, of="values")
-    return "FSM012", f"{_dotted(where)} is {_short(value)}", hint
+    return "FSM012", f"{_dotted(where)} is {_shown(value)}", hint
 
 
 def _table(where: Keys) -> str:
@@ -94,7 +94,7 @@ def _dotted(where: Keys) -> str:
     return text.removeprefix(".")
 
 
-def _short(value: object) -> str:
+def _shown(value: object) -> str:
     match value:
         case bool():
             text = str(value).lower()

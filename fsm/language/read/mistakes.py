@@ -35,12 +35,12 @@ def with_meaning(
         try:
             make(File(path=path, written=form.model_validate(rest.document), lines=rest.lines))
         except ValidationError as misfits:
-            left = [rest.mended(each) for each in misfits.errors(include_url=False)]
+            left = [rest.repair(each) for each in misfits.errors(include_url=False)]
             if not all(left):
                 return error
         except InputError as meant:
-            sound = (each for each in meant.problems if each.path == path and rest.sound(each))
-            return InputError(sorted((*error.problems, *sound), key=lambda problem: problem.line))
+            certain = (each for each in meant.problems if each.path == path and rest.is_certain(each))
+            return InputError(sorted((*error.problems, *certain), key=lambda problem: problem.line))
         else:
             return error
     return error
@@ -53,10 +53,10 @@ class _Rest:
         self.document: Any = document(data, path)
         self.lines = locate(data)
         self._lost = {STAND_IN}
-        self._stood: set[Keys] = set()
+        self._replaced: set[Keys] = set()
         self._touched: set[str | int] = set()
 
-    def mended(self, error: ErrorDetails) -> bool:
+    def repair(self, error: ErrorDetails) -> bool:
         """Drop what does not fit, or insert a stand-in for what is missing.  Return whether anything is left."""
         at, _ = place(error, self.document)
         if not at:  # everything around it was dropped
@@ -64,8 +64,8 @@ class _Rest:
         self._touched |= {*at[1:2]} or {*at}
         self._lost |= {*_words(at[1:2])} if at[0] == "part" else set()
         missing = error["type"] == "missing"
-        if missing and at not in self._stood:
-            self._stood.add(at)
+        if missing and at not in self._replaced:
+            self._replaced.add(at)
             self._holder(at)[at[-1]] = STAND_IN
             return True
         at = at[:-1] if missing else at
@@ -84,7 +84,7 @@ class _Rest:
                 return {}
         return found if isinstance(found, dict) else {}
 
-    def sound(self, problem: Problem) -> bool:
+    def is_certain(self, problem: Problem) -> bool:
         """Check whether *problem* remains, whatever replaces the dropped parts."""
         like = {name for name, each in self.document.get("event", {}).items() if each.get("like") in self._touched}
         near = {line for key, line in self.lines.of.items() if not (self._touched | like).isdisjoint(key)}
