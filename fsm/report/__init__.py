@@ -57,7 +57,7 @@ class Report:
     def answer(self, judgement: Judgement) -> ExitCode:
         match judgement.verdict:
             case Illegal(findings=findings, incomplete=incomplete):
-                if any(self.fails(each) for each in findings):
+                if any(self.fails(finding) for finding in findings):
                     return ExitCode.FAILS
                 return ExitCode.UNKNOWN if incomplete else ExitCode.HOLDS
             case Unknown():

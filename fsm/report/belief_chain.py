@@ -50,7 +50,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
             clauses |= {use.clause: None for one in each.derivations for use in one.uses}
             clauses |= {one.clause: None for one in each.ruled_out if reasons}
     yield from ["  clauses"] * any(clauses)
-    yield from (line for each in cited(clauses) for line in layout.wrapped(each, "    "))
+    yield from (line for text in cited(clauses) for line in layout.wrapped(text, "    "))
 
 
 def cited(clauses: Iterable[Clause | None]) -> list[str]:

@@ -105,7 +105,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
         yield remark(at=Line(judged.name, 0), status="unknown" if unknown else "idle", what=reason)
     for event in judgement.assumed:
         yield remark(at=Line(event.file, event.line), status="assumed", what=words.assumed(event))
-    watched = {each.clause: each for each in judgement.properties}
+    watched = {prop.clause: prop for prop in judgement.properties}
 
     def case(clause: Clause) -> Callable[..., Case]:
         return partial(Case, suite=suite, clause=clause, name=f"{name}/properties" if clause in watched else name)
@@ -156,8 +156,8 @@ def _clauses(judgement: Judgement) -> dict[Clause, bool]:
     for name, count in judgement.covered.fields.items():
         found[judgement.machine.requires[name].clause] = count > 0
     if isinstance(judgement.verdict, Illegal):
-        found |= {each.first[0].clause: True for each in judgement.verdict.findings}
-    return found | {each.clause: True for each in judgement.properties}
+        found |= {finding.first[0].clause: True for finding in judgement.verdict.findings}
+    return found | {prop.clause: True for prop in judgement.properties}
 
 
 def _others(violation: Violation) -> tuple[Line, ...]:

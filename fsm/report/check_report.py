@@ -70,7 +70,7 @@ def status(checked: evidence.Checked) -> PropertyStatus:
 
 def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
     """Return the overall exit code."""
-    resized = [ExitCode.FAILS for each in examined if each.resized]
+    resized = [ExitCode.FAILS for examination in examined if examination.resized]
     return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
@@ -79,7 +79,7 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 
     If *why* is not 0, it is the number of a step to explain in each counterexample.
     """
-    checked = [one for each in examined for one in each.checked]
+    checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
     parts = [tally([status(one).word for one in checked], "" if of else "property")] if checked else []
@@ -300,7 +300,7 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
 
 def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
     """Return the report as one JSON document, ending in a newline.  *why* is that of :func:`text`."""
-    machines: list[Json] = [_examined_data(each, why) for each in examined]
+    machines: list[Json] = [_examined_data(examination, why) for examination in examined]
     return dumped({"verdict": answer(examined).word, "machines": machines})
 
 
@@ -343,7 +343,7 @@ def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
     found: dict[str, Json] = dict.fromkeys(("why", "counterexample", "witnesses", "any_number", "unwritten"))
     match checked.verdict:
         case evidence.Proved(witnesses=witnesses, any_number=part):
-            found |= {"witnesses": [data(each) for each in witnesses], "any_number": part or None}
+            found |= {"witnesses": [data(witness) for witness in witnesses], "any_number": part or None}
         case evidence.Unwritten(why=why, run=run) as each:
             found |= {"why": why, "unwritten": {**record(each, "why", "run"), "run": data(run)}}
         case evidence.Vacuous(unmet=why) | Unknown(why=why) | evidence.Refuted(evidence=evidence.Unreached(text=why)):

@@ -247,7 +247,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "why": tested.unknown or None,
             "fail_on": least,
             **picked(tested, steps="cover.steps", events="told", stopped="stopped", unspecified="cover.unspecified"),
-            "failures": [_failure_data(each, again, least) for each in tested.failures],
+            "failures": [_failure_data(failure, again, least) for failure in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
             "races": _races_data(tested.races, least) if tested.races else None,
             "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
@@ -267,7 +267,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 }
                 for of in tested.covered
             ],
-            "unsupported": [record(each) for each in tested.left_out],
+            "unsupported": [record(omission) for omission in tested.left_out],
             "unarranged": [_keyed("event outcome", *each) for each in tested.unarranged],
             "tolerated": dict(sorted(tested.cover.deviations.items())),
         }

@@ -52,9 +52,9 @@ def _html_document(cover: CoverReport) -> Iterator[str]:
         "<h1>Coverage of the specification</h1>",
     )
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
-    for each in cover.listed():
-        side = f" {each.side} set" if cover.against else ""
-        cells = (f"{each.number}{side}", escape(each.name), escape(each.kind), each.verdict)
+    for recording in cover.listed():
+        side = f" {recording.side} set" if cover.against else ""
+        cells = (f"{recording.number}{side}", escape(recording.name), escape(recording.kind), recording.verdict)
         yield f'<tr><td class="number">{"<td>".join(cells)}</tr>'
     yield "</tbody></table></div>"
     if any(row.lines for machine in cover.machines for row in machine.rows):

@@ -212,7 +212,7 @@ class CoverReport:
     @property
     def shell(self) -> bool:
         """Whether the shell lines of any missing cell are shown."""
-        return any(row.lines for each in self.machines for row in each.standing(*MISSING))
+        return any(row.lines for machine in self.machines for row in machine.standing(*MISSING))
 
     def numbers(self) -> dict[str, str]:
         """Map the name of each recording to its number, or to its first number if it is in both sets."""
@@ -242,7 +242,7 @@ def json(cover: CoverReport) -> str:
             }
             for each in cover.listed()
         ],
-        "machines": [_machine(each) for each in cover.machines],
+        "machines": [_machine(machine) for machine in cover.machines],
         "preamble": cover.client.preamble,
     }
     return dumped(document)

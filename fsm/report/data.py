@@ -27,7 +27,7 @@ def _record(data: object) -> dict[str, str]:
     if isinstance(data, Mapping):
         pairs = data.items()
     elif is_dataclass(data) and not isinstance(data, type):
-        pairs = {each.name: getattr(data, each.name) for each in fields(data)}.items()
+        pairs = {field.name: getattr(data, field.name) for field in fields(data)}.items()
     else:
         pairs = {"": data}.items()
     return {str(name): visible(str(value)) for name, value in pairs}

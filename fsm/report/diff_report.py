@@ -34,14 +34,14 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
     document: Json = {
         **picked(found, "equal", "first", "second"),
         "remarks": list(remarks),
-        "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
+        "states": [{"in": state.where.value, **record(state, "where")} for state in found.states],
         "moves": [
             {
-                "in": each.where.value,
-                "near": record(near) if (near := found.near(each)) else None,
-                **record(each, "where"),
+                "in": move.where.value,
+                "near": record(near) if (near := found.near(move)) else None,
+                **record(move, "where"),
             }
-            for each in found.moves
+            for move in found.moves
         ],
     }
     return dumped(document)
@@ -299,7 +299,7 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
         case Distinguished():
             document |= {
                 "only": found.owner.name.lower(),
-                "trace": [_observable(each) for each in found.trace],
+                "trace": [_observable(observation) for observation in found.trace],
                 "run": data(found.run),
                 "states": [state or None for state in found.states],
                 "instead": [_observable(each) for each in found.instead],
@@ -309,8 +309,8 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
                 "only": found.owner.name.lower(),
                 "start": [*found.start],
                 "rounds": [
-                    {"seen": each.seen and _observable(each.seen), **picked(each, "first?", "second?")}
-                    for each in found.rounds
+                    {"seen": round_.seen and _observable(round_.seen), **picked(round_, "first?", "second?")}
+                    for round_ in found.rounds
                 ],
                 "option": _observable(found.option),
                 "every_trace": found.every_trace,

@@ -58,7 +58,7 @@ class Layout:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
             yield from self.row("known", known)
-        for link in dict.fromkeys(each.link for each in violation.resembles):
+        for link in dict.fromkeys(deviation.link for deviation in violation.resembles):
             yield from self.row("", link)
 
     def clause(self, clause: Clause) -> Iterator[str]:

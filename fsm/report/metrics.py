@@ -81,9 +81,9 @@ class Metrics:
             model = monitor.machine.name
             _add(self._judged, self._observations, monitor.observations, model)
             _add(self._judged, self._entities, monitor.entities, model)
-            for each in monitor.folder.tolerated():
-                name = " or ".join(one.name for one in (each.first.deviation, *each.first.others))
-                _add(self._judged, self._tolerated, each.count, model, name, each.first.deviation.profile)
+            for deviated in monitor.folder.tolerated():
+                name = " or ".join(one.name for one in (deviated.first.deviation, *deviated.first.others))
+                _add(self._judged, self._tolerated, deviated.count, model, name, deviated.first.deviation.profile)
         recording = judging.recording
         for note, count in recording.notes.items():
             counter, labels = {"lines": (self._lines, ()), FOREIGN: (self._foreign, ())}.get(

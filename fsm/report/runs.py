@@ -58,9 +58,9 @@ def happens(taken: RunStep) -> str:
 
 def data(run: Run) -> Json:
     """Return the run as data for JSON."""
-    return {**record(run), "steps": [_taken(each) for each in run.steps], "cycle": [_taken(each) for each in run.cycle]}
+    return {**record(run), "steps": [_taken(step) for step in run.steps], "cycle": [_taken(each) for each in run.cycle]}
 
 
 def _taken(taken: RunStep) -> Json:
-    done: list[Json] = [{"part": each.copy, **record(each, "copy", "digit")} for each in taken.done]
+    done: list[Json] = [{"part": act.copy, **record(act, "copy", "digit")} for act in taken.done]
     return {**record(taken, "done"), **({"parts": done} if done else {})}

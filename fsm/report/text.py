@@ -67,9 +67,9 @@ class _Writer:
             for finding in self.report.findings(judgement):
                 yield ""
                 yield from self.finding(finding, judgement.machine.entity)
-            for each in judgement.tolerated:
+            for deviated in judgement.tolerated:
                 yield ""
-                yield from self._tolerated(each, judgement)
+                yield from self._tolerated(deviated, judgement)
         yield ""
         yield from self._summary(judged)
 
@@ -163,7 +163,7 @@ class _Writer:
             yield from self.layout.wrapped(f"not judged in full: {why(judgement)}", "    ")
         found = self.report.findings(judgement)
         severities = [(self.report.word(each), each.count) for each in found]
-        tolerated = [("tolerated deviation", each.count) for each in judgement.tolerated]
+        tolerated = [("tolerated deviation", deviated.count) for deviated in judgement.tolerated]
         size = {judgement.machine.entity: judgement.entities, "observation": judgement.observations}
         counts = words.tally_of(severities + tolerated, size, judgement.notes)
         yield from self.layout.wrapped(", ".join(counts), "    ")
@@ -180,7 +180,7 @@ class _Writer:
             return
         tally = words.tally([each.status for each in judgement.properties])
         yield from self.layout.wrapped(f"properties: {tally}", "    ")
-        unwatched = (each for each in judgement.properties if each.status == "not watched")
+        unwatched = (prop for prop in judgement.properties if prop.status == "not watched")
         for reason, those in words.grouped((each.why, each.clause.name) for each in unwatched).items():
             listed = ", ".join(those) if self.coverage else len(those)
             yield from self.layout.wrapped(f"{reason}: {listed}", "      ")
@@ -213,7 +213,7 @@ class _Writer:
         word = answer.word
         what = f"verdict: {word}" + (f", {words.plural(number, 'violation')}" if number else "")
         found = [
-            {each.profile for each in finding.first[0].resembles}
+            {deviation.profile for deviation in finding.first[0].resembles}
             for judgement in judged.judgements
             for finding in self.report.findings(judgement)
             if self.report.fails(finding)

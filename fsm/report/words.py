@@ -164,7 +164,7 @@ def allowed(violation: Violation) -> str:
         return ""
     if violation.limit:
         return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
-    states = grouped((each.what, each.state) for each in violation.permitted)
+    states = grouped((permission.what, permission.state) for permission in violation.permitted)
     if len(states) == 1:
         return _listed(*states)
     return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
@@ -196,7 +196,7 @@ def _edit(each: Edit, violation: Violation) -> str:
 
 
 def _instead(repair: Repair, violation: Violation) -> list[str]:
-    return [each.instead for each in violation.edits if each.repair is repair]
+    return [edit.instead for edit in violation.edits if edit.repair is repair]
 
 
 def stretch(violation: Violation) -> str:
@@ -242,7 +242,7 @@ def reasons(violation: Violation) -> list[str]:
 def places(violation: Violation) -> str:
     """Return the lines that together break a property or a time limit, or an empty string if there is only one."""
     files = {each.file for each in violation.lines} - {violation.file}
-    places = [place(each, "" if files else violation.file) for each in violation.lines]
+    places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 

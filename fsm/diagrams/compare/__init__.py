@@ -41,8 +41,8 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
                 found,
                 first=found.second,
                 second=found.first,
-                states=tuple(replace(each, where=_OTHER[each.where]) for each in found.states),
-                moves=tuple(replace(each, where=_OTHER[each.where], places=each.places[::-1]) for each in found.moves),
+                states=tuple(replace(state, where=_OTHER[state.where]) for state in found.states),
+                moves=tuple(replace(move, where=_OTHER[move.where], places=move.places[::-1]) for move in found.moves),
             )
         case Drawing(), Drawing():
             return _compare_drawings(first, second)
