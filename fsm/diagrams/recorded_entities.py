@@ -75,7 +75,7 @@ class KnownEntities:
 
         Raise :class:`InputError` if there is no such entity, or if there are several.
         """
-        found = sorted(each for each in self.counts if each.id.startswith(begin))
+        found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
         if len({each.id for each in found}) == 1:
             return found[-1]

@@ -141,7 +141,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     now: Configurations | None = None
     marks = Marks()
     found: dict[str, None] = {}
-    for seen in (each for batch in recording.batches for each in batch.observations):
+    for seen in (observation for batch in recording.batches for observation in batch.observations):
         if seen.of not in {"", machine.entity}:
             continue
         if seen.entity:

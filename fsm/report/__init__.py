@@ -68,7 +68,7 @@ class Report:
     def of(self, judged: Judged) -> ExitCode:
         """Return the worst answer on one recording.  Machines not concerned by it count only if it concerns none."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
-        return worst([self.answer(each) for each in concerned or judged.judgements])
+        return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
     def total(self) -> ExitCode:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])

@@ -82,8 +82,8 @@ def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
-def _reason(each: RuledOut, found: Provenance) -> str:
-    legal = dict.fromkeys(words.reply(one) for those in each.permitted for one in those.what)
+def _reason(exclusion: RuledOut, found: Provenance) -> str:
+    legal = dict.fromkeys(words.reply(one) for those in exclusion.permitted for one in those.what)
     what = words.either(legal or ["nothing"])
     would = {
         None: f"{found.event} would not have ended",
@@ -92,7 +92,9 @@ def _reason(each: RuledOut, found: Provenance) -> str:
         Cause.REPLY: f"{found.event} would reply {what}",
         Cause.OUTPUT: f"would emit {what}",
     }
-    return f": {would.get(each.cause, f'would show {what}')}" + (f" [{each.clause.name}]" if each.clause else "")
+    return f": {would.get(exclusion.cause, f'would show {what}')}" + (
+        f" [{exclusion.clause.name}]" if exclusion.clause else ""
+    )
 
 
 def _chain(uses: Iterable[UsedCell]) -> str:

@@ -18,7 +18,7 @@ def data_text(data: object) -> str:
     """
     if isinstance(data, Sequence) and not isinstance(data, str):
         records = [_record(each) for each in data]
-        names = list(dict.fromkeys(name for each in records for name in each))
+        names = list(dict.fromkeys(name for named in records for name in named))
         return _table([names, *([each.get(name, "") for name in names] for each in records)]) if names else ""
     return _table([name, value] for name, value in _record(data).items())
 

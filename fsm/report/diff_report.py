@@ -268,20 +268,20 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
 
 
-def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
-    replies = tuple(filter(None, replies or (each.reply,)))
-    if each.shows:
-        return f"{each.shows} shown"
-    event = each.event or "something hidden"
-    if each.silent:
-        return f"{event}, {'whose end' if each.ends else 'which'} is not specified"
+def _seen(observable: Observable, replies: tuple[str, ...] = ()) -> str:
+    replies = tuple(filter(None, replies or (observable.reply,)))
+    if observable.shows:
+        return f"{observable.shows} shown"
+    event = observable.event or "something hidden"
+    if observable.silent:
+        return f"{event}, {'whose end' if observable.ends else 'which'} is not specified"
     words = [event]
-    if each.begins:
-        words.append("going on" if each.ends else "begun")
+    if observable.begins:
+        words.append("going on" if observable.ends else "begun")
     if replies:
         words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
-    if each.emits:
-        words.append(f"emitting {', '.join(each.emits)}")
+    if observable.emits:
+        words.append(f"emitting {', '.join(observable.emits)}")
     return " ".join(words)
 
 
@@ -322,5 +322,5 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
     return dumped(document)
 
 
-def _observable(each: Observable) -> Json:
-    return {name: None if value == "" else value for name, value in each._asdict().items()}
+def _observable(observable: Observable) -> Json:
+    return {name: None if value == "" else value for name, value in observable._asdict().items()}

@@ -134,7 +134,7 @@ def _story(story: Story) -> Json:
                 **picked(step, "before", "after"),
                 "violations": [violation_data(violation) for violation in step.violations],
                 **picked(step, "tolerated"),
-                "why": [record(provenance(each)) for each in step.followed if story.until],
+                "why": [record(provenance(followed_step)) for followed_step in step.followed if story.until],
             }
             for step in story.steps
         ],
@@ -202,22 +202,22 @@ def _seen(seen: Observation, *words: str) -> dict[str, Json]:
     return {word: found.get(word) for word in words}
 
 
-def _assumed(each: Assumed) -> Json:
-    seen = each.observation
+def _assumed(event: Assumed) -> Json:
+    seen = event.observation
     return {
         "event": seen.event,
         "after": words.moment(seen.start) or None,
         "before": words.moment(seen.end if seen.end is not None else seen.at) or None,
-        **picked(each, "file", "line"),
+        **picked(event, "file", "line"),
     }
 
 
-def _tolerated(each: Deviated) -> Json:
+def _tolerated(deviated: Deviated) -> Json:
     return {
-        **picked(each, "count", file="first.file", line="first.line"),
-        "at": words.moment(each.first.observation.at) or None,
-        "entity": each.first.observation.entity,
-        "deviation": record(each.first.deviation, "event", "clause"),
-        "or": [record(other, "event", "clause") for other in each.first.others],
-        "clause": record(each.first.deviation.clause),
+        **picked(deviated, "count", file="first.file", line="first.line"),
+        "at": words.moment(deviated.first.observation.at) or None,
+        "entity": deviated.first.observation.entity,
+        "deviation": record(deviated.first.deviation, "event", "clause"),
+        "or": [record(other, "event", "clause") for other in deviated.first.others],
+        "clause": record(deviated.first.deviation.clause),
     }

@@ -37,7 +37,7 @@ def junit(cases: Cases) -> str:
         for entry in listed:
             if entry.status == "assumed":
                 suite.add_property("assumes", clean(entry.what))
-        tried = (each for each in listed if isinstance(each, Case))
+        tried = (recording for recording in listed if isinstance(recording, Case))
         for those in words.grouped(((each.name, each.clause), each) for each in tried).values():
             suite.add_testcase(_case(those))
         document.add_testsuite(suite)

@@ -9,7 +9,7 @@ from fsm.report.json_report import Json, record
 def steps(run: Run, *, indent: int) -> Iterator[str]:
     """Yield a line for each step: the event, and the states before and after it or, in a system, what its parts did."""
     taken = [*run.steps, *run.cycle]
-    words = [happens(each) for each in taken]
+    words = [happens(step) for step in taken]
     longest = max((len(each) for each in words), default=0)
     yield f"{'':{indent}}starts {run.initial}"
     for number, (each, what) in enumerate(zip(taken, words, strict=True), 1):

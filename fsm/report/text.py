@@ -122,13 +122,15 @@ class _Writer:
             yield from self.layout.row("", moment)
         yield from self.layout.row(entity if len(entity) < LABEL else "entity", words.short(seen.entity))
 
-    def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
-        deviation, clause = each.first.deviation, each.first.deviation.clause
+    def _tolerated(self, deviated: Deviated, judgement: Judgement) -> Iterator[str]:
+        deviation, clause = deviated.first.deviation, deviated.first.deviation.clause
         word = "tolerated deviation"
-        head = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
+        head = f"{word}: {words.tolerated(deviated.first)} of {deviation.profile} — {words.often(deviated.count)}"
         yield from self.layout.wrapped(head, marked=word)
-        yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
-        yield from self.layout.row("what", words.done(each.first))
+        yield from self._place(
+            deviated.first.file, deviated.first.line, deviated.first.observation, judgement.machine.entity
+        )
+        yield from self.layout.row("what", words.done(deviated.first))
         yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         ends = {"since": deviation.since, "until": deviation.until}
         yield from self.layout.row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))

@@ -108,7 +108,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
     """For each name in *theirs*, return the name of its counterpart in *mine*, or that name if there is none."""
     taken = list(mine)
-    called = {name: each.name for each in reversed(taken) for name in _names(each)}
+    called = {name: step.name for step in reversed(taken) for name in _names(step)}
     called |= {each.name: each.name for each in taken}
     found: dict[str, str] = {}
     for each in theirs:

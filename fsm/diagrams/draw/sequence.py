@@ -124,9 +124,9 @@ def breaks_at(run: Run) -> int:
 
 def _waiting_rows(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
     states = {done.copy: done.target for step in steps for done in step.done}
-    for each in waiting(system, states, events):
-        for other in each.others:
-            yield ChartRow(kind="waits", text=f"waits, to {each.event}", source=each.copy, target=other)
+    for wait in waiting(system, states, events):
+        for other in wait.others:
+            yield ChartRow(kind="waits", text=f"waits, to {wait.event}", source=wait.copy, target=other)
 
 
 def _machine_rows(start: str, step: RunStep, machine: Machine) -> Iterator[ChartRow]:

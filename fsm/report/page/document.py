@@ -79,7 +79,7 @@ def html(report: Report) -> str:
             "verdict": verdict,
             "problems": [str(problem) for problem in report.problems],
             "machines": [*machines.values()],
-            "recordings": [recording_data(report, each) for each in report.judged],
+            "recordings": [recording_data(report, judged_recording) for judged_recording in report.judged],
         },
     )
 

@@ -88,11 +88,15 @@ def _profile_data(profile: Profile | None) -> dict[str, Json]:
     return {"about": profile.about, "changes": [_change(override) for override in profile.overrides]}
 
 
-def _change(each: Override) -> Json:
+def _change(override: Override) -> Json:
     return {
-        **picked(each, "name", "event", "about", "since", "until"),
-        "states": [*dict.fromkeys((*each.cells, *each.ends))],
-        **(picked(each.deviation, clause="clause.name", link="link") if each.deviation else {"clause": "", "link": ""}),
+        **picked(override, "name", "event", "about", "since", "until"),
+        "states": [*dict.fromkeys((*override.cells, *override.ends))],
+        **(
+            picked(override.deviation, clause="clause.name", link="link")
+            if override.deviation
+            else {"clause": "", "link": ""}
+        ),
     }
 
 
