@@ -16,7 +16,7 @@ from fsm.report import Report, words
 from fsm.report.layout import Layout
 
 STATES: Final = 6  # maximum number of states to name
-# Words before a step that led to a state, by what is known of the step.
+# Words before a step that led to a state, according to what is known about the step.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",

@@ -38,7 +38,7 @@ class Case:
     status: CaseStatus
     what: str = ""  # one line that says why the case did not pass
     detail: str = ""  # the evidence, which begins with what was found
-    excuse: str = "known, and stated where it is claimed"  # why a known case is no failure
+    excuse: str = "known, and stated with the property"  # why a known case is no failure
     facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
     others: tuple[Line, ...] = ()  # further lines that are evidence

@@ -23,7 +23,7 @@ from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.json_report import Json, dumped, picked
 
-# What a client needs besides calls.
+# Needs of a client in addition to calls.
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails, by a command that does not exist",
     Need.OVERLAP: "calls that overlap",
@@ -84,7 +84,7 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        """Why calls alone cannot cover the cell, or an empty string if they can."""
+        """Reason why calls alone cannot cover the cell, or an empty string if they can."""
         needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show it"

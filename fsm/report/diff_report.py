@@ -120,7 +120,7 @@ def _move(move: ComparedMove) -> str:
         return f"{event} in \0: not specified"
     words = f"{event}: \0" if event else "\0"
     if move.begins:
-        words += ", and the call goes on"
+        words += ", and the call continues"
     if move.reply:
         words += f", replying {'any error' if move.reply == 'error' else move.reply}"
     if move.emits:
@@ -242,7 +242,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
     if last.shows:
         yield f"and {last.shows} is shown"
     where = either([state or "any state" for state in found.states])
-    lacks = f"{last.event or 'that'}{' go on' if last.ends else ''}"
+    lacks = f"{last.event or 'that'}{' continue' if last.ends else ''}"
     can = f"can only have {_alternatives(found.instead)}" if found.instead else f"cannot have {lacks}"
     yield f"{other}, then in {where}, {can}"
 
@@ -277,7 +277,7 @@ def _seen(observable: Observable, replies: tuple[str, ...] = ()) -> str:
         return f"{event}, {'whose end' if observable.ends else 'which'} is not specified"
     words = [event]
     if observable.begins:
-        words.append("going on" if observable.ends else "begun")
+        words.append("continuing" if observable.ends else "begun")
     if replies:
         words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
     if observable.emits:

@@ -23,8 +23,6 @@ from fsm.report import Report
 from fsm.trace import Batch, nanoseconds
 
 SEVERAL = "several"  # state label of a violation for which several states are possible
-
-
 _PATIENCE: Final = 5.0  # number of seconds that a client may be silent
 _MOST: Final = 16  # maximum number of simultaneous connections, each of which has a thread
 

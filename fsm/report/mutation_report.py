@@ -83,7 +83,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
     yield from layout.wrapped(what, "  ", "    ", marked=word)
     for name, count in kills.items():
         if name in mutated.unsound:
-            how = f"kills nothing, as it does not come out as stated without a mutation: {name}"
+            how = f"kills nothing, because it does not have the stated result without a mutation: {name}"
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:

@@ -256,7 +256,7 @@ def known(violation: Violation) -> list[str]:
 
 
 def tolerated(met: Tolerated) -> str:
-    """Return the names of the deviations, one of which occurred."""
+    """Return the names of the deviations that may have occurred."""
     return either(each.name for each in (met.deviation, *met.others))
 
 
@@ -292,7 +292,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
-    """Return how many there are of each severity in *found*, what was looked at, and what was noticed.
+    """Return the number of findings of each severity in *found*, of each thing in *size*, and of each note.
 
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']

@@ -40,7 +40,7 @@ MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assume
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart.  A call in progress has a bar at its target, from the row that begins it to the end."""
+    """One row of a chart.  A call has a bar at its target, from the row that begins it to the row that ends it."""
 
     kind: RowKind
     text: str

@@ -15,8 +15,6 @@ from fsm.machine.table import UNSPECIFIED, Table
 from fsm.report.json_report import Json
 
 AT_ONCE: Final = 2  # maximum number of calls in progress at once in the walks that lead to a chosen state
-
-
 UNUSUAL: Final = 8  # cost of a step that interrupts everything or that nobody sees, as a number of usual steps
 
 
