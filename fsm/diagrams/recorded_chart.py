@@ -17,9 +17,8 @@ from fsm.trace import Line, Observation, nanoseconds
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
 
-# Maximum number of characters of an error in a title.
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
-_LONGEST: Final = 600
+_LONGEST: Final = 600  # maximum number of characters of an error in a title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

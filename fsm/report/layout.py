@@ -10,8 +10,8 @@ from fsm.machine.findings import Violation
 from fsm.report import ExitCode, words
 
 LABEL: Final = 11  # width of the label column
-# Colour of each word for a result.  Other words that are marked are bold.
 _NARROWEST: Final = 40
+# Colour of each word for a result.  Other words that are marked are bold.
 COLOURS: Final[Mapping[str, str]] = {
     "holds": "green",
     "known": "blue",

@@ -31,8 +31,8 @@ HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
 LONG: Final = 30  # maximum number of characters of a label on one line
 DASHED: Final = ",dashed"
 
-# Suffix of the initial state's name for its second node.  No state has brackets in its name.
 START: Final = "(start)"
+# Suffix of the initial state's name for its second node.  No state has brackets in its name.
 AGAIN: Final = "(again)"
 
 
