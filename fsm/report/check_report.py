@@ -22,30 +22,22 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """Status of a property: its word, and its exit code (``None`` if the property was not tested)."""
+    """Status of a property: word, exit code (``None`` if the property was not tested), and status of its case."""
 
-    HOLDS = "holds", ExitCode.HOLDS
-    KNOWN = "known", ExitCode.HOLDS
-    FAILS = "FAILS", ExitCode.FAILS
-    MENDED = "MENDED", ExitCode.FAILS
-    SURPRISE = "surprise", ExitCode.HOLDS
+    HOLDS = "holds", ExitCode.HOLDS, "passed"
+    KNOWN = "known", ExitCode.HOLDS, "known"
+    FAILS = "FAILS", ExitCode.FAILS, "failed"
+    MENDED = "MENDED", ExitCode.FAILS, "failed"
+    SURPRISE = "surprise", ExitCode.HOLDS, "surprise"
     VACUOUS = "vacuous", ExitCode.UNKNOWN
     UNKNOWN = "unknown", ExitCode.UNKNOWN
     UNDECIDED = "undecided", None
     UNEXERCISED = "not exercised", None
     UNWATCHABLE = "not watched", None
 
-    def __init__(self, word: str, answer: ExitCode | None) -> None:
-        self.word, self.answer = word, answer
+    def __init__(self, word: str, answer: ExitCode | None, case: CaseStatus = "skipped") -> None:
+        self.word, self.answer, self.case = word, answer, case
 
-
-_CASES: Final[dict[PropertyStatus, CaseStatus]] = {
-    PropertyStatus.HOLDS: "passed",
-    PropertyStatus.KNOWN: "known",
-    PropertyStatus.FAILS: "failed",
-    PropertyStatus.MENDED: "failed",
-    PropertyStatus.SURPRISE: "surprise",
-}
 
 _LABEL: Final = 9
 _INDENT: Final = " " * (_LABEL + 4)
@@ -287,14 +279,13 @@ def cases(examined: Sequence[evidence.Examined]) -> Cases:
 
 def property_case(stated: Property, suite: str, machine: str, file: str, status: PropertyStatus, detail: str) -> Case:
     """Return the case of one property of *file*.  A property that was not decided is skipped."""
-    case = _CASES.get(status, "skipped")
-    passed = case == "passed"
+    passed = status is PropertyStatus.HOLDS
     return Case(
         suite=suite,
         name=machine,
         clause=stated.clause,
         at=near(file, stated.line),
-        status=case,
+        status=status.case,
         what="" if passed else f"{status.word.lower()}: {stated.says}",
         detail="" if passed else detail,
     )

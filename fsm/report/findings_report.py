@@ -59,8 +59,9 @@ def _data(defect: KnownDefect) -> Json:
 def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     """Map file names to Markdown pages: one page for each model, and one that lists them."""
     models = dict.fromkeys(each.of.machine.name for each in found)
-    lines = ["# What the specification has found", ""]
-    lines += [
+    lines = [
+        "# What the specification has found",
+        "",
         "Each property below is known to fail. Its page has the shortest run that shows this, and the change to the",
         "model that fixes it, which is proved. `fsm findings` proves everything again and writes these pages.",
         "",
