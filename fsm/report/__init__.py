@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import UNDECIDED, WRONG_INPUT, Problem
 from fsm.machine import LEVELS, Level
-from fsm.machine.findings import Finding, Illegal, Judgement, idle
+from fsm.machine.findings import Finding, Illegal, Judgement, Violation, idle
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
@@ -85,6 +85,11 @@ class Report:
         for judged in self.judged:
             for judgement in judged.judgements:
                 yield judged, judgement
+
+
+def single(violation: Violation) -> Finding:
+    """Return *violation* as a finding of its own."""
+    return Finding(first=(violation,), count=1, entities=1)
 
 
 def counts(level: Level, least: Level) -> bool:

@@ -7,12 +7,12 @@ from typing import Final
 from fsm.errors import visible
 from fsm.machine import Clause
 from fsm.machine.calls.unobserved import ASSUMED
-from fsm.machine.findings import Cause, Finding
+from fsm.machine.findings import Cause
 from fsm.machine.property.evidence import UsedCell
 from fsm.machine.table import UNSPECIFIED, Done
 from fsm.monitor.judgement.part import Story
 from fsm.monitor.provenance import Provenance, RuledOut, provenance
-from fsm.report import Report, words
+from fsm.report import Report, single, words
 from fsm.report.layout import Layout
 
 STATES: Final = 6  # maximum number of states to name
@@ -42,7 +42,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
         for label, values in lines:
             yield from (line for value in values for line in layout.row("" if value is not values[0] else label, value))
         for violation in step.violations:
-            word = report.word(Finding(first=(violation,), count=1, entities=1))
+            word = report.word(single(violation))
             yield from layout.wrapped(f"{word}: {words.short(words.what(violation))}", "    ", marked=word)
             explained = any(not each.legal for each in found)
             yield from (layout.remedies if explained else layout.reasons)(violation) if last else ()

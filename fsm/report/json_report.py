@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from fsm.errors import harmless
 from fsm.machine.findings import Finding
 from fsm.monitor.provenance import provenance
-from fsm.report import why, words
+from fsm.report import single, why, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -44,7 +44,7 @@ def _document(report: Report) -> Json:
 
 def told(report: Report, violation: Violation) -> str:
     """Return a new *violation* as a one-line document."""
-    return dumped(_finding(report, Finding(first=(violation,), count=1, entities=1)), indent=None)
+    return dumped(_finding(report, single(violation)), indent=None)
 
 
 def summary(report: Report) -> str:

@@ -16,10 +16,10 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, MetricsHandler, disable_created_metrics
 
 from fsm.errors import visible
-from fsm.machine.findings import Finding, Violation
+from fsm.machine.findings import Violation
 from fsm.monitor.judgement import Judging
 from fsm.recordings.notes import FOREIGN
-from fsm.report import Report
+from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 
 SEVERAL = "several"  # state label of a violation for which several states are possible
@@ -67,7 +67,7 @@ class Metrics:
     def violation(self, violation: Violation) -> None:
         """Count a *violation* that was just found."""
         model, seen, clause = violation.machine, violation.observation, violation.clause
-        fails = self._report.fails(Finding(first=(violation,), count=1, entities=1))
+        fails = self._report.fails(single(violation))
         state = violation.before[0] if len(violation.before) == 1 else SEVERAL
         event = self._names[model].get(seen.event or seen.output, "")
         counter = self._violations if fails else self._surprises

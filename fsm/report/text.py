@@ -10,7 +10,7 @@ from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.notes import FOREIGN
-from fsm.report import ExitCode, Report, why, words
+from fsm.report import ExitCode, Report, single, why, words
 from fsm.report.belief_chain import chain
 from fsm.report.lanes import stretched
 from fsm.report.layout import LABEL, PLAIN, Layout
@@ -26,12 +26,11 @@ def told(violation: Violation, entity: str, report: Report, layout: Layout = PLA
     """Describe a new *violation*, on one line if its cause is *known*.  *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
-        return "\n".join([*writer.finding(Finding(first=(violation,), count=1, entities=1), entity), ""])
-    finding = Finding(first=(violation,), count=1, entities=1)
+        return "\n".join([*writer.finding(single(violation), entity), ""])
     moment = words.moment(violation.observation.at)
     place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
     what, who = words.short(words.what(violation)), words.short(violation.observation.entity)
-    again = f"{report.word(finding)}: {what} — again, {entity} {who}"
+    again = f"{report.word(single(violation))}: {what} — again, {entity} {who}"
     return visible(f"{again}, {place} {moment}".rstrip()) + "\n"
 
 
@@ -99,7 +98,7 @@ class _Writer:
             for name in step.tolerated:
                 yield from self.layout.row("tolerated", name)
             for violation in step.violations:
-                word = self.report.word(Finding(first=(violation,), count=1, entities=1))
+                word = self.report.word(single(violation))
                 what = f"{word}: {words.short(words.what(violation))}"
                 yield from self.layout.wrapped(what, "    ", marked=word)
                 yield from self.layout.row("expected", words.allowed(violation))

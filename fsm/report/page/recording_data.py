@@ -12,7 +12,7 @@ from fsm.machine.findings import Finding, Judgement, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Step, Story
 from fsm.monitor.provenance import provenance
-from fsm.report import Report, why, words
+from fsm.report import Report, single, why, words
 from fsm.report.belief_chain import rows
 from fsm.report.chart_marks import violation_chart
 from fsm.report.json_report import Json, picked
@@ -187,7 +187,6 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
         found["why"] = [[label, [visible(each) for each in values]] for label, values in why]
     if step.violations:
         found["broken"] = [
-            {"word": report.word(Finding(first=(violation,), count=1, entities=1)), **_violation(violation)}
-            for violation in step.violations
+            {"word": report.word(single(violation)), **_violation(violation)} for violation in step.violations
         ]
     return found
