@@ -81,7 +81,7 @@ class Report:
         """Return the number of violations in one recording."""
         return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
 
-    def each(self) -> Iterator[tuple[Judged, Judgement]]:
+    def judgements(self) -> Iterator[tuple[Judged, Judgement]]:
         for judged in self.judged:
             for judgement in judged.judgements:
                 yield judged, judgement

@@ -91,7 +91,7 @@ class Cases:
 
 def cases(report: Report) -> Cases:
     """Return a case for each clause of each machine, violation and tolerated deviation, and remarks on the rest."""
-    found = tuple(case for judged, judgement in report.each() for case in _judgement(report, judged, judgement))
+    found = tuple(case for judged, judgement in report.judgements() for case in _judgement(report, judged, judgement))
     return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
 

@@ -42,7 +42,7 @@ def _document(report: Report) -> Json:
     }
 
 
-def told(report: Report, violation: Violation) -> str:
+def violation_line(report: Report, violation: Violation) -> str:
     """Return a new *violation* as a one-line document."""
     return dumped(_finding(report, single(violation)), indent=None)
 

@@ -22,7 +22,7 @@ def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> s
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
-def told(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
+def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
     """Describe a new *violation*, on one line if its cause is *known*.  *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
     if not known:

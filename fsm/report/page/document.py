@@ -59,10 +59,10 @@ def html(report: Report) -> str:
     Raise :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
     """
     machines: dict[str, dict[str, Json]] = {}
-    for _, judgement in report.each():
+    for _, judgement in report.judgements():
         machine = judgement.machine
         if machine.name not in machines:
-            also = [each.machine.profile for _, each in report.each() if each.machine.name == machine.name]
+            also = [each.machine.profile for _, each in report.judgements() if each.machine.name == machine.name]
             whole = load(machine.path) if machine.profile and machine.path else machine
             machines[machine.name] = machine_data(whole, also=also)
             machines[machine.name]["properties"] = watched_data(judgement.properties)
