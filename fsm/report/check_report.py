@@ -74,7 +74,7 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
     checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
-    parts = [tally([status(one).word for one in checked], "" if of else "property")] if checked else []
+    parts = [tally([status(one).word for one in checked], "" if of else "property")]
     if resized := sum(each.resized for each in examined):
         parts.append(f"{plural(resized, 'machine')} of another size")
     found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]

@@ -288,7 +288,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
             phrase = _PHRASES.get(status, status)
             phrase = re.sub("^(hold|fail)", r"\1s", phrase) if count == 1 else phrase
             parts.append(f"{plural(count, noun) if noun and not parts else count} {phrase}")
-    return ", ".join(parts)
+    return ", ".join(parts) or "no properties"
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
