@@ -19,21 +19,12 @@ from fsm.machine.table import Done
 
 CALLER: Final = "caller"  # the participant that makes calls
 OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
+# step, divider: across all participants.  call, reply, output: a message from source to target; lost: no reply came;
+# waits: the source waits for the target forever.  note, violation, tolerated, assumed: at the source, something that
+# happened there or a remark on the previous row.
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
-"""The kind of a row.
-
-step, divider
-    Across all participants: the name of a step, or something that concerns all of them.
-call, reply, lost, output
-    A message from ``source`` to ``target``.  ``lost`` means that no reply came.
-waits
-    ``source`` waits for ``target`` forever.
-note, violation, tolerated, assumed
-    At ``source``: something that happened there, or a remark on the previous row.
-"""
-
 # Signs before remarks, by kind of row, so that they can be told apart without colour.
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
 
