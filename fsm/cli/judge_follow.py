@@ -18,7 +18,7 @@ from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
 from fsm.recordings import open_recording
 from fsm.recordings.following import Followed
 from fsm.report import ExitCode, Report, json_report, worst
-from fsm.report.text import text, told
+from fsm.report.text import text, violation_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -50,11 +50,11 @@ class Printed:
         """Print a newly found *violation*."""
         report = Report(judged=(), fail_on=self.fail_on)
         if self.json:
-            self._print(json_report.told(report, violation))
+            self._print(json_report.violation_line(report, violation))
             return
         cause = (violation.machine, violation.cause, violation.clause.name, violation.observation.event)
         entity = self.entities.get(violation.machine, "entity")
-        self._print(told(violation, entity, report, layout(), known=cause in self._causes))
+        self._print(violation_text(violation, entity, report, layout(), known=cause in self._causes))
         self._causes.add(cause)
 
     def summary(self, judging: Judging, *, over: bool) -> ExitCode:

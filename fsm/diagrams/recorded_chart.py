@@ -17,9 +17,8 @@ from fsm.trace import Line, Observation, nanoseconds
 CLIENT: Final = "client"
 RUNTIME: Final = "runtime"
 
-# Maximum number of characters of an error in a title.
 _CALLS: Final = frozenset({"request", "reply", "lost", "answered"})
-_LONGEST: Final = 600
+_LONGEST: Final = 600  # maximum number of characters of an error in a title
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,7 +36,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     """Return the chart of *steps*, marked with *marks*, which are ``None`` if the steps have not been judged."""
     marked = _marked(steps, list(_Rows(steps).rows()), marks or ())
     met = {name for row in marked for name in (row.source, row.target)}
-    names = {_name(each): (visible(each.of), shortened(each.id)) for each in steps.entities}
+    names = {_name(entity): (visible(entity.of), shortened(entity.id)) for entity in steps.entities}
     clients = sorted(each for each in met if each.startswith(CLIENT))
     order = [*clients, RUNTIME, *names, OUTSIDE, *filter(None, [steps.form.receiver])]
     files = " with ".join(steps.files)
@@ -45,7 +44,7 @@ def recorded_chart(steps: ChosenSteps, marks: Sequence[Mark] | None) -> Sequence
     days = dict.fromkeys(day for step in steps.steps if (day := _moment(step.seen)[:10]))
     day = " to ".join(list(days)[:: max(len(days) - 1, 1)])
     said = "not judged" if marks is None else _counted(marked)
-    names_of = " with ".join(Path(each).name for each in steps.files)
+    names_of = " with ".join(Path(file).name for file in steps.files)
     caption = " · ".join(filter(None, (f"{steps.chosen or ''}", names_of, day and f"{day} UTC", said)))
     return SequenceChart(
         participants=tuple(each for each in order if each in met) or (RUNTIME,),
@@ -207,7 +206,7 @@ def _marked(
 
 def _fits(steps: Sequence[ChartStep], seen: Observation) -> int:
     return max(
-        2 * (each.seen.event == seen.event and each.seen.phase == seen.phase)
-        + (each.entity is not None and each.entity.id == seen.entity)
-        for each in steps
+        2 * (step.seen.event == seen.event and step.seen.phase == seen.phase)
+        + (step.entity is not None and step.entity.id == seen.entity)
+        for step in steps
     )

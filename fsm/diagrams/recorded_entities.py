@@ -75,7 +75,7 @@ class KnownEntities:
 
         Raise :class:`InputError` if there is no such entity, or if there are several.
         """
-        found = sorted(each for each in self.counts if each.id.startswith(begin))
+        found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
         if len({each.id for each in found}) == 1:
             return found[-1]
@@ -84,7 +84,7 @@ class KnownEntities:
             raise self._refused(f"has several entities whose id begins with '{begin}'", hint)
         ids = list(dict.fromkeys(each.id[: len(begin)] for each in self.counts))[:_COMPARED]
         close = get_close_matches(begin, ids, n=_LISTED)
-        near = [each for start in close for each in self.counts if each.id.startswith(start)]
+        near = [entity for start in close for entity in self.counts if entity.id.startswith(start)]
         hint = f"did you mean {self.listed(near)}?" if near else f"it has {self.listed(self.counts) or 'none'}"
         raise self._refused(f"contains no entity '{begin}'", hint)
 
@@ -124,9 +124,9 @@ def known_entities(recorded: AsRecorded) -> KnownEntities:
 def _full_entities(entities: Iterable[RecordedEntity]) -> Iterator[tuple[RecordedEntity, RecordedEntity]]:
     """Yield each entity written with a short id or without its kind, and the only one that it can stand for."""
     kinds: dict[str, list[str]] = defaultdict(list)
-    for each in entities:
-        kinds[each.id].append(each.of)
-    full = sorted(each for each in kinds if len(each) == _FULL)
+    for entity in entities:
+        kinds[entity.id].append(entity.of)
+    full = sorted(identity for identity in kinds if len(identity) == _FULL)
     for identity, those in kinds.items():
         start = bisect_left(full, identity)
         longer = [each for each in full[start : start + _LISTED] if each.startswith(identity)]

@@ -59,8 +59,8 @@ class CallPairs:
         if seen.phase == "request":
             begun = self._begun.setdefault(ways[0], [])
             begun.append(step)
-            for each in begun if begun[1:] else ():
-                each.sure = False
+            for call in begun if begun[1:] else ():
+                call.sure = False
         way = next((each for each in ways if each in self._begun), None)
         if seen.phase not in {"reply", "lost"} or way is None:
             return
@@ -143,20 +143,20 @@ def _inner_after_outer(
 def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[ChartStep]:
     """Return *steps*, merging each status call with the line that says what it showed."""
     found: list[ChartStep] = []
-    for each in steps:
+    for step in steps:
         last = found[-1] if found else None
         if (
             last is not None
-            and each.seen.event == status
-            and each.seen.at is not None
-            and _is_repeated_status(last, each)
+            and step.seen.event == status
+            and step.seen.at is not None
+            and _is_repeated_status(last, step)
         ):
-            last.lines += each.lines
-            last.seen = each.seen
-            if each.mate is not None:  # if not, the first step has the mate
-                each.mate.mate = None
+            last.lines += step.lines
+            last.seen = step.seen
+            if step.mate is not None:  # if not, the first step has the mate
+                step.mate.mate = None
         else:
-            found.append(each)
+            found.append(step)
     return found
 
 
@@ -186,7 +186,7 @@ class _Choice:
     def take(self, steps: Iterable[RecordedStep]) -> None:
         if self.one is not None:
             # A log may record an outer entity as an inner one with the same id.
-            alike = {each for each in self.known.counts if each.id == self.one.id}
+            alike = {other for other in self.known.counts if other.id == self.one.id}
             self._those = {*alike, *self.known.within(self.one)}
             self._outer = self.known.outer.get(self.one)
         form = self.known.form

@@ -74,7 +74,7 @@ def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
         try:
             return track(machine, file.name, entity)
         except InputError as error:
-            raise InputError(replace(each, path=name) for each in error.problems) from error
+            raise InputError(replace(problem, path=name) for problem in error.problems) from error
 
 
 def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
@@ -85,7 +85,7 @@ def _counterexample(machine: Machine, report: _Report, name: str) -> Marks:
         raise refused(name, "FSM204", what, "write it with 'fsm check --format json' first")
     steps = [*run.steps, *run.cycle]
     return Marks(
-        steps=frozenset((each.event or "", each.source, each.target) for each in steps),
+        steps=frozenset((step.event or "", step.source, step.target) for step in steps),
         states=frozenset({run.initial, *(each.target for each in steps)}),
     )
 
@@ -141,7 +141,7 @@ def track(machine: Machine, name: str, entity: str = "") -> Marks:
     now: Configurations | None = None
     marks = Marks()
     found: dict[str, None] = {}
-    for seen in (each for batch in recording.batches for each in batch.observations):
+    for seen in (observation for batch in recording.batches for observation in batch.observations):
         if seen.of not in {"", machine.entity}:
             continue
         if seen.entity:

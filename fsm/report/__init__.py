@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from fsm.errors import UNDECIDED, WRONG_INPUT, Problem
 from fsm.machine import LEVELS, Level
-from fsm.machine.findings import Finding, Illegal, Judgement, idle
+from fsm.machine.findings import Finding, Illegal, Judgement, Violation, idle
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Report:
     def answer(self, judgement: Judgement) -> ExitCode:
         match judgement.verdict:
             case Illegal(findings=findings, incomplete=incomplete):
-                if any(self.fails(each) for each in findings):
+                if any(self.fails(finding) for finding in findings):
                     return ExitCode.FAILS
                 return ExitCode.UNKNOWN if incomplete else ExitCode.HOLDS
             case Unknown():
@@ -68,7 +68,7 @@ class Report:
     def of(self, judged: Judged) -> ExitCode:
         """Return the worst answer on one recording.  Machines not concerned by it count only if it concerns none."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
-        return worst([self.answer(each) for each in concerned or judged.judgements])
+        return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
     def total(self) -> ExitCode:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
@@ -81,10 +81,15 @@ class Report:
         """Return the number of violations in one recording."""
         return sum(found.count for each in judged.judgements for found in self.findings(each) if self.fails(found))
 
-    def each(self) -> Iterator[tuple[Judged, Judgement]]:
+    def judgements(self) -> Iterator[tuple[Judged, Judgement]]:
         for judged in self.judged:
             for judgement in judged.judgements:
                 yield judged, judgement
+
+
+def single(violation: Violation) -> Finding:
+    """Return *violation* as a finding of its own."""
+    return Finding(first=(violation,), count=1, entities=1)
 
 
 def counts(level: Level, least: Level) -> bool:

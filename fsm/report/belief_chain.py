@@ -7,16 +7,16 @@ from typing import Final
 from fsm.errors import visible
 from fsm.machine import Clause
 from fsm.machine.calls.unobserved import ASSUMED
-from fsm.machine.findings import Cause, Finding
+from fsm.machine.findings import Cause
 from fsm.machine.property.evidence import UsedCell
 from fsm.machine.table import UNSPECIFIED, Done
 from fsm.monitor.judgement.part import Story
 from fsm.monitor.provenance import Provenance, RuledOut, provenance
-from fsm.report import Report, words
+from fsm.report import Report, single, words
 from fsm.report.layout import Layout
 
 STATES: Final = 6  # maximum number of states to name
-# Words before a step that led to a state, by what is known of the step.
+# Words before a step that led to a state, according to what is known about the step.
 _IF: Final = {
     "observed": ": ",
     "confirmed": ", as the call has acted: ",
@@ -42,7 +42,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
         for label, values in lines:
             yield from (line for value in values for line in layout.row("" if value is not values[0] else label, value))
         for violation in step.violations:
-            word = report.word(Finding(first=(violation,), count=1, entities=1))
+            word = report.word(single(violation))
             yield from layout.wrapped(f"{word}: {words.short(words.what(violation))}", "    ", marked=word)
             explained = any(not each.legal for each in found)
             yield from (layout.remedies if explained else layout.reasons)(violation) if last else ()
@@ -50,7 +50,7 @@ def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[s
             clauses |= {use.clause: None for one in each.derivations for use in one.uses}
             clauses |= {one.clause: None for one in each.ruled_out if reasons}
     yield from ["  clauses"] * any(clauses)
-    yield from (line for each in cited(clauses) for line in layout.wrapped(each, "    "))
+    yield from (line for text in cited(clauses) for line in layout.wrapped(text, "    "))
 
 
 def cited(clauses: Iterable[Clause | None]) -> list[str]:
@@ -82,8 +82,8 @@ def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
     return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
-def _reason(each: RuledOut, found: Provenance) -> str:
-    legal = dict.fromkeys(words.reply(one) for those in each.permitted for one in those.what)
+def _reason(exclusion: RuledOut, found: Provenance) -> str:
+    legal = dict.fromkeys(words.reply(one) for those in exclusion.permitted for one in those.what)
     what = words.either(legal or ["nothing"])
     would = {
         None: f"{found.event} would not have ended",
@@ -92,7 +92,9 @@ def _reason(each: RuledOut, found: Provenance) -> str:
         Cause.REPLY: f"{found.event} would reply {what}",
         Cause.OUTPUT: f"would emit {what}",
     }
-    return f": {would.get(each.cause, f'would show {what}')}" + (f" [{each.clause.name}]" if each.clause else "")
+    return f": {would.get(exclusion.cause, f'would show {what}')}" + (
+        f" [{exclusion.clause.name}]" if exclusion.clause else ""
+    )
 
 
 def _chain(uses: Iterable[UsedCell]) -> str:

@@ -38,7 +38,7 @@ class Case:
     status: CaseStatus
     what: str = ""  # one line that says why the case did not pass
     detail: str = ""  # the evidence, which begins with what was found
-    excuse: str = "known, and stated where it is claimed"  # why a known case is no failure
+    excuse: str = "known, and stated with the property"  # why a known case is no failure
     facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
     others: tuple[Line, ...] = ()  # further lines that are evidence
@@ -91,7 +91,7 @@ class Cases:
 
 def cases(report: Report) -> Cases:
     """Return a case for each clause of each machine, violation and tolerated deviation, and remarks on the rest."""
-    found = tuple(each for judged, judgement in report.each() for each in _judgement(report, judged, judgement))
+    found = tuple(case for judged, judgement in report.judgements() for case in _judgement(report, judged, judgement))
     return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
 
@@ -105,7 +105,7 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Iterator
         yield remark(at=Line(judged.name, 0), status="unknown" if unknown else "idle", what=reason)
     for event in judgement.assumed:
         yield remark(at=Line(event.file, event.line), status="assumed", what=words.assumed(event))
-    watched = {each.clause: each for each in judgement.properties}
+    watched = {prop.clause: prop for prop in judgement.properties}
 
     def case(clause: Clause) -> Callable[..., Case]:
         return partial(Case, suite=suite, clause=clause, name=f"{name}/properties" if clause in watched else name)
@@ -156,8 +156,8 @@ def _clauses(judgement: Judgement) -> dict[Clause, bool]:
     for name, count in judgement.covered.fields.items():
         found[judgement.machine.requires[name].clause] = count > 0
     if isinstance(judgement.verdict, Illegal):
-        found |= {each.first[0].clause: True for each in judgement.verdict.findings}
-    return found | {each.clause: True for each in judgement.properties}
+        found |= {finding.first[0].clause: True for finding in judgement.verdict.findings}
+    return found | {prop.clause: True for prop in judgement.properties}
 
 
 def _others(violation: Violation) -> tuple[Line, ...]:

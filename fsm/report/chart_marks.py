@@ -84,8 +84,8 @@ def violation_chart(story: Story, number: int, form: RecordingForm) -> SequenceC
         entities=(entity,),
         chosen=entity,
     )
-    marks = (violation_mark(each) for step in shown for each in step.violations)
-    return recorded_chart(steps, [replace(each, seen=_called(each.seen, story.machine)) for each in marks])
+    marks = (violation_mark(violation) for step in shown for violation in step.violations)
+    return recorded_chart(steps, [replace(mark, seen=_called(mark.seen, story.machine)) for mark in marks])
 
 
 def _called(seen: Observation, machine: Machine) -> Observation:

@@ -22,30 +22,22 @@ from fsm.verdict import Unknown
 
 
 class PropertyStatus(Enum):
-    """Status of a property: its word, and its exit code (``None`` if the property was not tested)."""
+    """Status of a property: word, exit code (``None`` if the property was not tested), and status of its case."""
 
-    HOLDS = "holds", ExitCode.HOLDS
-    KNOWN = "known", ExitCode.HOLDS
-    FAILS = "FAILS", ExitCode.FAILS
-    MENDED = "MENDED", ExitCode.FAILS
-    SURPRISE = "surprise", ExitCode.HOLDS
+    HOLDS = "holds", ExitCode.HOLDS, "passed"
+    KNOWN = "known", ExitCode.HOLDS, "known"
+    FAILS = "FAILS", ExitCode.FAILS, "failed"
+    MENDED = "MENDED", ExitCode.FAILS, "failed"
+    SURPRISE = "surprise", ExitCode.HOLDS, "surprise"
     VACUOUS = "vacuous", ExitCode.UNKNOWN
     UNKNOWN = "unknown", ExitCode.UNKNOWN
     UNDECIDED = "undecided", None
     UNEXERCISED = "not exercised", None
     UNWATCHABLE = "not watched", None
 
-    def __init__(self, word: str, answer: ExitCode | None) -> None:
-        self.word, self.answer = word, answer
+    def __init__(self, word: str, answer: ExitCode | None, case: CaseStatus = "skipped") -> None:
+        self.word, self.answer, self.case = word, answer, case
 
-
-_CASES: Final[dict[PropertyStatus, CaseStatus]] = {
-    PropertyStatus.HOLDS: "passed",
-    PropertyStatus.KNOWN: "known",
-    PropertyStatus.FAILS: "failed",
-    PropertyStatus.MENDED: "failed",
-    PropertyStatus.SURPRISE: "surprise",
-}
 
 _LABEL: Final = 9
 _INDENT: Final = " " * (_LABEL + 4)
@@ -70,7 +62,7 @@ def status(checked: evidence.Checked) -> PropertyStatus:
 
 def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
     """Return the overall exit code."""
-    resized = [ExitCode.FAILS for each in examined if each.resized]
+    resized = [ExitCode.FAILS for examination in examined if examination.resized]
     return worst([*resized, *(status(one).answer for each in examined for one in each.checked)])
 
 
@@ -79,10 +71,10 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 
     If *why* is not 0, it is the number of a step to explain in each counterexample.
     """
-    checked = [one for each in examined for one in each.checked]
+    checked = [one for examination in examined for one in examination.checked]
     number = len({(each.machine.name, one.of.name) for each in examined for one in each.checked})
     of = f"{plural(number, 'property')}, {plural(len(checked), 'result')}: " if number < len(checked) else ""
-    parts = [tally([status(one).word for one in checked], "" if of else "property")] if checked else []
+    parts = [tally([status(one).word for one in checked], "" if of else "property")]
     if resized := sum(each.resized for each in examined):
         parts.append(f"{plural(resized, 'machine')} of another size")
     found = [f"{layout.verdict(answer(examined))}: {of}{', '.join(parts)}"]
@@ -95,19 +87,19 @@ def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs:
 
 
 def _examined(
-    each: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool, step: int
+    examination: evidence.Examined, alike: dict[str, tuple[object, ...]], layout: Layout, *, runs: bool, step: int
 ) -> Iterator[str]:
     """Yield the properties under one profile.  Unless *runs* is true, skip conclusions of an earlier profile."""
-    name = each.profile or "without a profile"
-    simulating = f", simulating any number of '{each.any_number}'" if each.any_number else ""
-    yield f"  {layout.style(name, 'bold')}: {sized(each.counts)}{simulating}"
-    if each.expected is not None and each.resized:
-        yield from _item(layout, PropertyStatus.FAILS, f"expect has {sized(each.expected)}")
-    for event, state, leads in each.washed_out:
+    name = examination.profile or "without a profile"
+    simulating = f", simulating any number of '{examination.any_number}'" if examination.any_number else ""
+    yield f"  {layout.style(name, 'bold')}: {sized(examination.counts)}{simulating}"
+    if examination.expected is not None and examination.resized:
+        yield from _item(layout, PropertyStatus.FAILS, f"expect has {sized(examination.expected)}")
+    for event, state, leads in examination.washed_out:
         what = f"silent on {event} in {state}, where {leads} may lead unobserved: anything may follow"
         yield from _indented(layout, what)
     left_out = overlap = 0
-    for checked in each.checked:
+    for checked in examination.checked:
         conclusion = (status(checked), checked.expected, getattr(checked.verdict, "length", 0), _overlap_limit(checked))
         if alike.get(checked.of.name) == conclusion and not runs:
             left_out += 1
@@ -115,9 +107,9 @@ def _examined(
         alike.setdefault(checked.of.name, conclusion)
         overlap = max(overlap, _overlap_limit(checked))
         yield from lines(checked, layout, runs=runs)
-        for label, value in _step_explanation(each, checked, step):
+        for label, value in _step_explanation(examination, checked, step):
             yield from layout.row(label, value)
-        if fair := _fair_candidates(each.machine, checked):
+        if fair := _fair_candidates(examination.machine, checked):
             why = "unless something is fair: it is not postponed for ever while it is possible. If that is meant, add:"
             yield from _indented(layout, f"a run may stop at any time, {why} fair = [{', '.join(fair)}]")
     if overlap:
@@ -125,8 +117,8 @@ def _examined(
         yield from layout.wrapped(f"{calls}; a further one was cut off (--overlap)", "    ", "    ")
     if left_out:
         yield f"    {plural(left_out, 'property')} as above"
-    if each.copies:
-        yield from layout.wrapped(f"{plural(each.copies, 'claim')} about other copies decided", "    ", "    ")
+    if examination.copies:
+        yield from layout.wrapped(f"{plural(examination.copies, 'claim')} about other copies decided", "    ", "    ")
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
@@ -168,19 +160,21 @@ def reason(checked: evidence.Checked) -> str:
     return ""
 
 
-def _step_explanation(each: evidence.Examined, checked: evidence.Checked, number: int) -> Iterator[tuple[str, str]]:
+def _step_explanation(
+    examination: evidence.Examined, checked: evidence.Checked, number: int
+) -> Iterator[tuple[str, str]]:
     """Yield labelled lines on what made the step *number* of a counterexample possible, if it has that step."""
-    cells = _cells(each, checked, number)
+    cells = _cells(examination, checked, number)
     yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
-    yield from (("if", _condition(one, each.machine)) for cell in cells for one in cell.conditions)
+    yield from (("if", _condition(one, examination.machine)) for cell in cells for one in cell.conditions)
     clauses = cited(dict.fromkeys(cell.clause for cell in cells))
     yield from (("" if clause is not clauses[0] else "clauses", clause) for clause in clauses)
 
 
-def _cells(each: evidence.Examined, checked: evidence.Checked, number: int) -> tuple[UsedCell, ...]:
+def _cells(examination: evidence.Examined, checked: evidence.Checked, number: int) -> tuple[UsedCell, ...]:
     run = checked.verdict.run if isinstance(checked.verdict, evidence.Refuted) else None
     taken = (*run.steps, *run.cycle)[number - 1 : number] if run and number else ()
-    return used_cells(each.machine.partly_under(each.profile), *taken) if taken else ()
+    return used_cells(examination.machine.partly_under(examination.profile), *taken) if taken else ()
 
 
 def _condition(condition: Condition, machine: Machine | System) -> str:
@@ -285,14 +279,13 @@ def cases(examined: Sequence[evidence.Examined]) -> Cases:
 
 def property_case(stated: Property, suite: str, machine: str, file: str, status: PropertyStatus, detail: str) -> Case:
     """Return the case of one property of *file*.  A property that was not decided is skipped."""
-    case = _CASES.get(status, "skipped")
-    passed = case == "passed"
+    passed = status is PropertyStatus.HOLDS
     return Case(
         suite=suite,
         name=machine,
         clause=stated.clause,
         at=near(file, stated.line),
-        status=case,
+        status=status.case,
         what="" if passed else f"{status.word.lower()}: {stated.says}",
         detail="" if passed else detail,
     )
@@ -300,22 +293,22 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
 
 def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
     """Return the report as one JSON document, ending in a newline.  *why* is that of :func:`text`."""
-    machines: list[Json] = [_examined_data(each, why) for each in examined]
+    machines: list[Json] = [_examined_data(examination, why) for examination in examined]
     return dumped({"verdict": answer(examined).word, "machines": machines})
 
 
-def _examined_data(each: evidence.Examined, why: int) -> Json:
+def _examined_data(examination: evidence.Examined, why: int) -> Json:
     return {
-        **picked(each, machine="machine.name", profile="profile"),
-        "reachable": record(each.counts) if each.counts else None,
-        "expected": record(each.expected) if each.expected else None,
-        **picked(each, "copies", "any_number?"),
-        "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in each.washed_out],
-        "properties": [_checked_data(each, checked, why) for checked in each.checked],
+        **picked(examination, machine="machine.name", profile="profile"),
+        "reachable": record(examination.counts) if examination.counts else None,
+        "expected": record(examination.expected) if examination.expected else None,
+        **picked(examination, "copies", "any_number?"),
+        "washed_out": [dict(zip(("event", "state", "leads"), cell, strict=True)) for cell in examination.washed_out],
+        "properties": [_checked_data(examination, checked, why) for checked in examination.checked],
     }
 
 
-def _checked_data(each: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
+def _checked_data(examination: evidence.Examined, checked: evidence.Checked, why: int) -> Json:
     return {
         **record(checked.of.clause),
         "status": status(checked).word.lower(),
@@ -326,9 +319,9 @@ def _checked_data(each: evidence.Examined, checked: evidence.Checked, why: int) 
         "why_step": [
             {
                 **record(cell, "known", "conditions"),
-                "conditions": [_condition(one, each.machine) for one in cell.conditions],
+                "conditions": [_condition(one, examination.machine) for one in cell.conditions],
             }
-            for cell in _cells(each, checked, why)
+            for cell in _cells(examination, checked, why)
         ],
     }
 
@@ -343,7 +336,7 @@ def _conclusion_data(checked: evidence.Checked) -> dict[str, Json]:
     found: dict[str, Json] = dict.fromkeys(("why", "counterexample", "witnesses", "any_number", "unwritten"))
     match checked.verdict:
         case evidence.Proved(witnesses=witnesses, any_number=part):
-            found |= {"witnesses": [data(each) for each in witnesses], "any_number": part or None}
+            found |= {"witnesses": [data(witness) for witness in witnesses], "any_number": part or None}
         case evidence.Unwritten(why=why, run=run) as each:
             found |= {"why": why, "unwritten": {**record(each, "why", "run"), "run": data(run)}}
         case evidence.Vacuous(unmet=why) | Unknown(why=why) | evidence.Refuted(evidence=evidence.Unreached(text=why)):

@@ -51,7 +51,7 @@ def _failures_and_races(tested: Tested) -> tuple[Failure | Race, ...]:
 
 def answer(tested: Tested, least: Level, at_least: float = 0) -> ExitCode:
     """Return the exit code.  Reaching fewer than *at_least* percent of the pairs also fails."""
-    if any(fails(each, least) for each in _failures_and_races(tested)) or tested.share < at_least:
+    if any(fails(failed, least) for failed in _failures_and_races(tested)) or tested.share < at_least:
         return ExitCode.FAILS
     return ExitCode.UNKNOWN if tested.unknown else ExitCode.HOLDS
 
@@ -63,21 +63,21 @@ def text(
     machine = tested.oracle.plan.table.machine
     by = f", tested by {tested.judge or machine.name}" if tested.sut else ""
     found = [f"{layout.style(visible(tested.sut or machine.name), 'bold')}{by}"]
-    for each in _failures_and_races(tested):
-        word = severity(fails=fails(each, least))
-        if isinstance(each, Failure):
-            found += ["", *failure_lines(each, layout, word, again)]
+    for failed in _failures_and_races(tested):
+        word = severity(fails=fails(failed, least))
+        if isinstance(failed, Failure):
+            found += ["", *failure_lines(failed, layout, word, again)]
             continue
-        what = "not linearizable" if each.witness is None else "not legal"
+        what = "not linearizable" if failed.witness is None else "not legal"
         found += ["", f"  {layout.style(word, COLOURS[word])}: the results of calls from several threads are {what}"]
-        found += (f"    {line}".rstrip() for line in raced(each))
-        if each.repeated is not None:
-            found.append("    seen in {:,} of {:,} repetitions".format(*each.repeated))
+        found += (f"    {line}".rstrip() for line in raced(failed))
+        if failed.repeated is not None:
+            found.append("    seen in {:,} of {:,} repetitions".format(*failed.repeated))
     return "\n".join([*found, "", *_summary(tested, layout, least, at_least)]) + "\n"
 
 
 def _summary(tested: Tested, layout: Layout, least: Level, at_least: float) -> Iterator[str]:
-    found = [(severity(fails=fails(each, least)), 1) for each in _failures_and_races(tested)]
+    found = [(severity(fails=fails(failed, least)), 1) for failed in _failures_and_races(tested)]
     tally = words.tally_of(found, {"step": tested.cover.steps}, {})
     if tested.cover.unspecified:
         tally.append(f"{tested.cover.unspecified:,} of them unspecified")
@@ -195,7 +195,7 @@ def cases(tested: Tested, least: Level, at_least: float = 0) -> Cases:
     """Return a case for each failure, and one for each clause of the machine that no failure breaks."""
     table = tested.oracle.plan.table
     case = partial(Case, suite=tested.sut or table.machine.name, name=table.machine.name)
-    broken = [_failed(case, each, table.machine, least) for each in _failures_and_races(tested)]
+    broken = [_failed(case, failed, table.machine, least) for failed in _failures_and_races(tested)]
     named = {each.clause for each in broken}
     clauses: dict[Clause, tuple[int, bool]] = {}
     for row, state in tested.reachable:
@@ -247,7 +247,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
             "why": tested.unknown or None,
             "fail_on": least,
             **picked(tested, steps="cover.steps", events="told", stopped="stopped", unspecified="cover.unspecified"),
-            "failures": [_failure_data(each, again, least) for each in tested.failures],
+            "failures": [_failure_data(failure, again, least) for failure in tested.failures],
             "race": "\n".join(raced(tested.race)) if tested.race else None,
             "races": _races_data(tested.races, least) if tested.races else None,
             "cells": [{**_pair_data(table, *pair), "met": tested.cover.cells[pair]} for pair in tested.reachable],
@@ -267,7 +267,7 @@ def json(tested: Tested, *, again: str = "", least: Level = "observed", at_least
                 }
                 for of in tested.covered
             ],
-            "unsupported": [record(each) for each in tested.left_out],
+            "unsupported": [record(omission) for omission in tested.left_out],
             "unarranged": [_keyed("event outcome", *each) for each in tested.unarranged],
             "tolerated": dict(sorted(tested.cover.deviations.items())),
         }

@@ -52,21 +52,17 @@ def _html_document(cover: CoverReport) -> Iterator[str]:
         "<h1>Coverage of the specification</h1>",
     )
     yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
-    for each in cover.listed():
-        side = f" {each.side} set" if cover.against else ""
-        cells = (f"{each.number}{side}", escape(each.name), escape(each.kind), each.verdict)
+    for recording in cover.listed():
+        side = f" {recording.side} set" if cover.against else ""
+        cells = (f"{recording.number}{side}", escape(recording.name), escape(recording.kind), recording.verdict)
         yield f'<tr><td class="number">{"<td>".join(cells)}</tr>'
     yield "</tbody></table></div>"
     if any(row.lines for machine in cover.machines for row in machine.rows):
-        preamble = _shown_lines(cover.client.preamble.splitlines())
+        preamble = "\n".join(map(_shown, cover.client.preamble.splitlines()))
         yield from ("<h2>To run once, before the lines of any pair</h2>", f"<pre>{preamble}</pre>")
     for machine in cover.machines:
         yield from _html_machine(machine, cover.numbers())
     yield from ("</body>", "</html>")
-
-
-def _shown_lines(lines: list[str] | tuple[str, ...]) -> str:
-    return "\n".join(map(_shown, lines))
 
 
 def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
@@ -119,7 +115,8 @@ def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator
 
 def _client_path(row: CoverRow) -> str:
     steps = _shown(path_of(row))
-    shell = f"<pre>{_shown_lines(row.lines)}</pre>" if row.lines else ""
+    lines = "\n".join(map(_shown, row.lines))
+    shell = f"<pre>{lines}</pre>" if lines else ""
     return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"
 
 

@@ -23,7 +23,7 @@ from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.json_report import Json, dumped, picked
 
-# What a client needs besides calls.
+# Needs of a client in addition to calls.
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails, by a command that does not exist",
     Need.OVERLAP: "calls that overlap",
@@ -84,7 +84,7 @@ class CoverRow:
 
     @property
     def why(self) -> str:
-        """Why calls alone cannot cover the cell, or an empty string if they can."""
+        """Reason why calls alone cannot cover the cell, or an empty string if they can."""
         needs = self.path.needs
         if self.unseen:
             return "recordings of calls do not show it"
@@ -212,7 +212,7 @@ class CoverReport:
     @property
     def shell(self) -> bool:
         """Whether the shell lines of any missing cell are shown."""
-        return any(row.lines for each in self.machines for row in each.standing(*MISSING))
+        return any(row.lines for machine in self.machines for row in machine.standing(*MISSING))
 
     def numbers(self) -> dict[str, str]:
         """Map the name of each recording to its number, or to its first number if it is in both sets."""
@@ -242,7 +242,7 @@ def json(cover: CoverReport) -> str:
             }
             for each in cover.listed()
         ],
-        "machines": [_machine(each) for each in cover.machines],
+        "machines": [_machine(machine) for machine in cover.machines],
         "preamble": cover.client.preamble,
     }
     return dumped(document)

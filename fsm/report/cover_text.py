@@ -69,7 +69,7 @@ def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str
     >>> _recording_numbers("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
     '[1 2 4-6]'
     """
-    met = sorted(int(numbers[each]) for each in counts)
+    met = sorted(int(numbers[name]) for name in counts)
     ranges: list[list[int]] = []
     for number in met:
         if ranges and ranges[-1][-1] == number - 1:

@@ -18,7 +18,7 @@ def data_text(data: object) -> str:
     """
     if isinstance(data, Sequence) and not isinstance(data, str):
         records = [_record(each) for each in data]
-        names = list(dict.fromkeys(name for each in records for name in each))
+        names = list(dict.fromkeys(name for named in records for name in named))
         return _table([names, *([each.get(name, "") for name in names] for each in records)]) if names else ""
     return _table([name, value] for name, value in _record(data).items())
 
@@ -27,7 +27,7 @@ def _record(data: object) -> dict[str, str]:
     if isinstance(data, Mapping):
         pairs = data.items()
     elif is_dataclass(data) and not isinstance(data, type):
-        pairs = {each.name: getattr(data, each.name) for each in fields(data)}.items()
+        pairs = {field.name: getattr(data, field.name) for field in fields(data)}.items()
     else:
         pairs = {"": data}.items()
     return {str(name): visible(str(value)) for name, value in pairs}

@@ -34,14 +34,14 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
     document: Json = {
         **picked(found, "equal", "first", "second"),
         "remarks": list(remarks),
-        "states": [{"in": each.where.value, **record(each, "where")} for each in found.states],
+        "states": [{"in": state.where.value, **record(state, "where")} for state in found.states],
         "moves": [
             {
-                "in": each.where.value,
-                "near": record(near) if (near := found.near(each)) else None,
-                **record(each, "where"),
+                "in": move.where.value,
+                "near": record(near) if (near := found.near(move)) else None,
+                **record(move, "where"),
             }
-            for each in found.moves
+            for move in found.moves
         ],
     }
     return dumped(document)
@@ -120,7 +120,7 @@ def _move(move: ComparedMove) -> str:
         return f"{event} in \0: not specified"
     words = f"{event}: \0" if event else "\0"
     if move.begins:
-        words += ", and the call goes on"
+        words += ", and the call continues"
     if move.reply:
         words += f", replying {'any error' if move.reply == 'error' else move.reply}"
     if move.emits:
@@ -242,7 +242,7 @@ def _distinguished(found: Distinguished, names: tuple[str, str]) -> Iterator[str
     if last.shows:
         yield f"and {last.shows} is shown"
     where = either([state or "any state" for state in found.states])
-    lacks = f"{last.event or 'that'}{' go on' if last.ends else ''}"
+    lacks = f"{last.event or 'that'}{' continue' if last.ends else ''}"
     can = f"can only have {_alternatives(found.instead)}" if found.instead else f"cannot have {lacks}"
     yield f"{other}, then in {where}, {can}"
 
@@ -268,20 +268,20 @@ def _branching(found: Branching, names: tuple[str, str]) -> Iterator[str]:
     yield f"now {owner} can have {_seen(found.option)}, and {other} cannot"
 
 
-def _seen(each: Observable, replies: tuple[str, ...] = ()) -> str:
-    replies = tuple(filter(None, replies or (each.reply,)))
-    if each.shows:
-        return f"{each.shows} shown"
-    event = each.event or "something hidden"
-    if each.silent:
-        return f"{event}, {'whose end' if each.ends else 'which'} is not specified"
+def _seen(observable: Observable, replies: tuple[str, ...] = ()) -> str:
+    replies = tuple(filter(None, replies or (observable.reply,)))
+    if observable.shows:
+        return f"{observable.shows} shown"
+    event = observable.event or "something hidden"
+    if observable.silent:
+        return f"{event}, {'whose end' if observable.ends else 'which'} is not specified"
     words = [event]
-    if each.begins:
-        words.append("going on" if each.ends else "begun")
+    if observable.begins:
+        words.append("continuing" if observable.ends else "begun")
     if replies:
         words.append(f"replying {either(['any other error' if reply == 'error' else reply for reply in replies])}")
-    if each.emits:
-        words.append(f"emitting {', '.join(each.emits)}")
+    if observable.emits:
+        words.append(f"emitting {', '.join(observable.emits)}")
     return " ".join(words)
 
 
@@ -299,7 +299,7 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
         case Distinguished():
             document |= {
                 "only": found.owner.name.lower(),
-                "trace": [_observable(each) for each in found.trace],
+                "trace": [_observable(observation) for observation in found.trace],
                 "run": data(found.run),
                 "states": [state or None for state in found.states],
                 "instead": [_observable(each) for each in found.instead],
@@ -309,8 +309,8 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
                 "only": found.owner.name.lower(),
                 "start": [*found.start],
                 "rounds": [
-                    {"seen": each.seen and _observable(each.seen), **picked(each, "first?", "second?")}
-                    for each in found.rounds
+                    {"seen": round_.seen and _observable(round_.seen), **picked(round_, "first?", "second?")}
+                    for round_ in found.rounds
                 ],
                 "option": _observable(found.option),
                 "every_trace": found.every_trace,
@@ -322,5 +322,5 @@ def behaviour_json(found: EquivalenceResult, names: tuple[str, str]) -> str:
     return dumped(document)
 
 
-def _observable(each: Observable) -> Json:
-    return {name: None if value == "" else value for name, value in each._asdict().items()}
+def _observable(observable: Observable) -> Json:
+    return {name: None if value == "" else value for name, value in observable._asdict().items()}

@@ -32,10 +32,10 @@ def text(found: Sequence[KnownDefect], layout: Layout) -> str:
     return "\n".join([*lines, f"{plural(len(found), 'finding')}, {proved} proved to fail and to be fixed"]) + "\n"
 
 
-def _fixed(each: KnownDefect) -> str:
-    length = plural(each.known.length, "step")
-    where = f"under the profile {each.mend}" if each.mend else "without the profile"
-    if each.proved:
+def _fixed(defect: KnownDefect) -> str:
+    length = plural(defect.known.length, "step")
+    where = f"under the profile {defect.mend}" if defect.mend else "without the profile"
+    if defect.proved:
         return f"Shortest run: {length}. Fixed {where} (proved)."
     return f"Expected: it fails in {length} and is fixed {where}. At least one of these is no longer true."
 
@@ -45,22 +45,23 @@ def json(found: Sequence[KnownDefect]) -> str:
     return dumped({"findings": [_data(each) for each in found]})
 
 
-def _data(each: KnownDefect) -> Json:
+def _data(defect: KnownDefect) -> Json:
     return {
-        **picked(each, model="of.machine.name", property="stated.name"),
-        **picked(each.stated, "level", "says", "source"),
-        "profile": each.profile,
-        **record(each.known),
-        "run": data(each.run) if each.run else None,
-        **picked(each, "mend", "proved"),
+        **picked(defect, model="of.machine.name", property="stated.name"),
+        **picked(defect.stated, "level", "says", "source"),
+        "profile": defect.profile,
+        **record(defect.known),
+        "run": data(defect.run) if defect.run else None,
+        **picked(defect, "mend", "proved"),
     }
 
 
 def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     """Map file names to Markdown pages: one page for each model, and one that lists them."""
     models = dict.fromkeys(each.of.machine.name for each in found)
-    lines = ["# What the specification has found", ""]
-    lines += [
+    lines = [
+        "# What the specification has found",
+        "",
         "Each property below is known to fail. Its page has the shortest run that shows this, and the change to the",
         "model that fixes it, which is proved. `fsm findings` proves everything again and writes these pages.",
         "",
@@ -81,22 +82,22 @@ def pages(found: Sequence[KnownDefect]) -> dict[str, str]:
     return pages
 
 
-def picture(each: KnownDefect) -> str:
+def picture(defect: KnownDefect) -> str:
     """Return the name of the file with the sequence chart of the finding's run."""
-    return f"{each.of.machine.name}-{each.stated.name}.svg"
+    return f"{defect.of.machine.name}-{defect.stated.name}.svg"
 
 
-def _story(each: KnownDefect) -> Iterator[str]:
-    where = f"the profile `{each.mend}` of the model" if each.mend else "the model without the profile `upstream`"
-    link = f" See <{each.known.link}>." if each.known.link else ""
-    yield from ("", f"## {each.stated.name} fails", "")
-    yield from (f"{each.known.about}{link}", "")
-    yield from (f"Broken property, **{each.stated.level}**: {each.stated.says} ({each.stated.source})", "")
-    yield f"Proved to be fixed in {where}: `fsm check {each.of.machine.name} -P {each.stated.name}`."
-    if each.run is None:
+def _story(defect: KnownDefect) -> Iterator[str]:
+    where = f"the profile `{defect.mend}` of the model" if defect.mend else "the model without the profile `upstream`"
+    link = f" See <{defect.known.link}>." if defect.known.link else ""
+    yield from ("", f"## {defect.stated.name} fails", "")
+    yield from (f"{defect.known.about}{link}", "")
+    yield from (f"Broken property, **{defect.stated.level}**: {defect.stated.says} ({defect.stated.source})", "")
+    yield f"Proved to be fixed in {where}: `fsm check {defect.of.machine.name} -P {defect.stated.name}`."
+    if defect.run is None:
         return
-    if isinstance(each.of.machine, System):
-        shown = sequence.mermaid(sequence.chart(each.run, each.of.machine, each.stated))
+    if isinstance(defect.of.machine, System):
+        shown = sequence.mermaid(sequence.chart(defect.run, defect.of.machine, defect.stated))
         yield from ("", "```mermaid", shown.rstrip("\n"), "```")
-        yield from ("", f"[The same as a picture.]({picture(each)})")
-    yield from ("", "```text", *steps(each.run, indent=0), "```")
+        yield from ("", f"[The same as a picture.]({picture(defect)})")
+    yield from ("", "```text", *steps(defect.run, indent=0), "```")

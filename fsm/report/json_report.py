@@ -11,7 +11,7 @@ from msgspec import to_builtins
 from fsm.errors import harmless
 from fsm.machine.findings import Finding
 from fsm.monitor.provenance import provenance
-from fsm.report import why, words
+from fsm.report import single, why, words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -36,15 +36,15 @@ def _document(report: Report) -> Json:
         "fail_on": report.fail_on,
         "recordings": [_recording(report, judged) for judged in report.judged],
         "problems": [
-            {"file": each.path, **record(each, "path"), "line": each.line or None, "link": each.link}
-            for each in report.problems
+            {"file": problem.path, **record(problem, "path"), "line": problem.line or None, "link": problem.link}
+            for problem in report.problems
         ],
     }
 
 
-def told(report: Report, violation: Violation) -> str:
+def violation_line(report: Report, violation: Violation) -> str:
     """Return a new *violation* as a one-line document."""
-    return dumped(_finding(report, Finding(first=(violation,), count=1, entities=1)), indent=None)
+    return dumped(_finding(report, single(violation)), indent=None)
 
 
 def summary(report: Report) -> str:
@@ -97,7 +97,7 @@ def picked(found: object, /, *names: str, **others: str) -> dict[str, Json]:
 
 
 def _lines(lines: Iterable[Line]) -> list[Json]:
-    return [picked(each, "file", line="number") for each in lines]
+    return [picked(line, "file", line="number") for line in lines]
 
 
 def _nulls(value: Json) -> Json:
@@ -118,8 +118,8 @@ def _recording(report: Report, judged: Judged) -> Json:
         "verdict": report.of(judged).word,
         "notes": dict(judged.notes),
         "foreign": _lines(judged.foreign),
-        "machines": [_judgement(report, each) for each in judged.judgements],
-        "stories": [_story(each) for each in judged.stories],
+        "machines": [_judgement(report, judgement) for judgement in judged.judgements],
+        "stories": [_story(story) for story in judged.stories],
     }
 
 
@@ -132,9 +132,9 @@ def _story(story: Story) -> Json:
                 "at": words.moment(step.seen.at) or None,
                 **_seen(step.seen, "event", "phase", "reply", "shows", "met", "output", "detail"),
                 **picked(step, "before", "after"),
-                "violations": [violation_data(each) for each in step.violations],
+                "violations": [violation_data(violation) for violation in step.violations],
                 **picked(step, "tolerated"),
-                "why": [record(provenance(each)) for each in step.followed if story.until],
+                "why": [record(provenance(followed_step)) for followed_step in step.followed if story.until],
             }
             for step in story.steps
         ],
@@ -151,12 +151,12 @@ def _judgement(report: Report, judgement: Judgement) -> Json:
         "why": why(judgement) or None,
         **picked(judgement, "entities", "observations"),
         "notes": dict(judgement.notes),
-        "findings": [_finding(report, each) for each in report.findings(judgement)],
-        "tolerated": [_tolerated(each) for each in judgement.tolerated],
+        "findings": [_finding(report, finding) for finding in report.findings(judgement)],
+        "tolerated": [_tolerated(deviated) for deviated in judgement.tolerated],
         "assumed": [_assumed(each) for each in judgement.assumed],
         "cells": {**cells},
         "fields": dict(judgement.covered.fields),
-        "properties": [{**record(each.clause), **picked(each, "status", "why?")} for each in judgement.properties],
+        "properties": [{**record(prop.clause), **picked(prop, "status", "why?")} for prop in judgement.properties],
     }
 
 
@@ -179,14 +179,14 @@ def violation_data(violation: Violation) -> Json:
         **picked(violation, entity="observation.entity", cause="cause", illegal="illegal?", found="found?"),
         **_seen(seen, "event", "reply", "shows", "met", "output", "detail"),
         "before": list(violation.before),
-        "allowed": {each.state: list(each.what) for each in violation.permitted},
-        "edits": [record(each) for each in violation.edits],
-        "resembles": [record(each, "event", "clause") for each in violation.resembles],
+        "allowed": {permission.state: list(permission.what) for permission in violation.permitted},
+        "edits": [record(edit) for edit in violation.edits],
+        "resembles": [record(deviation, "event", "clause") for deviation in violation.resembles],
         "stretch": None
         if stretch is None
         else {
             **record(stretch),
-            "operations": [_operation(each) for each in stretch.operations],
+            "operations": [_operation(operation) for operation in stretch.operations],
             "beside": [_operation(each) for each in stretch.beside],
         },
         "lines": _lines(violation.lines),
@@ -202,22 +202,22 @@ def _seen(seen: Observation, *words: str) -> dict[str, Json]:
     return {word: found.get(word) for word in words}
 
 
-def _assumed(each: Assumed) -> Json:
-    seen = each.observation
+def _assumed(event: Assumed) -> Json:
+    seen = event.observation
     return {
         "event": seen.event,
         "after": words.moment(seen.start) or None,
         "before": words.moment(seen.end if seen.end is not None else seen.at) or None,
-        **picked(each, "file", "line"),
+        **picked(event, "file", "line"),
     }
 
 
-def _tolerated(each: Deviated) -> Json:
+def _tolerated(deviated: Deviated) -> Json:
     return {
-        **picked(each, "count", file="first.file", line="first.line"),
-        "at": words.moment(each.first.observation.at) or None,
-        "entity": each.first.observation.entity,
-        "deviation": record(each.first.deviation, "event", "clause"),
-        "or": [record(other, "event", "clause") for other in each.first.others],
-        "clause": record(each.first.deviation.clause),
+        **picked(deviated, "count", file="first.file", line="first.line"),
+        "at": words.moment(deviated.first.observation.at) or None,
+        "entity": deviated.first.observation.entity,
+        "deviation": record(deviated.first.deviation, "event", "clause"),
+        "or": [record(other, "event", "clause") for other in deviated.first.others],
+        "clause": record(deviated.first.deviation.clause),
     }

@@ -34,10 +34,10 @@ def junit(cases: Cases) -> str:
     for name, found in groupby(cases.found, attrgetter("suite")):
         suite = TestSuite(clean(name))
         listed = [*found]
-        for each in listed:
-            if each.status == "assumed":
-                suite.add_property("assumes", clean(each.what))
-        tried = (each for each in listed if isinstance(each, Case))
+        for entry in listed:
+            if entry.status == "assumed":
+                suite.add_property("assumes", clean(entry.what))
+        tried = (recording for recording in listed if isinstance(recording, Case))
         for those in words.grouped(((each.name, each.clause), each) for each in tried).values():
             suite.add_testcase(_case(those))
         document.add_testsuite(suite)

@@ -41,12 +41,12 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
     column = _columns(history)
     last = max(column.values(), default=0)
     drawn: dict[str, list[str]] = {}
-    for each in sorted(history.operations, key=lambda each: (each.thread, each.called)):
-        start = column[each.called]
-        end = last + _width(each) if each.returned is None else column[each.returned]
-        label = visible(str(each)).center(end - start - 1, "-")
-        bar = f"|{label}{'' if each.returned is None else '|'}"
-        lane = drawn.setdefault(names[each.thread] if names else _lane_name(each), [])
+    for operation in sorted(history.operations, key=lambda each: (each.thread, each.called)):
+        start = column[operation.called]
+        end = last + _width(operation) if operation.returned is None else column[operation.returned]
+        label = visible(str(operation)).center(end - start - 1, "-")
+        bar = f"|{label}{'' if operation.returned is None else '|'}"
+        lane = drawn.setdefault(names[operation.thread] if names else _lane_name(operation), [])
         lane.append(" " * (start - sum(map(len, lane))) + bar)
     longest = max(map(len, drawn), default=0)
     for name, parts in drawn.items():
@@ -83,14 +83,14 @@ def drawn(stretch: Stretch[Observation]) -> Iterator[str]:
     processes = list(dict.fromkeys(each.process for each in stretch.operations))
     operations = tuple(
         Operation(
-            called=each.start or 0,
-            returned=each.end,
-            event=each.event,
-            reply=each.reply,
-            shows=each.shows,
-            thread=processes.index(each.process),
+            called=operation.start or 0,
+            returned=operation.end,
+            event=operation.event,
+            reply=operation.reply,
+            shows=operation.shows,
+            thread=processes.index(operation.process),
         )
-        for each in stretch.operations
+        for operation in stretch.operations
     )
     names = {number: "" if each is None else f"process {visible(str(each))}" for number, each in enumerate(processes)}
     yield from lanes(History(operations=operations), names)
@@ -119,7 +119,7 @@ def raced(race: Race) -> Iterator[str]:
     else:
         operations = race.history.operations
         begins = min((each.called for each in operations if each.thread), default=0)
-        first = [str(each) for each in operations if each.called < begins]
+        first = [str(operation) for operation in operations if operation.called < begins]
         if first:
             yield f"first     {visible('; '.join(first))}"
         shown = [each for each in operations if each.called >= begins]
@@ -149,10 +149,10 @@ def history_lines(machine: str, history: History, entity: str) -> bytes:
     {"process":2,"entity":"d","start":1,"event":"push","reply":"ok","end":3}
     """
     lines: list[dict[str, str | int]] = [{"history": 1, "machine": machine}]
-    for each in history.operations:
-        line: dict[str, str | int] = {"process": each.thread, "entity": entity, "start": each.called}
-        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(each, key))}
-        lines.append(line if each.returned is None else line | {"end": each.returned})
+    for operation in history.operations:
+        line: dict[str, str | int] = {"process": operation.thread, "entity": entity, "start": operation.called}
+        line |= {key: value for key in ("event", "reply", "shows") if (value := getattr(operation, key))}
+        lines.append(line if operation.returned is None else line | {"end": operation.returned})
     return b"".join(msgspec.json.encode(line) + b"\n" for line in lines)
 
 

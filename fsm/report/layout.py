@@ -10,8 +10,8 @@ from fsm.machine.findings import Violation
 from fsm.report import ExitCode, words
 
 LABEL: Final = 11  # width of the label column
-# Colour of each word for a result.  Other words that are marked are bold.
 _NARROWEST: Final = 40
+# Colour of each word for a result.  Other words that are marked are bold.
 COLOURS: Final[Mapping[str, str]] = {
     "holds": "green",
     "known": "blue",
@@ -58,7 +58,7 @@ class Layout:
             yield from self.row("legal if", words.edits(violation))
         for known in words.known(violation):
             yield from self.row("known", known)
-        for link in dict.fromkeys(each.link for each in violation.resembles):
+        for link in dict.fromkeys(deviation.link for deviation in violation.resembles):
             yield from self.row("", link)
 
     def clause(self, clause: Clause) -> Iterator[str]:

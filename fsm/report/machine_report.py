@@ -107,7 +107,7 @@ def says(cell: Cell, event: Event) -> str:
     """Describe on one line what *cell* of *event* does."""
     match cell:
         case Moves(outcomes=outcomes):
-            return "; or ".join(_outcome(each, several=len(outcomes) > 1) for each in outcomes)
+            return "; or ".join(_outcome(outcome, several=len(outcomes) > 1) for outcome in outcomes)
         case Ignores():
             return "ok, nothing changes" if event.kind == "call" else "nothing changes"
         case Refuses(codes=codes):

@@ -16,15 +16,13 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter, Gauge, Info, MetricsHandler, disable_created_metrics
 
 from fsm.errors import visible
-from fsm.machine.findings import Finding, Violation
+from fsm.machine.findings import Violation
 from fsm.monitor.judgement import Judging
 from fsm.recordings.notes import FOREIGN
-from fsm.report import Report
+from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 
 SEVERAL = "several"  # state label of a violation for which several states are possible
-
-
 _PATIENCE: Final = 5.0  # number of seconds that a client may be silent
 _MOST: Final = 16  # maximum number of simultaneous connections, each of which has a thread
 
@@ -68,7 +66,7 @@ class Metrics:
     def violation(self, violation: Violation) -> None:
         """Count a *violation* that was just found."""
         model, seen, clause = violation.machine, violation.observation, violation.clause
-        fails = self._report.fails(Finding(first=(violation,), count=1, entities=1))
+        fails = self._report.fails(single(violation))
         state = violation.before[0] if len(violation.before) == 1 else SEVERAL
         event = self._names[model].get(seen.event or seen.output, "")
         counter = self._violations if fails else self._surprises
@@ -80,9 +78,9 @@ class Metrics:
             model = monitor.machine.name
             _add(self._judged, self._observations, monitor.observations, model)
             _add(self._judged, self._entities, monitor.entities, model)
-            for each in monitor.folder.tolerated():
-                name = " or ".join(one.name for one in (each.first.deviation, *each.first.others))
-                _add(self._judged, self._tolerated, each.count, model, name, each.first.deviation.profile)
+            for deviated in monitor.folder.tolerated():
+                name = " or ".join(one.name for one in (deviated.first.deviation, *deviated.first.others))
+                _add(self._judged, self._tolerated, deviated.count, model, name, deviated.first.deviation.profile)
         recording = judging.recording
         for note, count in recording.notes.items():
             counter, labels = {"lines": (self._lines, ()), FOREIGN: (self._foreign, ())}.get(

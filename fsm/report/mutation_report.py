@@ -34,11 +34,11 @@ class Mutated:
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
         """Mutants that are not equivalent and break no property."""
-        return tuple(each for each in self.outcomes if each.survives)
+        return tuple(outcome for outcome in self.outcomes if outcome.survives)
 
     @property
     def equivalent(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
-        return tuple(each for each in self.outcomes if each.equivalent)
+        return tuple(outcome for outcome in self.outcomes if outcome.equivalent)
 
     @property
     def score(self) -> float:
@@ -48,22 +48,22 @@ class Mutated:
 
     def kills(self) -> dict[str, int]:
         """Map each property, in the order of the file, to the number of mutants that it kills."""
-        counted = Counter(name for each in self.outcomes for name in each.killers)
-        return {each.name: counted[each.name] for each in self.specification.properties}
+        counted = Counter(name for outcome in self.outcomes for name in outcome.killers)
+        return {prop.name: counted[prop.name] for prop in self.specification.properties}
 
     def asked(self, name: str) -> int:
         """Return the number of mutants on which the property *name* was checked."""
-        return sum(name in each.asked for each in self.outcomes)
+        return sum(name in outcome.asked for outcome in self.outcomes)
 
 
 def answer(mutated: tuple[Mutated, ...]) -> ExitCode:
     """Return the exit code: failure if a mutant survives or a property is not as stated for the original."""
-    return ExitCode.FAILS if any(each.survivors or each.unsound for each in mutated) else ExitCode.HOLDS
+    return ExitCode.FAILS if any(mutation.survivors or mutation.unsound for mutation in mutated) else ExitCode.HOLDS
 
 
 def text(mutated: tuple[Mutated, ...], layout: Layout, *, listed: str = "survivors") -> str:
     """Return the text report, ending in a newline.  *listed* selects the mutants that are listed one by one."""
-    return "\n\n".join("\n".join(_lines(each, layout, listed)) for each in mutated) + "\n"
+    return "\n\n".join("\n".join(_lines(mutation, layout, listed)) for mutation in mutated) + "\n"
 
 
 def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
@@ -83,7 +83,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
     yield from layout.wrapped(what, "  ", "    ", marked=word)
     for name, count in kills.items():
         if name in mutated.unsound:
-            how = f"kills nothing, as it does not come out as stated without a mutation: {name}"
+            how = f"kills nothing, because it does not have the stated result without a mutation: {name}"
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:
@@ -94,18 +94,18 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
         verb = "first to kill" if joint else "kills"
         how = f"{verb} {count:>{digits},}" if count else f"{verb} {'no':>{digits}}"
         yield f"  {how if count else layout.style(how, 'yellow')}  {name}"
-    for each in mutated.outcomes:
-        if listed == "all" or (listed == "equivalent" and each.equivalent):
-            yield from _mutant(each, machine.path, layout)
+    for outcome in mutated.outcomes:
+        if listed == "all" or (listed == "equivalent" and outcome.equivalent):
+            yield from _mutant(outcome, machine.path, layout)
     if listed != "all":
         yield from _survivors(mutated, layout)
 
 
 def _survivors(mutated: Mutated, layout: Layout) -> Iterator[str]:
     cells: dict[int, dict[str, list[str]]] = {}
-    for each in mutated.survivors:
-        where, _, change = each.mutant.name.partition(": ")
-        cells.setdefault(each.mutant.line, {}).setdefault(where, []).append(change)
+    for outcome in mutated.survivors:
+        where, _, change = outcome.mutant.name.partition(": ")
+        cells.setdefault(outcome.mutant.line, {}).setdefault(where, []).append(change)
     for line, changes in cells.items():
         lead = "  survives  "
         for where, those in changes.items():
@@ -135,16 +135,16 @@ def json(mutated: tuple[Mutated, ...]) -> str:
     """Return the report as one JSON document that lists every mutant, ending in a newline."""
     machines: list[Json] = [
         {
-            "machine": each.specification.machine.name,
-            "mutants": len(each.outcomes),
-            "survivors": len(each.survivors),
-            "equivalent": len(each.equivalent),
-            "score": round(each.score, 4),
-            "kills": {**each.kills()},
-            **picked(each, "unsound"),
-            "outcomes": [_outcome_data(outcome) for outcome in each.outcomes],
+            "machine": mutation.specification.machine.name,
+            "mutants": len(mutation.outcomes),
+            "survivors": len(mutation.survivors),
+            "equivalent": len(mutation.equivalent),
+            "score": round(mutation.score, 4),
+            "kills": {**mutation.kills()},
+            **picked(mutation, "unsound"),
+            "outcomes": [_outcome_data(outcome) for outcome in mutation.outcomes],
         }
-        for each in mutated
+        for mutation in mutated
     ]
     return dumped({"verdict": answer(mutated).word, "machines": machines})
 
@@ -166,14 +166,14 @@ Counts = dict[str, Counter[EditAnswer]]
 
 def power_answer(powers: tuple[Power, ...]) -> ExitCode:
     """Return the exit code: failure for a missed edit or a false alarm, unknown if no edit was illegal."""
-    if any(each.alarms or each.counts()["missed"] for each in powers):
+    if any(power.alarms or power.counts()["missed"] for power in powers):
         return ExitCode.FAILS
     return ExitCode.HOLDS if any(each.planted for each in powers) else ExitCode.UNKNOWN
 
 
 def noticed(powers: tuple[Power, ...]) -> str:
     """Return the percentage of the illegal edits that are noticed, or an empty string if there are none."""
-    illegal = sum(len(each.planted) for each in powers)
+    illegal = sum(len(power.planted) for power in powers)
     missed = sum(each.counts()["missed"] for each in powers)
     return f"{1 - missed / illegal:.1%}" if illegal else ""
 
@@ -182,21 +182,22 @@ def power_tables(power: Power) -> tuple[Counts, Counts]:
     """Return the answers by kind of edit, and by cell."""
     kinds: Counts = {}
     cells: Counts = {}
-    for each in power.planted:
-        kinds.setdefault(each.edit.kind, Counter())[each.answer] += 1
-        cells.setdefault(f"{each.illegality.machine}: {each.illegality.cell}", Counter())[each.answer] += 1
+    for planted in power.planted:
+        kinds.setdefault(planted.edit.kind, Counter())[planted.answer] += 1
+        cell = f"{planted.illegality.machine}: {planted.illegality.cell}"
+        cells.setdefault(cell, Counter())[planted.answer] += 1
     return dict(sorted(kinds.items())), dict(sorted(cells.items()))
 
 
 def missed(power: Power) -> list[Planted]:
     """Return the missed edits, those with the fewest acts first."""
-    found = [each for each in power.planted if each.answer == "missed"]
+    found = [planted for planted in power.planted if planted.answer == "missed"]
     return sorted(found, key=lambda each: (len(each.illegality.acts), each.edit.line))
 
 
 def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
     """Return the text report.  *profiled* says whether the recordings were judged under a profile."""
-    lines = [line for each in powers for line in _power_lines(each, layout, profiled=profiled)]
+    lines = [line for power in powers for line in _power_lines(power, layout, profiled=profiled)]
     return "\n".join([f"verdict: {layout.verdict(power_answer(powers))}", *lines]) + "\n"
 
 
@@ -212,7 +213,7 @@ def _power_lines(power: Power, layout: Layout, *, profiled: bool) -> Iterator[st
         rows: list[tuple[str, Iterable[str]]] = [(title, ANSWERS)]
         rows += [(name, [f"{counted[each]:,}" for each in ANSWERS]) for name, counted in table.items()]
         for name, cells in rows:
-            lead = "  " + "".join(f"{each:>10}" for each in cells) + "  "
+            lead = "  " + "".join(f"{cell:>10}" for cell in cells) + "  "
             yield from layout.kept(name, lead, " " * (len(lead) + 2))
     for each in islice(missed(power), MISSED):
         what = f"line {each.edit.line}, {each.edit.kind}: {each.edit.what}"
@@ -228,20 +229,20 @@ def power_json(powers: tuple[Power, ...]) -> str:
     """Return the report as one JSON document that lists every illegal edit, ending in a newline."""
     recordings: list[Json] = [
         {
-            **picked(each, recording="name", kind="form.title", edits="edits", tried="tried"),
-            "illegal": len(each.planted),
-            "answers": dict(each.counts()),
-            **picked(each, "alarms", "surprises"),
+            **picked(power, recording="name", kind="form.title", edits="edits", tried="tried"),
+            "illegal": len(power.planted),
+            "answers": dict(power.counts()),
+            **picked(power, "alarms", "surprises"),
             "planted": [
                 {
                     **picked(planted.edit, "line", "kind", edit="what"),
                     **picked(planted.illegality, "machine", "cell", "why"),
                     "answer": planted.answer,
                 }
-                for planted in each.planted
+                for planted in power.planted
             ],
         }
-        for each in powers
+        for power in powers
     ]
     return dumped({"verdict": power_answer(powers).word, "recordings": recordings})
 
@@ -267,8 +268,8 @@ def suggestions(suggested: Suggested, mutated: Mutated) -> str:
     lines = [*_comment(" ".join(head)), ""]
     if not mutated.specification.path:
         lines += [f'machine = "{machine}"', ""]
-    for each in suggested.suggestions:
-        lines += _property(each)
+    for suggestion in suggested.suggestions:
+        lines += _property(suggestion)
     if suggested.left:
         lines += [
             *_comment(
@@ -277,7 +278,7 @@ def suggestions(suggested: Suggested, mutated: Mutated) -> str:
             *_cells(suggested.left),
             "",
         ]
-    if equal := [each.mutant.name for each in mutated.equivalent]:
+    if equal := [outcome.mutant.name for outcome in mutated.equivalent]:
         lines += _comment(
             f"{plural(len(equal), 'mutant')} need no property: no observation distinguishes them from the model."
         )
@@ -295,7 +296,7 @@ def _property(suggestion: Suggestion) -> Iterator[str]:
 
 def _cells(mutants: Iterable[str]) -> Iterator[str]:
     """Yield the changes of *mutants*, grouped by cell.  Cells of an event with the same changes share a line."""
-    cells = grouped((where, change) for where, _, change in (each.partition(": ") for each in mutants))
+    cells = grouped((where, change) for where, _, change in (mutant.partition(": ") for mutant in mutants))
     places = ((where.rpartition(" in "), tuple(changes)) for where, changes in cells.items())
     alike = grouped(((event, changes), state) for (event, _, state), changes in places)
     for (event, what), states in alike.items():

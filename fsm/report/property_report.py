@@ -36,7 +36,7 @@ class PropertyTestReport:
     def met(self) -> Mapping[tuple[int, int], int]:
         """Number of times that the tests exercised each reachable pair."""
         pairs = reachable_pairs(tabulate(self.of))
-        return {pair: sum(each.cover.cells[pair] for each in self.results) for pair in pairs}
+        return {pair: sum(result.cover.cells[pair] for result in self.results) for pair in pairs}
 
     @property
     def reached(self) -> int:
@@ -57,15 +57,15 @@ class PropertyTestReport:
     def answer(self) -> ExitCode:
         """Return the overall answer, which is unknown if no property was tested."""
         below = 100 * self.reached < self.at_least * len(self.met)
-        return worst([*(self.status(each).answer for each in self.results), ExitCode.FAILS if below else None])
+        return worst([*(self.status(result).answer for result in self.results), ExitCode.FAILS if below else None])
 
     def text(self, layout: Layout) -> str:
         """Return the text report, ending in a newline."""
         lines = [f"{layout.style(visible(self.sut), 'bold')}, tested for the properties of {self.of.name}", ""]
-        for each in self.results:
-            lines += self._item(each, layout)
-            if each.failure is not None:
-                lines += evidence(each.failure, layout)
+        for result in self.results:
+            lines += self._item(result, layout)
+            if result.failure is not None:
+                lines += evidence(result.failure, layout)
         come = self.answer()
         statuses = [self.status(each) for each in self.results]
         nothing = come is ExitCode.UNKNOWN and PropertyStatus.UNKNOWN not in statuses
@@ -89,9 +89,9 @@ class PropertyTestReport:
     def cases(self, file: str) -> Cases:
         """Return a case for each property of the property file *file* that was tested."""
         found = []
-        for each in self.results:
-            detail = "\n".join([each.of.says, *evidence(each.failure, PLAIN)]) if each.failure else why(each)
-            found.append(property_case(each.of, self.sut, self.of.name, file, self.status(each), detail))
+        for result in self.results:
+            detail = "\n".join([result.of.says, *evidence(result.failure, PLAIN)]) if result.failure else why(result)
+            found.append(property_case(result.of, self.sut, self.of.name, file, self.status(result), detail))
         return Cases(command="test", found=tuple(found), answer=self.answer())
 
     def json(self) -> str:
@@ -104,7 +104,7 @@ class PropertyTestReport:
                 "profile": self.profile,
                 "reached": self.reached,
                 "reachable": len(self.met),
-                "properties": [self._data(each) for each in self.results],
+                "properties": [self._data(result) for result in self.results],
             }
         )
 

@@ -9,7 +9,7 @@ from fsm.report.json_report import Json, record
 def steps(run: Run, *, indent: int) -> Iterator[str]:
     """Yield a line for each step: the event, and the states before and after it or, in a system, what its parts did."""
     taken = [*run.steps, *run.cycle]
-    words = [happens(each) for each in taken]
+    words = [happens(step) for step in taken]
     longest = max((len(each) for each in words), default=0)
     yield f"{'':{indent}}starts {run.initial}"
     for number, (each, what) in enumerate(zip(taken, words, strict=True), 1):
@@ -58,9 +58,9 @@ def happens(taken: RunStep) -> str:
 
 def data(run: Run) -> Json:
     """Return the run as data for JSON."""
-    return {**record(run), "steps": [_taken(each) for each in run.steps], "cycle": [_taken(each) for each in run.cycle]}
+    return {**record(run), "steps": [_taken(step) for step in run.steps], "cycle": [_taken(each) for each in run.cycle]}
 
 
 def _taken(taken: RunStep) -> Json:
-    done: list[Json] = [{"part": each.copy, **record(each, "copy", "digit")} for each in taken.done]
+    done: list[Json] = [{"part": act.copy, **record(act, "copy", "digit")} for act in taken.done]
     return {**record(taken, "done"), **({"parts": done} if done else {})}

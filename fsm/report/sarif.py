@@ -37,24 +37,16 @@ def sarif(cases: Cases) -> str:
         wrong = _notification("error", Line(problem.path, problem.line), f"{problem.what} [{problem.code}]")
         notifications.append(wrong | {"descriptor": {"id": problem.code}})
     codes = {each.code: each.link for each in cases.problems}
-    driver: Json = {
-        "name": "fsm",
-        "version": version("container-fsm"),
-        "informationUri": DOCUMENTATION,
-        "rules": [*rules.values()],
-        "notifications": [{"id": code, "helpUri": link} for code, link in codes.items()],
-    }
+    driver: dict[str, Json] = {"name": "fsm", "version": version("container-fsm"), "informationUri": DOCUMENTATION}
+    driver["rules"] = [*rules.values()]
+    driver["notifications"] = [{"id": code, "helpUri": link} for code, link in codes.items()]
     invocation: Json = {
         "executionSuccessful": not cases.problems,
         "exitCode": WRONG_INPUT if cases.problems else cases.answer.value,
         "toolExecutionNotifications": notifications,
     }
-    run: Json = {
-        "tool": {"driver": driver},
-        "invocations": [invocation],
-        "columnKind": "unicodeCodePoints",
-        "results": results,
-    }
+    run: dict[str, Json] = {"tool": {"driver": driver}, "invocations": [invocation]}
+    run |= {"columnKind": "unicodeCodePoints", "results": results}
     return dumped({"$schema": SCHEMA, "version": "2.1.0", "runs": [run]})
 
 

@@ -10,7 +10,7 @@ from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import HISTORY, own_forms
 from fsm.recordings.notes import FOREIGN
-from fsm.report import ExitCode, Report, why, words
+from fsm.report import ExitCode, Report, single, why, words
 from fsm.report.belief_chain import chain
 from fsm.report.lanes import stretched
 from fsm.report.layout import LABEL, PLAIN, Layout
@@ -22,16 +22,15 @@ def text(report: Report, layout: Layout = PLAIN, *, coverage: bool = False) -> s
     return "\n".join(_Writer(report, layout, coverage=coverage).lines()) + "\n"
 
 
-def told(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
+def violation_text(violation: Violation, entity: str, report: Report, layout: Layout = PLAIN, *, known: bool) -> str:
     """Describe a new *violation*, on one line if its cause is *known*.  *entity* is the kind of the entities."""
     writer = _Writer(report, layout, coverage=False)
     if not known:
-        return "\n".join([*writer.finding(Finding(first=(violation,), count=1, entities=1), entity), ""])
-    finding = Finding(first=(violation,), count=1, entities=1)
+        return "\n".join([*writer.finding(single(violation), entity), ""])
     moment = words.moment(violation.observation.at)
     place = f"{'stdin' if violation.file == '-' else violation.file}:{violation.line}"
     what, who = words.short(words.what(violation)), words.short(violation.observation.entity)
-    again = f"{report.word(finding)}: {what} — again, {entity} {who}"
+    again = f"{report.word(single(violation))}: {what} — again, {entity} {who}"
     return visible(f"{again}, {place} {moment}".rstrip()) + "\n"
 
 
@@ -67,9 +66,9 @@ class _Writer:
             for finding in self.report.findings(judgement):
                 yield ""
                 yield from self.finding(finding, judgement.machine.entity)
-            for each in judgement.tolerated:
+            for deviated in judgement.tolerated:
                 yield ""
-                yield from self._tolerated(each, judgement)
+                yield from self._tolerated(deviated, judgement)
         yield ""
         yield from self._summary(judged)
 
@@ -99,7 +98,7 @@ class _Writer:
             for name in step.tolerated:
                 yield from self.layout.row("tolerated", name)
             for violation in step.violations:
-                word = self.report.word(Finding(first=(violation,), count=1, entities=1))
+                word = self.report.word(single(violation))
                 what = f"{word}: {words.short(words.what(violation))}"
                 yield from self.layout.wrapped(what, "    ", marked=word)
                 yield from self.layout.row("expected", words.allowed(violation))
@@ -122,13 +121,15 @@ class _Writer:
             yield from self.layout.row("", moment)
         yield from self.layout.row(entity if len(entity) < LABEL else "entity", words.short(seen.entity))
 
-    def _tolerated(self, each: Deviated, judgement: Judgement) -> Iterator[str]:
-        deviation, clause = each.first.deviation, each.first.deviation.clause
+    def _tolerated(self, deviated: Deviated, judgement: Judgement) -> Iterator[str]:
+        deviation, clause = deviated.first.deviation, deviated.first.deviation.clause
         word = "tolerated deviation"
-        head = f"{word}: {words.tolerated(each.first)} of {deviation.profile} — {words.often(each.count)}"
+        head = f"{word}: {words.tolerated(deviated.first)} of {deviation.profile} — {words.often(deviated.count)}"
         yield from self.layout.wrapped(head, marked=word)
-        yield from self._place(each.first.file, each.first.line, each.first.observation, judgement.machine.entity)
-        yield from self.layout.row("what", words.done(each.first))
+        yield from self._place(
+            deviated.first.file, deviated.first.line, deviated.first.observation, judgement.machine.entity
+        )
+        yield from self.layout.row("what", words.done(deviated.first))
         yield from self.layout.row("clause", f"{clause.name} ({clause.level}): {clause.says}")
         ends = {"since": deviation.since, "until": deviation.until}
         yield from self.layout.row("versions", ", ".join(f"{end} {name}" for end, name in ends.items() if name))
@@ -163,7 +164,7 @@ class _Writer:
             yield from self.layout.wrapped(f"not judged in full: {why(judgement)}", "    ")
         found = self.report.findings(judgement)
         severities = [(self.report.word(each), each.count) for each in found]
-        tolerated = [("tolerated deviation", each.count) for each in judgement.tolerated]
+        tolerated = [("tolerated deviation", deviated.count) for deviated in judgement.tolerated]
         size = {judgement.machine.entity: judgement.entities, "observation": judgement.observations}
         counts = words.tally_of(severities + tolerated, size, judgement.notes)
         yield from self.layout.wrapped(", ".join(counts), "    ")
@@ -180,7 +181,7 @@ class _Writer:
             return
         tally = words.tally([each.status for each in judgement.properties])
         yield from self.layout.wrapped(f"properties: {tally}", "    ")
-        unwatched = (each for each in judgement.properties if each.status == "not watched")
+        unwatched = (prop for prop in judgement.properties if prop.status == "not watched")
         for reason, those in words.grouped((each.why, each.clause.name) for each in unwatched).items():
             listed = ", ".join(those) if self.coverage else len(those)
             yield from self.layout.wrapped(f"{reason}: {listed}", "      ")
@@ -213,7 +214,7 @@ class _Writer:
         word = answer.word
         what = f"verdict: {word}" + (f", {words.plural(number, 'violation')}" if number else "")
         found = [
-            {each.profile for each in finding.first[0].resembles}
+            {deviation.profile for deviation in finding.first[0].resembles}
             for judgement in judged.judgements
             for finding in self.report.findings(judgement)
             if self.report.fails(finding)

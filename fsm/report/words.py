@@ -52,17 +52,17 @@ def place(line: Line, file: str) -> str:
     return f"{line.file if line.file != file else ''}:{line.number}"
 
 
-def assumed(each: Assumed) -> str:
+def assumed(event: Assumed) -> str:
     """Describe which event is assumed, and when it would have happened."""
-    return f"a {each.observation.event} {between(each)}"
+    return f"a {event.observation.event} {between(event)}"
 
 
-def between(each: Assumed) -> str:
+def between(event: Assumed) -> str:
     """Return when the assumed event would have happened: between two times, or before a time or a line."""
-    seen = each.observation
+    seen = event.observation
     if seen.start is not None:
         return f"between {moment(seen.start)} and {moment(seen.end)}"
-    return f"before {moment(seen.at) or f'line {each.line}'}"
+    return f"before {moment(seen.at) or f'line {event.line}'}"
 
 
 def moment(at: int | str | None) -> str:
@@ -112,29 +112,29 @@ def what(violation: Violation) -> str:
             assert_never(violation.cause)
 
 
-def seen(each: Observation) -> str:
+def seen(observation: Observation) -> str:
     """Describe an observation without naming its entity.
 
     >>> seen(Observation(event="push", phase="reply", reply="NOT_FOUND", met="gone"))
     'push replied NOT_FOUND in state gone'
     """
-    shows = f", showing {each.shows}" if each.shows else ""
-    if not each.event:
-        return "observations are missing" if each.phase == "gap" else f"{each.output or 'state'}{shows}"
-    met = f" in state {each.met}" if each.met else ""
-    replied = f"{each.event} {f'replied {each.reply}' if each.reply else 'ended'}{met}"
+    shows = f", showing {observation.shows}" if observation.shows else ""
+    if not observation.event:
+        return "observations are missing" if observation.phase == "gap" else f"{observation.output or 'state'}{shows}"
+    met = f" in state {observation.met}" if observation.met else ""
+    replied = f"{observation.event} {f'replied {observation.reply}' if observation.reply else 'ended'}{met}"
     happened = {
-        "request": f"{each.event} was called",
+        "request": f"{observation.event} was called",
         "reply": replied,
         "answered": replied,
-        "lost": f"{each.event} was given up",
-        "noticed": f"{each.event} was noticed",
-        "maybe": f"{each.event} may have happened",
-        "assumed": f"{each.event} may have happened",
+        "lost": f"{observation.event} was given up",
+        "noticed": f"{observation.event} was noticed",
+        "maybe": f"{observation.event} may have happened",
+        "assumed": f"{observation.event} may have happened",
         "gap": "observations are missing",
-        "": replied if each.reply else f"{each.event} happened",
+        "": replied if observation.reply else f"{observation.event} happened",
     }
-    return f"{happened[each.phase]}{shows}"
+    return f"{happened[observation.phase]}{shows}"
 
 
 def before(violation: Violation) -> str:
@@ -154,7 +154,7 @@ def allowed(violation: Violation) -> str:
         return ""
     if violation.limit:
         return f"left by {moment(violation.limit.at + violation.limit.within * 1_000_000_000)}"
-    states = grouped((each.what, each.state) for each in violation.permitted)
+    states = grouped((permission.what, permission.state) for permission in violation.permitted)
     if len(states) == 1:
         return _listed(*states)
     return "; ".join(f"{_listed(kind)} in {either(those)}" for kind, those in states.items()) or "nothing"
@@ -169,24 +169,24 @@ def reply(name: str) -> str:
     return "any error" if name == "error" else name or "nothing"
 
 
-def _edit(each: Edit, violation: Violation) -> str:
-    match each.repair:
+def _edit(edit: Edit, violation: Violation) -> str:
+    match edit.repair:
         case Repair.REPLY:
-            return f"the reply is {either(reply(name) for name in _instead(each.repair, violation))}"
+            return f"the reply is {either(reply(name) for name in _instead(edit.repair, violation))}"
         case Repair.REPEATED:
             return "it is dropped: it repeats what came before"
         case Repair.SWAPPED:
-            return f"it comes after the {each.instead} that follows"
+            return f"it comes after the {edit.instead} that follows"
         case Repair.MISSING:
-            return f"{either(_instead(each.repair, violation))} comes before it"
+            return f"{either(_instead(edit.repair, violation))} comes before it"
         case Repair.EXTRA:
             return "it is dropped"
         case _:
-            assert_never(each.repair)
+            assert_never(edit.repair)
 
 
 def _instead(repair: Repair, violation: Violation) -> list[str]:
-    return [each.instead for each in violation.edits if each.repair is repair]
+    return [edit.instead for edit in violation.edits if edit.repair is repair]
 
 
 def stretch(violation: Violation) -> str:
@@ -232,7 +232,7 @@ def reasons(violation: Violation) -> list[str]:
 def places(violation: Violation) -> str:
     """Return the lines that together break a property or a time limit, or an empty string if there is only one."""
     files = {each.file for each in violation.lines} - {violation.file}
-    places = [place(each, "" if files else violation.file) for each in violation.lines]
+    places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
 
 
@@ -246,7 +246,7 @@ def known(violation: Violation) -> list[str]:
 
 
 def tolerated(met: Tolerated) -> str:
-    """Return the names of the deviations, one of which occurred."""
+    """Return the names of the deviations that may have occurred."""
     return either(each.name for each in (met.deviation, *met.others))
 
 
@@ -278,11 +278,11 @@ def tally(found: Sequence[str], noun: str = "") -> str:
             phrase = _PHRASES.get(status, status)
             phrase = re.sub("^(hold|fail)", r"\1s", phrase) if count == 1 else phrase
             parts.append(f"{plural(count, noun) if noun and not parts else count} {phrase}")
-    return ", ".join(parts)
+    return ", ".join(parts) or "no properties"
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
-    """Return how many there are of each severity in *found*, what was looked at, and what was noticed.
+    """Return the number of findings of each severity in *found*, of each thing in *size*, and of each note.
 
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']

@@ -85,7 +85,7 @@ def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) 
     (machine,) = data["machines"]
 
     assert ran.returncode == 1
-    assert "  kills nothing, as it does not come out as stated without a mutation: stays\n" in ran.stdout
+    assert "  kills nothing, because it does not have the stated result without a mutation: stays\n" in ran.stdout
     verdict = "  fails: 10 mutants, 10 killed, 0 equivalent to the machine, 0 survivors\n"
     assert ran.stdout.startswith(f"coin: A coin\n{verdict}")
     assert (data["verdict"], machine["unsound"]) == ("fails", ["stays"])

@@ -68,7 +68,7 @@ SAID = [
             "     2 start (begins)               waiting → starting\n"
             "     3 crash (done)                 starting → waiting\n"
             "     4 start goes on (unspecified)  waiting\n"
-            "  one, then in waiting, cannot have start go on\n"
+            "  one, then in waiting, cannot have start continue\n"
         ),
     ),
     (

@@ -41,8 +41,8 @@ def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bo
                 found,
                 first=found.second,
                 second=found.first,
-                states=tuple(replace(each, where=_OTHER[each.where]) for each in found.states),
-                moves=tuple(replace(each, where=_OTHER[each.where], places=each.places[::-1]) for each in found.moves),
+                states=tuple(replace(state, where=_OTHER[state.where]) for state in found.states),
+                moves=tuple(replace(move, where=_OTHER[move.where], places=move.places[::-1]) for move in found.moves),
             )
         case Drawing(), Drawing():
             return _compare_drawings(first, second)
@@ -108,7 +108,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
     """For each name in *theirs*, return the name of its counterpart in *mine*, or that name if there is none."""
     taken = list(mine)
-    called = {name: each.name for each in reversed(taken) for name in _names(each)}
+    called = {name: step.name for step in reversed(taken) for name in _names(step)}
     called |= {each.name: each.name for each in taken}
     found: dict[str, str] = {}
     for each in theirs:

@@ -8,7 +8,7 @@ from fsm.diagrams.read.drawing import Location
 
 
 class Where(Enum):
-    """Which sides of a comparison have a state or move."""
+    """Sides of a comparison that have a state or move."""
 
     BOTH = "both"
     FIRST = "first"
@@ -18,7 +18,7 @@ class Where(Enum):
 
 
 class Why(Enum):
-    """Why a drawn state or arrow does not match the machine, if the reason is known."""
+    """Reason why a drawn state or arrow does not match the machine, if it is known."""
 
     STATE = "unknown state"
     EVENT = "unknown event"

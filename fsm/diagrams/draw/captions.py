@@ -71,8 +71,8 @@ def times(edge: PictureEdge) -> list[str]:
     if not edge.counts:
         return [""] * len(edge.labels)
     return [
-        f"{each.met:,}{TIMES}{' in all' if each.shared else ''}" if each.met and each.told else ""
-        for each in edge.counts
+        f"{count.met:,}{TIMES}{' in all' if count.shared else ''}" if count.met and count.told else ""
+        for count in edge.counts
     ]
 
 

@@ -31,8 +31,17 @@ HEAT: Final = ("#ffffff", "#ddf4fe", "#b6e3ff", "#80ccff", "#54aeff")
 LONG: Final = 30  # maximum number of characters of a label on one line
 DASHED: Final = ",dashed"
 
-# Suffix of the initial state's name for its second node.  No state has brackets in its name.
+_TABLE: Final = '<table border="0" cellborder="0" cellspacing="0" cellpadding="2">'
+_WORD_STYLE: Final = {
+    "shape": "none",
+    "margin": "0.04,0.04",
+    "height": "0",
+    "width": "0",
+    "style": "",
+    "fontsize": "11",
+}
 START: Final = "(start)"
+# Suffix of the initial state's name for its second node.  No state has brackets in its name.
 AGAIN: Final = "(again)"
 
 
@@ -117,34 +126,20 @@ def _node(graph: graphviz.Digraph, node: PictureNode, name: str, identity: str) 
 
 
 def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: str, words: set[str]) -> None:
-    style = {}
-    if edge.failed:
-        style = {"color": BAD, "penwidth": "2.4"}
-    elif edge.marked:
-        style = {"color": MARK, "penwidth": "2.4"}
-    elif all(label.deviates for label in edge.labels):
-        style = {"color": OTHER}
+    style = {"color": OTHER} if all(label.deviates for label in edge.labels) else {}
+    if edge.failed or edge.marked:
+        style = {"color": BAD if edge.failed else MARK, "penwidth": "2.4"}
     if edge.counts and not any(count.met for count in edge.counts):
         style |= {"style": "dotted"}
     elif all(label.error for label in edge.labels):
         style |= {"style": "dashed"}
     rows = [f'<tr><td align="left">&#160;{row}&#160;</td></tr>' for label in labelled(edge) for row in label]
-    table = f'<<table border="0" cellborder="0" cellspacing="0" cellpadding="2">{"".join(rows)}</table>>'
+    table = f"<{_TABLE}{''.join(rows)}</table>>"
     source = origin(edge, picture)
     if edge.source in {ANY, ELSEWHERE} and source not in words:
         words.add(source)
         word = f"<{_font('any state', DIM)}>" if edge.source == ANY else f"<{_word(edge)}>"
-        graph.node(
-            source,
-            id=identity(picture, "word", source),
-            label=word,
-            shape="none",
-            margin="0.04,0.04",
-            height="0",
-            width="0",
-            style="",
-            fontsize="11",
-        )
+        graph.node(source, id=identity(picture, "word", source), label=word, **_WORD_STYLE)
     named = identity(picture, "edge", edge.source, edge.target)
     graph.edge(source, target, id=named, label=None if edge.source == ELSEWHERE else table, **style)
 
@@ -152,7 +147,7 @@ def _edge(graph: graphviz.Digraph, picture: Picture, edge: PictureEdge, target: 
 def _word(edge: PictureEdge) -> str:
     texts = [" ".join(rows) for rows in labelled(edge)]
     cells = (f"<td>{text}{',' if number < len(texts) else ''}</td>" for number, text in enumerate(texts, 1))
-    return f'<table border="0" cellborder="0" cellspacing="0" cellpadding="2"><tr>{"".join(cells)}</tr></table>'
+    return f"{_TABLE}<tr>{''.join(cells)}</tr></table>"
 
 
 def labelled(edge: PictureEdge) -> list[list[str]]:

@@ -32,16 +32,10 @@ def mermaid(picture: Picture) -> str:
     shown = ("<br>".join(map(_mermaid_text, [*node.states, *remarks(node)])) for node in picture.nodes)
     lines = [f'    state "{text}" as {names[node.name]}' for text, node in zip(shown, picture.nodes, strict=True)]
     for node in picture.nodes:
-        is_so = {
-            **dict.fromkeys(filter(None, [node.kind]), True),
-            "only": bool(node.only),
-            "passing": node.passing and not node.kind,
-            "marked": node.marked,
-            "failed": node.failed,
-        }
-        for kind, true in is_so.items():
-            if true:
-                used.setdefault(kind, []).append(names[node.name])
+        traits = {"only": node.only, "passing": node.passing and not node.kind}
+        traits |= {node.kind or "": node.kind, "marked": node.marked, "failed": node.failed}
+        for trait in filter(traits.get, traits):
+            used.setdefault(trait, []).append(names[node.name])
     if picture.initial:
         lines.append(f"    [*] --> {names[picture.initial]}")
     for edge, word, words in worded(picture, _mermaid_text, "<br>"):

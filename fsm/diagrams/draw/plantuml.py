@@ -40,7 +40,7 @@ def plantuml(picture: Picture) -> str:
         name = names[origin(edge, picture)]
         if word:
             lines.append(f'state "{word}" as {name} <<word>>')
-        arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(each.error for each in edge.labels) else "-->"
+        arrow = "-[bold]->" if edge.marked else "-[dashed]->" if all(label.error for label in edge.labels) else "-->"
         lines.append(f"{name} {arrow} {names[edge.target]}{f' : {words}' if words else ''}")
     if kinds := legend(picture):
         rows = (f"<back:{LOOKS[kind].fill}> {kind} </back> {_LINE_NAMES[LOOKS[kind].plantuml]}" for kind in kinds)

@@ -19,28 +19,19 @@ from fsm.machine.table import Done
 
 CALLER: Final = "caller"  # the participant that makes calls
 OUTSIDE: Final = "outside"  # the participant that receives outputs that no single part receives
+# step, divider: across all participants.  call, reply, output: a message from source to target; lost: no reply came;
+# waits: the source waits for the target forever.  note, violation, tolerated, assumed: at the source, something that
+# happened there or a remark on the previous row.
 RowKind: TypeAlias = Literal[
     "step", "call", "reply", "lost", "waits", "note", "output", "divider", "violation", "tolerated", "assumed"
 ]
-"""The kind of a row.
-
-step, divider
-    Across all participants: the name of a step, or something that concerns all of them.
-call, reply, lost, output
-    A message from ``source`` to ``target``.  ``lost`` means that no reply came.
-waits
-    ``source`` waits for ``target`` forever.
-note, violation, tolerated, assumed
-    At ``source``: something that happened there, or a remark on the previous row.
-"""
-
 # Signs before remarks, by kind of row, so that they can be told apart without colour.
 MARKS: Final[Mapping[str, str]] = {"violation": "✗", "tolerated": "~", "assumed": "?"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartRow:
-    """One row of a chart.  A call in progress has a bar at its target, from the row that begins it to the end."""
+    """One row of a chart.  A call has a bar at its target, from the row that begins it to the row that ends it."""
 
     kind: RowKind
     text: str
@@ -124,9 +115,9 @@ def breaks_at(run: Run) -> int:
 
 def _waiting_rows(steps: Iterable[RunStep], system: System, events: Collection[str]) -> Iterator[ChartRow]:
     states = {done.copy: done.target for step in steps for done in step.done}
-    for each in waiting(system, states, events):
-        for other in each.others:
-            yield ChartRow(kind="waits", text=f"waits, to {each.event}", source=each.copy, target=other)
+    for wait in waiting(system, states, events):
+        for other in wait.others:
+            yield ChartRow(kind="waits", text=f"waits, to {wait.event}", source=wait.copy, target=other)
 
 
 def _machine_rows(start: str, step: RunStep, machine: Machine) -> Iterator[ChartRow]:

@@ -13,8 +13,8 @@ from xml.etree import ElementTree as ET
 
 from fsm.diagrams.draw.sequence import MARKS, ChartRow, SequenceChart
 
-_HIGH: Final = 30
 # Height of a row, and minimum and maximum distance between two participants, in pixels.
+_HIGH: Final = 30
 _NEAREST: Final = 120
 _FARTHEST: Final = 420
 

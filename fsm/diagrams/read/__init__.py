@@ -81,7 +81,7 @@ def parse(text: str, path: str) -> tuple[Drawing, ...]:
     return tuple(sorted(found, key=lambda each: each.line))
 
 
-# Cached :func:`parse`, because the same text is compared with one profile after another.
+# Cached, because the same text is compared with one profile after another.
 _parsed = lru_cache(maxsize=4)(parse)
 
 

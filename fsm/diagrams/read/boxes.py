@@ -29,8 +29,8 @@ from fsm.diagrams.read.strokes import (
 )
 
 NARROWEST: Final = 3  # minimum width in columns: two sides, and a name between them
-# Matches runs of strokes that may contain the top or the bottom of a box.
 _REMARK: Final = re.compile(r"\(.*\)")
+# Matches runs of strokes that may contain the top or the bottom of a box.
 _PIECE: Final = re.compile(f"{STROKE.pattern}{{{NARROWEST - 1},}}")
 _RULE: Final = re.compile(f"[{re.escape(''.join(ARMS))}]+")
 _Sides: TypeAlias = tuple[int, int]

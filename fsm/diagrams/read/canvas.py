@@ -15,9 +15,8 @@ from typing import Final
 from fsm.diagrams.read.drawing import Location
 from fsm.diagrams.read.strokes import GridCell
 
-# Fills the second column of a wide character.
 _TAB: Final = 8
-_FILL: Final = "\0"
+_FILL: Final = "\0"  # fills the second column of a wide character
 
 # Matches parts of words that look like strokes, such as the v of "Remove" and most hyphens.
 _MARK: Final = re.compile(

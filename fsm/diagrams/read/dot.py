@@ -28,9 +28,8 @@ _TOKEN: Final = re.compile(
 )
 _KEYWORDS: Final = frozenset({"strict", "graph", "digraph", "subgraph", "node", "edge"})
 _NAMES: Final = ("name", "quoted")
-# Attributes that the reader needs.
 _GROUPS: Final = ("subgraph", "{")
-_KEPT: Final = frozenset({"label", "shape"})
+_KEPT: Final = frozenset({"label", "shape"})  # attributes that the reader needs
 
 _DEEPEST: Final = 100  # maximum nesting depth of groups
 _ESCAPE: Final = re.compile(r"\\(.)", re.DOTALL)

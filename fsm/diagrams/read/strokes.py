@@ -4,9 +4,8 @@ import re
 from collections.abc import Mapping
 from typing import Final, Literal, TypeAlias
 
-# Row and column, counted from 0.
 Direction: TypeAlias = Literal["N", "E", "S", "W"]
-GridCell: TypeAlias = tuple[int, int]
+GridCell: TypeAlias = tuple[int, int]  # row and column, counted from 0
 
 OPPOSITE: Final[Mapping[Direction, Direction]] = {"N": "S", "E": "W", "S": "N", "W": "E"}
 _OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": (0, 1), "W": (0, -1)}
@@ -14,7 +13,6 @@ _OFFSET: Final[Mapping[Direction, GridCell]] = {"N": (-1, 0), "S": (1, 0), "E": 
 HORIZONTAL: Final = "-─━┄┅┈┉╌╍═"
 VERTICAL: Final = "|│┃┆┇┊┋╎╏║"
 STRAIGHT: Final = HORIZONTAL + VERTICAL
-# Maps each character to the directions in which a line continues from it.
 _ARMS: Final[Mapping[str, str]] = {
     HORIZONTAL: "EW",
     VERTICAL: "NS",
@@ -30,16 +28,16 @@ _ARMS: Final[Mapping[str, str]] = {
     ".": "ESW",
     "'`": "NEW",
 }
+# Maps each character to the directions in which a line continues from it.
 ARMS: Final[Mapping[str, str]] = {char: arms for chars, arms in _ARMS.items() for char in chars}
 
 ROUND: Final = ".'`"  # characters that are corners only if a line turns there
-# Maps each arrowhead to the direction in which it points.
 _HEADS: Final[Mapping[Direction, str]] = {"N": "^▲△↑", "E": ">►▶▷→", "S": "vV▼▽↓", "W": "<◄◀◁←"}
+# Maps each arrowhead to the direction in which it points.
 HEADS: Final[Mapping[str, Direction]] = {char: to for to, chars in _HEADS.items() for char in chars}
 
-# Matches any character of a line.
 _REACHED: Final = {**ARMS, **{char: OPPOSITE[to] for char, to in HEADS.items()}}
-STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")
+STROKE: Final = re.compile(f"[{re.escape(''.join(_REACHED))}]")  # matches any character of a line
 
 # Marks that may be at the beginning of an arrow without a source.
 STARTS: Final = frozenset({"*", "o", "O", "●", "⬤", "(*)", "[*]"})

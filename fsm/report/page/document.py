@@ -46,7 +46,7 @@ def system_page(system: System, examined: Sequence[Examined] = (), *, profile: s
             "title": title,
             **picked(system, "about", "source"),
             "profile": profile or "",
-            "machines": [machine_data(each, profile=profile, only=system.profiles) for each in machines.values()],
+            "machines": [machine_data(machine, profile=profile, only=system.profiles) for machine in machines.values()],
             "system": system_data(system, profile),
             "properties": property_data(examined),
         },
@@ -59,15 +59,15 @@ def html(report: Report) -> str:
     Raise :class:`~fsm.diagrams.draw.image.NoDotError` if Graphviz is not installed.
     """
     machines: dict[str, dict[str, Json]] = {}
-    for _, judgement in report.each():
+    for _, judgement in report.judgements():
         machine = judgement.machine
         if machine.name not in machines:
-            also = [each.machine.profile for _, each in report.each() if each.machine.name == machine.name]
+            also = [each.machine.profile for _, each in report.judgements() if each.machine.name == machine.name]
             whole = load(machine.path) if machine.profile and machine.path else machine
             machines[machine.name] = machine_data(whole, also=also)
             machines[machine.name]["properties"] = watched_data(judgement.properties)
     verdict = report.total().word
-    names = ", ".join(words.file(each.name) for each in report.judged)
+    names = ", ".join(words.file(recording.name) for recording in report.judged)
     return document(
         f"{names}: {verdict}",
         {
@@ -77,9 +77,9 @@ def html(report: Report) -> str:
             "profile": "",
             "failOn": report.fail_on,
             "verdict": verdict,
-            "problems": [str(each) for each in report.problems],
+            "problems": [str(problem) for problem in report.problems],
             "machines": [*machines.values()],
-            "recordings": [recording_data(report, each) for each in report.judged],
+            "recordings": [recording_data(report, judged_recording) for judged_recording in report.judged],
         },
     )
 

@@ -38,11 +38,11 @@ def machine_data(
         "initial": table.initial,
         "states": [
             {
-                **picked(each, "name", "about"),
-                "shows": each.shows if each.shows != each.name else "",
-                "kind": each.kind or "",
+                **picked(state, "name", "about"),
+                "shows": state.shows if state.shows != state.name else "",
+                "kind": state.kind or "",
             }
-            for each in machine.states.values()
+            for state in machine.states.values()
         ],
         "rows": [
             {
@@ -67,10 +67,10 @@ def _clauses(machine: Machine) -> Iterator[tuple[str, Json]]:
     profiles = machine.profiles.values()
     deviations = (
         *(each.deviation for profile in profiles for each in profile.overrides),
-        *(each.deviation for profile in profiles for each in profile.exemptions),
+        *(exemption.deviation for profile in profiles for exemption in profile.exemptions),
     )
     broken = (each.clause for each in deviations if each)
-    overrides = (each for profile in profiles for each in profile.overrides)
+    overrides = (override for profile in profiles for override in profile.overrides)
     rows: tuple[Event | Override, ...] = (*machine.events.values(), *overrides)
     used = (cell.clause for row in rows for cell in (*row.cells.values(), *row.ends.values()))
     for clause in (*machine.clauses.values(), *used, *broken):
@@ -85,14 +85,18 @@ def clause_data(clause: Clause) -> dict[str, Json]:
 def _profile_data(profile: Profile | None) -> dict[str, Json]:
     if profile is None:
         return {"about": "", "changes": []}
-    return {"about": profile.about, "changes": [_change(each) for each in profile.overrides]}
+    return {"about": profile.about, "changes": [_change(override) for override in profile.overrides]}
 
 
-def _change(each: Override) -> Json:
+def _change(override: Override) -> Json:
     return {
-        **picked(each, "name", "event", "about", "since", "until"),
-        "states": [*dict.fromkeys((*each.cells, *each.ends))],
-        **(picked(each.deviation, clause="clause.name", link="link") if each.deviation else {"clause": "", "link": ""}),
+        **picked(override, "name", "event", "about", "since", "until"),
+        "states": [*dict.fromkeys((*override.cells, *override.ends))],
+        **(
+            picked(override.deviation, clause="clause.name", link="link")
+            if override.deviation
+            else {"clause": "", "link": ""}
+        ),
     }
 
 

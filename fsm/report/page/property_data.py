@@ -36,12 +36,12 @@ def property_data(examined: Sequence[Examined]) -> dict[str, Json]:
     runs: dict[_Shown, int] = {}
     found: dict[str, dict[str, Json]] = {}
     verdicts: dict[str, dict[str, Json]] = {}
-    for each in examined:
-        for checked in each.checked:
+    for examination in examined:
+        for checked in examination.checked:
             found.setdefault(checked.of.name, clause_data(checked.of.clause))
-            verdicts.setdefault(checked.of.name, {})[each.profile or ""] = _verdict(checked, runs)
+            verdicts.setdefault(checked.of.name, {})[examination.profile or ""] = _verdict(checked, runs)
     stated = {checked.of.name: checked.of for each in examined for checked in each.checked}
-    shown = [_run(each.run, examined[0].machine, stated.get(each.broken)) for each in runs]
+    shown = [_run(run.run, examined[0].machine, stated.get(run.broken)) for run in runs]
     style = next((_STYLE.findall(each["chart"])[0] for each in shown), "")
     return {
         "list": [{**each, "verdicts": verdicts[name]} for name, each in found.items()],

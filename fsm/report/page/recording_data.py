@@ -12,7 +12,7 @@ from fsm.machine.findings import Finding, Judgement, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Step, Story
 from fsm.monitor.provenance import provenance
-from fsm.report import Report, why, words
+from fsm.report import Report, single, why, words
 from fsm.report.belief_chain import rows
 from fsm.report.chart_marks import violation_chart
 from fsm.report.json_report import Json, picked
@@ -38,8 +38,8 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
         "detected": visible(judged.detected),
         "verdict": report.of(judged).word,
         "notes": [visible(noted(judged, note)) for note in judged.notes],
-        "judgements": [_judgement(report, judged, each) for each in judged.judgements],
-        "stories": [_story(report, judged, each) for each in judged.stories],
+        "judgements": [_judgement(report, judged, judgement) for judgement in judged.judgements],
+        "stories": [_story(report, judged, story) for story in judged.stories],
         "left": max(0, sum(each.entities for each in judged.judgements) - len(judged.stories)),
     }
 
@@ -65,16 +65,16 @@ def _judgement(report: Report, judged: Judged, judgement: Judgement) -> Json:
         "left": len(found[FINDINGS:]),
         "tolerated": [
             {
-                "name": words.tolerated(each.first),
-                "profile": each.first.deviation.profile,
-                "often": words.often(each.count),
-                "what": words.done(each.first),
-                "clause": clause_data(each.first.deviation.clause),
-                "line": each.first.line,
+                "name": words.tolerated(deviated.first),
+                "profile": deviated.first.deviation.profile,
+                "often": words.often(deviated.count),
+                "what": words.done(deviated.first),
+                "clause": clause_data(deviated.first.deviation.clause),
+                "line": deviated.first.line,
             }
-            for each in judgement.tolerated
+            for deviated in judgement.tolerated
         ],
-        "assumed": [visible(words.assumed(each)) for each in judgement.assumed],
+        "assumed": [visible(words.assumed(event)) for event in judgement.assumed],
         "coverage": {row: {state: count for (name, state), count in cells.items() if name == row} for row, _ in cells},
     }
 
@@ -119,7 +119,7 @@ def _violation(violation: Violation) -> dict[str, Json]:
         "lines": visible(words.places(violation)),
         "clause": clause_data(violation.clause),
         "known": [visible(each) for each in words.known(violation)],
-        "links": [*dict.fromkeys(each.link for each in violation.resembles if each.link)],
+        "links": [*dict.fromkeys(deviation.link for deviation in violation.resembles if deviation.link)],
         "stretch": [visible(each) for each in stretched(violation)],
     }
 
@@ -129,7 +129,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
     return {
         "machine": story.machine.name,
         "entity": visible(story.entity),
-        "names": [visible(each) for each in story.names],
+        "names": [visible(name) for name in story.names],
         "steps": [
             {
                 **_step(report, judged, number, story.steps[number], story.machine),
@@ -139,7 +139,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
             for before, number in pairwise((-1, *kept))
         ],
         "all": len(story.steps),
-        "broken": sum(len(each.violations) for each in story.steps),
+        "broken": sum(len(step.violations) for step in story.steps),
     }
 
 
@@ -187,7 +187,6 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
         found["why"] = [[label, [visible(each) for each in values]] for label, values in why]
     if step.violations:
         found["broken"] = [
-            {"word": report.word(Finding(first=(each,), count=1, entities=1)), **_violation(each)}
-            for each in step.violations
+            {"word": report.word(single(violation)), **_violation(violation)} for violation in step.violations
         ]
     return found

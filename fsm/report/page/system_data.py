@@ -34,7 +34,7 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
             }
             for copy in system.copies
         ],
-        "clauses": {each.name: clause_data(each) for each in system.clauses.values()},
+        "clauses": {clause.name: clause_data(clause) for clause in system.clauses.values()},
         "events": [
             {
                 **picked(each, "name", "family", "kind", "rpc", "about", clause="clause.name"),
@@ -48,7 +48,7 @@ def system_data(system: System, profile: str | None = None) -> dict[str, Json]:
             for name, found in variants.items()
         },
         "states": {name: _states(table) for name, table in tables.items()},
-        "options": [json.loads(each) for each in options],
+        "options": [json.loads(option) for option in options],
     }
 
 

@@ -15,8 +15,6 @@ from fsm.machine.table import UNSPECIFIED, Table
 from fsm.report.json_report import Json
 
 AT_ONCE: Final = 2  # maximum number of calls in progress at once in the walks that lead to a chosen state
-
-
 UNUSUAL: Final = 8  # cost of a step that interrupts everything or that nobody sees, as a number of usual steps
 
 
@@ -49,11 +47,11 @@ def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
     known: dict[str, int] = {}
-    for each in instants:
-        name = each.way.name if each.way else f"{UNSPECIFIED}-{table.states[each.to]}"
+    for instant in instants:
+        name = instant.way.name if instant.way else f"{UNSPECIFIED}-{table.states[instant.to]}"
         known[name] = known.get(name, 0) + 1
         key = name if known[name] == 1 else f"{name}.{known[name]}"
-        yield Choice(key, each, _call(rules, each, row, ends=ends))
+        yield Choice(key, instant, _call(rules, instant, row, ends=ends))
 
 
 def _call(rules: Rules, instant: CallInstant, row: int, *, ends: bool) -> str:
@@ -109,9 +107,9 @@ def _next(rules: Rules, at: _Place) -> Iterator[tuple[int, Choice]]:
     own = [row.index for row in table.rows if not row.ends]
     own.sort(key=lambda row: table.rows[row].event.kind != "call")
     for row in (*(row + 1 for row in dict.fromkeys(at.calls)), *own):
-        for each in choices(rules, at.state, row):
-            if each.instant.way is not None:
-                yield row, each
+        for choice in choices(rules, at.state, row):
+            if choice.instant.way is not None:
+                yield row, choice
 
 
 def _after(at: _Place, row: int, taken: Choice) -> _Place:
