@@ -57,16 +57,13 @@ class Alike:
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
-        self._number = cache(self._number_of)
+        self._number = cache(lambda table: self._numbers[Behaviour.of(table.of)])
         self._known = defaultdict[Hashable, Conclusions](dict)
 
     def of(self, table: Table | SystemTable) -> Conclusions:
         if isinstance(table, SystemTable):
             return self._known[self._joint(table)]
         return self._known[self._number(_Same(table))]
-
-    def _number_of(self, table: _Same[Table]) -> int:
-        return self._numbers[Behaviour.of(table.of)]
 
     def _joint(self, table: SystemTable) -> Hashable:
         """Return a cone's key: its copies, its joint events, all initial states, and the behaviour of its parts."""
