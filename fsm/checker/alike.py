@@ -18,7 +18,7 @@ from fsm.machine.traversal import Numbering
 T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
-"""Maps keys from :func:`asked` to conclusions about tables that behave alike."""
+"""Maps keys from :func:`conclusion_key` to conclusions about tables that behave alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ class Alike:
         return system.name, table.cone, tuple(_Same(each.joint) for each in table.joint), begin, moving
 
 
-def asked(claim: Claim, profile: str | None, limit: int) -> Hashable:
+def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:
     """Return all that a conclusion on *claim* depends on besides behaviour, or ``None`` if it cannot be shared."""
     match claim:
         case Refines(other=other, overlap=overlap):
