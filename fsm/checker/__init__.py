@@ -255,7 +255,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
         tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)
         if found := _unwritten_end(tested):
             return found
-    return Unknown(why=f"whether {unmet} comes about depends on how a call ends where no `ends` is written")
+    return Unknown(why=f"whether {unmet} ever holds depends on how a call ends in a state without `ends`")
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:

@@ -47,13 +47,13 @@ class _Deciding:
         if isinstance(found.verdict, Refuted):
             return found
         if not isinstance(of_more.claim, Always | Never):
-            return _unknown(found, "what is not claimed by always or never is decided for a number of copies only")
+            return _unknown(found, "only claims with 'always' or 'never' can be decided for any number of copies")
         alone = self._decide(of_one, self.one)
         if not isinstance(alone.verdict, Proved | Vacuous):
             return alone
         if not isinstance(found.verdict, Proved | Vacuous):
             return found
-        holds = f"it holds of one '{self.part}' and of two"
+        holds = f"it holds for one and for two copies of '{self.part}'"
         if self.crowd is None or self.more is None:
             return _unknown(found, f"{holds}; {self.why}")
         try:
@@ -63,12 +63,12 @@ class _Deciding:
         stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
         more = self._of_more(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
-            what = f"nothing puts it to the test of two '{self.part}', where {found.verdict.unmet} is never the case"
+            what = f"nothing puts it to the test with two copies of '{self.part}': {found.verdict.unmet} never holds"
             return _unknown(found, what)
         if isinstance(found.verdict, Proved) and isinstance(more, Proved | Vacuous):
             return replace(found, verdict=Proved(any_number=self.part))
         if isinstance(more, Refuted):
-            return _unknown(found, f"{holds}; what simulates more may break it, and need not do what they do")
+            return _unknown(found, f"{holds}; the abstraction of more copies breaks it, but can do more than they can")
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
@@ -85,7 +85,7 @@ class _Deciding:
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
-            why = f"so many are not searched; of two, {_verdict_words(small)}"
+            why = f"this many copies are not searched; for two, {_verdict_words(small)}"
             verdict = _from_run_of_two(of.claim, small, many) or Unknown(why=why)
         return replace(found, of=of, verdict=verdict)
 
