@@ -380,7 +380,7 @@ def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
 
     judged = judge(str(daemon), models=["container-status", "pod-sandbox"])
 
-    assert {Unknown(why=f"the trace tells of no {kind}") for kind in ("container", "pod")} == {
+    assert {Unknown(why=f"the trace mentions no {kind}") for kind in ("container", "pod")} == {
         each.verdict for each in judged.judgements
     }
     assert ExitCode.UNKNOWN is Report(judged=(judged,)).total()

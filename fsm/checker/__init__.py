@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from dataclasses import replace
 from typing import TypeVar, assert_never
 
-from fsm.checker.alike import Alike, asked
+from fsm.checker.alike import Alike, conclusion_key
 from fsm.checker.breadth_first import LIMIT, UNLIMITED, Ending, Limit, StoppedError, on
 from fsm.checker.cones import Cones, JointListener
 from fsm.checker.idempotence import check_idempotent
@@ -228,7 +228,7 @@ def stepping_of(machine: Machine | System, alike: Alike | None = None, overlap: 
 def _known(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    if stepping.concluded is None or (key := asked(claim, profile, limit.states)) is None:
+    if stepping.concluded is None or (key := conclusion_key(claim, profile, limit.states)) is None:
         return _conclude(claim, stepping, profile, limit)
     if key not in stepping.concluded:
         stepping.concluded[key] = _conclude(claim, stepping, profile, limit)
@@ -255,7 +255,7 @@ def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: L
         tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)
         if found := _unwritten_end(tested):
             return found
-    return Unknown(why=f"whether {unmet} comes about depends on how a call ends where no `ends` is written")
+    return Unknown(why=f"whether {unmet} ever holds depends on how a call ends in a state without `ends`")
 
 
 def _depends(claim: claims.Claim, conclusion: Conclusion) -> bool:

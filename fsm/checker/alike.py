@@ -18,7 +18,7 @@ from fsm.machine.traversal import Numbering
 T = TypeVar("T")
 
 Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
-"""Maps keys from :func:`asked` to conclusions about tables that behave alike."""
+"""Maps keys from :func:`conclusion_key` to conclusions about tables that behave alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,16 +57,13 @@ class Alike:
 
     def __init__(self) -> None:
         self._numbers: Numbering[Hashable] = Numbering()
-        self._number = cache(self._number_of)
+        self._number = cache(lambda table: self._numbers[Behaviour.of(table.of)])
         self._known = defaultdict[Hashable, Conclusions](dict)
 
     def of(self, table: Table | SystemTable) -> Conclusions:
         if isinstance(table, SystemTable):
             return self._known[self._joint(table)]
         return self._known[self._number(_Same(table))]
-
-    def _number_of(self, table: _Same[Table]) -> int:
-        return self._numbers[Behaviour.of(table.of)]
 
     def _joint(self, table: SystemTable) -> Hashable:
         """Return a cone's key: its copies, its joint events, all initial states, and the behaviour of its parts."""
@@ -81,7 +78,7 @@ class Alike:
         return system.name, table.cone, tuple(_Same(each.joint) for each in table.joint), begin, moving
 
 
-def asked(claim: Claim, profile: str | None, limit: int) -> Hashable:
+def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:
     """Return all that a conclusion on *claim* depends on besides behaviour, or ``None`` if it cannot be shared."""
     match claim:
         case Refines(other=other, overlap=overlap):

@@ -47,28 +47,28 @@ class _Deciding:
         if isinstance(found.verdict, Refuted):
             return found
         if not isinstance(of_more.claim, Always | Never):
-            return _unknown(found, "what is not claimed by always or never is decided for a number of copies only")
+            return _unknown(found, "only claims with 'always' or 'never' can be decided for any number of copies")
         alone = self._decide(of_one, self.one)
         if not isinstance(alone.verdict, Proved | Vacuous):
             return alone
         if not isinstance(found.verdict, Proved | Vacuous):
             return found
-        holds = f"it holds of one '{self.part}' and of two"
+        holds = f"it holds for one and for two copies of '{self.part}'"
         if self.crowd is None or self.more is None:
             return _unknown(found, f"{holds}; {self.why}")
         try:
-            claim = _claim(of_more.claim, self.crowd)
+            claim = _restated(of_more.claim, self.crowd)
         except NoCrowdError as error:
             return _unknown(found, f"{holds}; {error.why}")
         stepping = self._simulating(of_more.claim, claim, self.crowd, self.more)
         more = self._of_more(of_more, claim, stepping)
         if isinstance(found.verdict, Vacuous) and not isinstance(more, Vacuous):
-            what = f"nothing puts it to the test of two '{self.part}', where {found.verdict.unmet} is never the case"
+            what = f"nothing puts it to the test with two copies of '{self.part}': {found.verdict.unmet} never holds"
             return _unknown(found, what)
         if isinstance(found.verdict, Proved) and isinstance(more, Proved | Vacuous):
             return replace(found, verdict=Proved(any_number=self.part))
         if isinstance(more, Refuted):
-            return _unknown(found, f"{holds}; what simulates more may break it, and need not do what they do")
+            return _unknown(found, f"{holds}; the abstraction of more copies breaks it, but can do more than they can")
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
@@ -85,8 +85,8 @@ class _Deciding:
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
-            why = f"so many are not searched; of two, {_word(small)}"
-            verdict = _as_of_two(of.claim, small, many) or Unknown(why=why)
+            why = f"this many copies are not searched; for two, {_verdict_words(small)}"
+            verdict = _from_run_of_two(of.claim, small, many) or Unknown(why=why)
         return replace(found, of=of, verdict=verdict)
 
     def _simulating(self, of_three: Claim, claim: Claim, crowd: Crowd, more: Cones) -> StepCache:
@@ -143,13 +143,13 @@ def examine_any(
     )
 
 
-def _word(verdict: Conclusion) -> str:
+def _verdict_words(verdict: Conclusion) -> str:
     if isinstance(verdict, Refuted):
         return "it does not hold"
     return "it holds" if isinstance(verdict, Proved) else "that is not known"
 
 
-def _as_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
+def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
     """Decide *claim* from the runs in *small*, the conclusion on two copies.  Return ``None`` if that fails."""
     if isinstance(claim, Reachable) and isinstance(small, Proved):
         of = list(zip(small.witnesses, claim.sequences, strict=True))
@@ -177,11 +177,11 @@ def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, steppi
 
 
 def _unknown(found: Checked, why: str) -> Checked:
-    told = isinstance(found.verdict, Unknown) and not isinstance(found.verdict, Vacuous)
-    return found if told else replace(found, verdict=Unknown(why=why))
+    has_reason = isinstance(found.verdict, Unknown) and not isinstance(found.verdict, Vacuous)
+    return found if has_reason else replace(found, verdict=Unknown(why=why))
 
 
-def _claim(claim: Always | Never, crowd: Crowd) -> Always | Never:
+def _restated(claim: Always | Never, crowd: Crowd) -> Always | Never:
     """Restate *claim* for *crowd*.  Raise :class:`NoCrowdError` if that is not possible."""
 
     def of(written: WrittenCondition) -> WrittenCondition:

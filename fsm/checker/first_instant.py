@@ -31,10 +31,10 @@ def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | Non
     """Return the instants that *asked* tells apart.  ``None`` if there are too many, or steps are packed or shared."""
     if stepping.like is not None or stepping.packed is not None:
         return None
-    told = codes([asked])
-    if told not in stepping.known:
-        stepping.known[told] = FirstInstants(stepping.distinguishing(told))
-    found = cast("FirstInstants", stepping.known[told])
+    key = codes([asked])
+    if key not in stepping.known:
+        stepping.known[key] = FirstInstants(stepping.distinguishing(key))
+    found = cast("FirstInstants", stepping.known[key])
     return found if found.known else None
 
 

@@ -75,14 +75,13 @@ class StepCache:
         self,
         table: TransitionSystem,
         *,
-        overlap: int = 1,
         like: StepCache | None = None,
         but: int = -1,
         concluded: Conclusions | None = None,
     ) -> None:
         self.table: TransitionSystem = table
         if isinstance(table, Table):
-            self.table = in_progress(table, overlap, like=like.table if like else None)
+            self.table = in_progress(table, like=like.table if like else None)
         self.concluded = concluded
         self.like = like
         self.but = but
@@ -91,7 +90,7 @@ class StepCache:
         self.known: dict[tuple[str, ...], object] = {}
         """Maps distinguished error codes to data that searches derive from the steps."""
         self._tests: dict[tuple[Sequence, WrittenCondition | None], SequenceTests] = {}
-        self._folded = cache(self._folded_by)
+        self._folded = cache(lambda orbits: StepCache(system_table(self.table).folded(orbits)))
 
     @cached_property
     def reached(self) -> tuple[int, ...]:
@@ -152,9 +151,6 @@ class StepCache:
         """Return the steps with interchangeable copies folded as far as *asked* allows, or ``None`` if none can be."""
         orbits = self._symmetry.orbits(asked) if self._symmetry else Orbits()
         return self._folded(orbits) if orbits.groups else None
-
-    def _folded_by(self, orbits: Orbits) -> StepCache:
-        return StepCache(system_table(self.table).folded(orbits))
 
     def size(self, limit: Limit) -> Counts:
         """Return the number of reachable states and transitions.  Raise ``LimitError`` beyond *limit* states."""

@@ -124,7 +124,7 @@ class LeadsToGraph:
         return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """Of the fair lassos found on which the target stays due, return the shortest."""
+        """Return the shortest of the fair lassos found on which the target stays due."""
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
         return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 

@@ -117,8 +117,8 @@ class BeliefTable:
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
         known = {word for event in _seen(table.machine) for word in event.words}
         shared = {event.name for event in _seen(other.machine) if not known.isdisjoint(event.words)}
-        told = other.machine.events.values() if whole else _seen(other.machine)
-        self._known = {word for event in told for word in event.words}
+        observed_events = other.machine.events.values() if whole else _seen(other.machine)
+        self._known = {word for event in observed_events for word in event.words}
         self.tried = False
         self.refused: tuple[int, ...] = ()
         self._beliefs = _beliefs(Behaviour.of(other), None if whole else frozenset(shared))

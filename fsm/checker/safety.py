@@ -70,7 +70,7 @@ def needed(claim: Always | Never) -> list[WrittenCondition]:
     """Return the conditions that must each hold at some instant for *claim* not to be vacuous."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
-    return [part for sequence in claim.sequences for part in _parts(sequence)]
+    return [part for sequence in claim.sequences for part in _parts_to_meet(sequence)]
 
 
 def _check_none(
@@ -236,18 +236,18 @@ class SequenceAutomaton:
         return held
 
 
-def _parts(sequence: Sequence) -> list[WrittenCondition]:
+def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
     """Return the conditions that must hold somewhere for *sequence* not to be vacuous."""
     if len(sequence) > 1:
         *before, last = sequence
-        return [*before, WrittenCondition(text=last.text, means=_asked(last.means))]
+        return [*before, WrittenCondition(text=last.text, means=_without_negations(last.means))]
     [only] = sequence
     if not isinstance(only.means, All):
         return []
     return [WrittenCondition(text=f"a part of {only.text!r}", means=part) for part in only.means.of]
 
 
-def _asked(condition: Condition) -> Condition:
+def _without_negations(condition: Condition) -> Condition:
     """Return *condition* without its negated parts, which are put to the test whenever the rest holds."""
     if not isinstance(condition, All):
         return condition

@@ -52,19 +52,19 @@ def of_whole(
         stepping, whole = stepping.beyond, whole.beyond
     match claim:
         case Always() | Never() | Reachable():
-            return _compared(found, _Both(claim, stepping, whole, known))
+            return _carried_over(found, _Both(claim, stepping, whole, known))
         case Idempotent():  # no other step comes between the two calls
             pairs = IdempotenceAutomaton(claim, whole)
             if isinstance(found, Proved):  # a call outside the cone may be in progress when the first call replies
                 path = search(pairs.start, IdempotenceAutomaton(claim, stepping).first, limit=limit).path
                 first = _again(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
                 return None if first is None else found
-            return _shown(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
+            return _with_run_replayed(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
         case _:  # the cone has all copies, or steps outside it make no difference
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
 
-def _shown(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
+def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
     """Return *found* with its run replayed by *again*, or ``None`` if the run cannot be replayed."""
     run = found.run if isinstance(found, Refuted | Unwritten) else None
     if run is None or (taken := again(run)) is None:
@@ -72,7 +72,7 @@ def _shown(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion 
     return replace(found, run=taken) if isinstance(found, Unwritten) else Refuted(evidence=taken)
 
 
-def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
+def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
     """Like :func:`of_whole`, but for claims about runs through sequences."""
     sequences, claim = both.sequences, both.claim
     match found:
@@ -81,7 +81,7 @@ def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
             return None if None in runs else Proved(witnesses=tuple(filter(None, runs)))
         case Unwritten():
             broken = all(both.least(each) not in {None, -1} for each in sequences)
-            return None if broken else _shown(found, lambda run: both.again(run, *sequences))
+            return None if broken else _with_run_replayed(found, lambda run: both.again(run, *sequences))
         case Refuted(evidence=Unreached()):
             same = any(both.least(each) is None for each in sequences)
         case Vacuous(unmet=unmet) if not isinstance(claim, Reachable):
@@ -89,7 +89,7 @@ def _compared(found: Conclusion, both: _Both) -> Conclusion | None:
         case Proved():
             same = both.least(*sequences) is None
         case _:
-            return _shown(found, lambda run: both.shortest(run, *sequences))
+            return _with_run_replayed(found, lambda run: both.shortest(run, *sequences))
     return found if same else None
 
 

@@ -135,7 +135,7 @@ class Possible:
         """Return only *came*, because unspecified outputs cannot be enumerated."""
         return (came,)
 
-    def whole(self, _came: int) -> bool:
+    def whole(self, _progress_after: int) -> bool:
         return True
 
 
@@ -185,23 +185,23 @@ class Moves:
             if stage in {ASKED, BEGUN}:
                 kind = self._kind(number)
                 for instant in self._instants(kind, state, stage):
-                    yield from self._acted(here, number, instant)
+                    yield from self._after_instant(here, number, instant)
                 if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
-                    yield self._went(here, number, kind.row, None, state)  # it never takes effect
+                    yield self._after_step(here, number, kind.row, None, state)  # it never takes effect
         yield from self._late(here)
         for row in (*self.unseen, *sorted(self.again)):
             for stage in (ASKED, BEGUN) if row in self.again and row in self.rules.table.end else (ASKED,):
                 for instant in self.rules.instants(state, row, stage):
                     if instant.to != state or instant.emits or here.place.calls:
-                        yield from self._acted(here, -1, instant)
+                        yield from self._after_instant(here, -1, instant)
 
     def _late(self, here: Situation) -> Iterator[Situation]:
         first = {self._kind(number): number for number in reversed(numbers(here.late))}
         for kind, number in sorted(first.items(), key=itemgetter(1)):
             for instant in self._instants(kind, here.place.state, ASKED):
-                yield from self._acted(here._replace(late=here.late ^ 1 << number), number, instant)
+                yield from self._after_instant(here._replace(late=here.late ^ 1 << number), number, instant)
 
-    def _acted(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
+    def _after_instant(self, here: Situation, number: int, instant: CallInstant) -> Iterator[Situation]:
         """Yield *here* after *instant* of operation *number* (-1 for none), if that fits the replies and outputs."""
         if self.rules.interrupts(instant.row):
             calls = tuple(
@@ -213,10 +213,10 @@ class Moves:
             here = here.with_calls(calls)
         if instant.way is not None and instant.way.deviation is not None:
             here = here._replace(deviations=here.deviations | {instant.way.deviation.name})
-        for came in self._came(here.place, number, instant):
-            yield self._went(here, number, instant.row, instant, instant.to, came)
+        for came in self._progress_after(here.place, number, instant):
+            yield self._after_step(here, number, instant.row, instant, instant.to, came)
 
-    def _went(
+    def _after_step(
         self, here: Situation, number: int, row: int, instant: CallInstant | None, state: int, came: int | None = None
     ) -> Situation:
         calls, trail = here.place.calls, Trail(here.trail, number, row, here.place.state, instant)
@@ -233,7 +233,7 @@ class Moves:
             others.sort()
         return tuple(others)
 
-    def _came(self, here: Place, number: int, instant: CallInstant) -> Iterable[int]:
+    def _progress_after(self, here: Place, number: int, instant: CallInstant) -> Iterable[int]:
         came = here.came
         if self.outputs is None:
             return (came,)

@@ -214,7 +214,7 @@ class Override:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Profile:
-    """How a real implementation differs from the machine."""
+    """Differences of a real implementation from the machine."""
 
     name: str
     about: str

@@ -29,7 +29,7 @@ class Emits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """Of the outputs ``among``, the step emits exactly ``outputs``, in order.  True at every instant of the step."""
+    """The step emits exactly ``outputs`` of the outputs ``among``, in order.  True at every instant of the step."""
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None

@@ -22,7 +22,7 @@ NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or th
 
 def tells_of_none(kind: str) -> str:
     """Return the reason for an unknown verdict on a trace that mentions no entity of this *kind*."""
-    return f"the trace tells of no {kind}"
+    return f"the trace mentions no {kind}"
 
 
 def idle(kind: str) -> frozenset[str]:

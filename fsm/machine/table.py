@@ -17,7 +17,7 @@ UNSPECIFIED: Final = "unspecified"
 
 
 class Done(Struct, gc=False, frozen=True):
-    """What one copy of a part did in a system's step.  ``event`` is empty if it was reset to its initial state."""
+    """A step of one copy of a part in a system.  ``event`` is empty if it was reset to its initial state."""
 
     copy: str
     digit: int

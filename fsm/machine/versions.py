@@ -92,8 +92,8 @@ def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) 
 
 def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
     """Return a problem saying that two profiles, given as (name, line), conflict over *of*."""
-    what = f"'{one[0]}' and '{other[0]}' each say something else of {of}"
-    hint = f"leave one of the two profiles out; '{other[0]}' says it on line {other[1]}"
+    what = f"'{one[0]}' and '{other[0]}' define {of} differently"
+    hint = f"leave one of the two profiles out; '{other[0]}' defines it on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)
 
 

@@ -141,8 +141,8 @@ def test_what_a_refinement_is_compared_with_is_a_part_of_the_question() -> None:
     claim = next(each.claim for each in claims("container-status").properties if isinstance(each.claim, Refines))
     events = {name: replace(each, rpc="Other") for name, each in claim.other.events.items()}
     other = replace(claim, other=replace(claim.other, events=events))
-    assert alike.asked(claim, None, 1) == alike.asked(replace(claim), None, 1)
-    assert alike.asked(claim, None, 1) != alike.asked(other, None, 1)
+    assert alike.conclusion_key(claim, None, 1) == alike.conclusion_key(replace(claim), None, 1)
+    assert alike.conclusion_key(claim, None, 1) != alike.conclusion_key(other, None, 1)
 
 
 def test_what_the_limit_stopped_is_not_known() -> None:
@@ -155,4 +155,4 @@ def test_what_the_limit_stopped_is_not_known() -> None:
 def test_a_drawing_is_compared_with_each_machine() -> None:
     """A drawing shows profile changes beside the steps, so it is compared with each profile."""
     drawn = [each.claim for each in claims("pod-sandbox").properties if each.name == "as-it-is-drawn"]
-    assert [None] == [alike.asked(each, None, 1) for each in drawn]
+    assert [None] == [alike.conclusion_key(each, None, 1) for each in drawn]

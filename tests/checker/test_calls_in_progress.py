@@ -17,6 +17,7 @@ from fsm.checker import decide, examine, stepping_of
 from fsm.checker.breadth_first import WITHIN
 from fsm.checker.instants import StepCache
 from fsm.language import library
+from fsm.machine.in_progress import in_progress
 from fsm.machine.product import SystemTable
 from fsm.machine.property.evidence import Proved, Refuted, Unwritten
 from fsm.machine.table import tabulate
@@ -69,7 +70,7 @@ def test_a_call_ends_where_it_has_begun(
 @pytest.mark.parametrize(("overlap", "told"), [(1, 1), (2, 2)])
 def test_a_begin_that_was_cut_off_is_told(overlap: int, told: int) -> None:
     machine = machine_of(pushed(OPEN, "b", "a"))
-    checked = decide(stated(machine, 'never = "d"'), StepCache(tabulate(machine), overlap=overlap))
+    checked = decide(stated(machine, 'never = "d"'), StepCache(in_progress(tabulate(machine), overlap)))
 
     assert (checked.overlap, type(checked.verdict)) == (told, Proved)
 

@@ -20,6 +20,7 @@ from fsm.language.build.specification import specify
 from fsm.language.property_file import Stated
 from fsm.language.read import parse
 from fsm.machine.conditions import At
+from fsm.machine.in_progress import in_progress
 from fsm.machine.property.claims import Reachable
 from fsm.machine.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
 from fsm.machine.table import tabulate
@@ -304,7 +305,7 @@ def agree(machine: Machine, claimed: Property, overlap: int) -> None:
         expected = Decider(MachineModel(machine, overlap)).decide(claimed.claim)
     except OverflowError:
         return
-    checked = decide(claimed, StepCache(tabulate(machine), overlap=overlap))
+    checked = decide(claimed, StepCache(in_progress(tabulate(machine), overlap)))
 
     assert WORDS[type(checked.verdict)] == expected.verdict, (claimed.claim, checked.verdict)
     if isinstance(checked.verdict, Refuted) and expected.length is not None:

@@ -245,7 +245,7 @@ def test_a_log_of_the_runtime_alone() -> None:
     ran = fsm("judge", "-", stdin=b'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.24\n')
 
     assert (3, "") == (ran.returncode, ran.stderr)
-    assert "container-status unknown, the trace tells of no container\n" in ran.stdout
+    assert "container-status unknown, the trace mentions no container\n" in ran.stdout
     assert "1 line read, 1 restart\n" in ran.stdout
 
 

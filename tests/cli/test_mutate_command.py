@@ -146,8 +146,8 @@ def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> No
 
     assert (wrong.returncode, wrong.stdout) == (conflicting.returncode, conflicting.stdout) == (2, "")
     assert "--profile: 'old-9.9.9': profiles: containerd-1." in wrong.stderr
-    assert f"'{other}' and 'containerd-1.7' each say something else of '" in conflicting.stderr
-    assert "[FSM105]\n    leave one of the two profiles out; 'containerd-1.7' says it on line " in conflicting.stderr
+    assert f"'{other}' and 'containerd-1.7' define '" in conflicting.stderr
+    assert "[FSM105]\n    leave one of the two profiles out; 'containerd-1.7' defines it on line " in conflicting.stderr
 
 
 def test_a_mutant_of_a_version(tmp_path: Path) -> None:

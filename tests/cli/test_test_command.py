@@ -99,7 +99,7 @@ moves = { shut = { to = "open", emits = ["Creak"] } }
 
     assert both.returncode == 0, both.stderr
     assert (2, "") == (refused.returncode, refused.stdout)
-    assert "'adamant' and 'old' each say something else of 'push' in 'ajar' [FSM105]" in refused.stderr
+    assert "'adamant' and 'old' define 'push' in 'ajar' differently [FSM105]" in refused.stderr
     assert "door.toml:" in refused.stderr
 
 

@@ -152,10 +152,10 @@ def test_what_is_of_all_is_counted_once(
 @pytest.mark.parametrize(
     ("rows", "why"),
     [
-        ([{"event": "restart"}], "the trace tells of no container"),
+        ([{"event": "restart"}], "the trace mentions no container"),
         ([{"event": "no-such-event"}], "line 2: "),
         ([{"entity": "c1", "phase": "gap"}, {"entity": "c2", "phase": "gap"}], NOTHING_CONCERNS),
-        ([{"phase": "gap"}], "the trace tells of no container"),
+        ([{"phase": "gap"}], "the trace mentions no container"),
         ([{"entity": "c1", "event": "no-such-event"}, {"entity": "c2", "event": "create", "reply": "ok"}], "line 2: "),
         ([{"entity": "c1", "event": "create", "reply": "ok"}], ""),
         ([{"entity": "c1", "event": "stoop"}, {"entity": "c2", "event": "remoove"}], "line 2: "),

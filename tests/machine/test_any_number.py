@@ -32,7 +32,7 @@ def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
     assert len(properties["calls-nest"]["witnesses"]) == 2
     assert properties["calls-wait-for-no-other-call"]["status"] == "known"
     assert len(properties["calls-wait-for-no-other-call"]["counterexample"]["steps"]) == 3
-    assert properties["calls-share"]["why"] == "so many are not searched; of two, it holds"
+    assert properties["calls-share"]["why"] == "this many copies are not searched; for two, it holds"
 
 
 @pytest.mark.parametrize(

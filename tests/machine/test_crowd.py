@@ -177,8 +177,8 @@ def event(steps: str, kind: str = "call") -> str:
 @pytest.mark.parametrize(
     ("more", "why"),
     [
-        (event('"every job.make"'), "may depend on which of them comes first"),
-        (event('{ each = "job", steps = ["job.make", "door.push"] }'), "may depend on which of them comes first"),
+        (event('"every job.make"'), "may depend on the order of the copies"),
+        (event('{ each = "job", steps = ["job.make", "door.push"] }'), "may depend on the order of the copies"),
         ('[part.lamp]\nmachine = "door"\ncount = 2\nper = "job"\n', "is not the only part"),
     ],
 )
@@ -266,7 +266,7 @@ def test_what_three_break_is_not_proved_of_any_number() -> None:
     found = of_three()
 
     assert isinstance(found, Unknown)
-    assert "what simulates more may break it" in found.why
+    assert "the abstraction of more copies breaks it" in found.why
 
 
 def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -351,7 +351,7 @@ def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
     [alone], [many] = examine_any(stated, "it").checked, examine_any(stated, "it", count=12).checked
 
     assert isinstance(alone.verdict, Refuted)
-    assert many.verdict == Unknown(why="so many are not searched; of two, it holds")
+    assert many.verdict == Unknown(why="this many copies are not searched; for two, it holds")
 
 
 def test_counts_are_of_two_where_nothing_simulates_more() -> None:

@@ -192,7 +192,7 @@ def test_profiles_of_a_system_combine() -> None:
     with pytest.raises(InputError) as caught:
         locks.under("containerd-1.7.24+mended")
     first = caught.value.problems[0]
-    assert "'mended' and 'containerd-1.7' each say something else of 'call-begins'" in first.what
+    assert "'mended' and 'containerd-1.7' define 'call-begins' differently" in first.what
     assert 0 < first.line
 
 

@@ -143,16 +143,14 @@ class ConditionTests:
 
     def _instant_facts(self) -> Words:
         known = self._labelled
-        instants = np.zeros(known.count, np.uint64)
-        for atom, bit in self._bits.items():
-            if not isinstance(atom, At):
-                instants |= np.array(known.holding(atom), np.uint64) << np.uint64(bit)
+        held = [(bit, known.holding(atom)) for atom, bit in self._bits.items() if not isinstance(atom, At)]
         if self._event:
-            called, granted = Happens(event=self._event), Replies(event=self._event, reply="ok")
-            instants |= np.array(known.holding(called), np.uint64) << np.uint64(CALLS)
-            instants |= np.array(known.holding(granted), np.uint64) << np.uint64(GRANTED)
-            silent = np.array(known.holding(Emits(output="")), np.bool_)
-            instants |= (~silent).astype(np.uint64) << np.uint64(EMITTING)
+            held.append((CALLS, known.holding(Happens(event=self._event))))
+            held.append((GRANTED, known.holding(Replies(event=self._event, reply="ok"))))
+            held.append((EMITTING, [not silent for silent in known.holding(Emits(output=""))]))
+        instants = np.zeros(known.count, np.uint64)
+        for bit, holding in held:
+            instants |= np.array(holding, np.uint64) << np.uint64(bit)
         return instants
 
 

@@ -58,7 +58,8 @@ class Dynamics(Unobserved):
                 case "maybe" | "noticed":
                     before = self._lost(self.asked(before, row), row)
                 case "answered":
-                    answers = _needed(way for _, way in self.answering(numbers(since or bits(before)), seen))
+                    ways = (way for _, way in self.answering(numbers(since or bits(before)), seen))
+                    answers = _required_deviations(ways)
                     # The call took effect either before the last observation or after it.
                     acted = self._replied(self.asked(before, row), row, seen).configurations
                     already = {resting_on(each, deviation) for each in before for deviation in answers}
@@ -187,7 +188,7 @@ class Dynamics(Unobserved):
             return Fit(unspecified=True, ways=ways) if silent else None
         cells = frozenset((row, state) for row, state, _ in ways)
         certain = cells if len(cells) == 1 else frozenset()
-        return Fit(cells=certain, deviations=_needed(way for _, way in stays), ways=ways)
+        return Fit(cells=certain, deviations=_required_deviations(way for _, way in stays), ways=ways)
 
     def _lost(self, before: Configurations, row: int) -> Configurations:
         """Return *before* after a caller of *row* gave up.  The call may take effect now, later or never."""
@@ -232,7 +233,7 @@ class Dynamics(Unobserved):
         if phase == "maybe":
             yield None, here
         elif phase == "noticed":
-            for deviation in _needed(each.way for each in instants):
+            for deviation in _required_deviations(each.way for each in instants):
                 yield None, resting_on(here, deviation)
         for instant in instants:
             if instant.way is not None and emits not in {None, instant.way.emits}:
@@ -277,7 +278,7 @@ class Fit:
     ways: tuple[tuple[int, int, Way | None], ...] = ()
 
 
-def _needed(ways: Iterable[Way | None]) -> tuple[str, ...]:
+def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
     """Return the deviations of *ways*, one of which must have occurred, or ``("",)`` if some way is not a deviation."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))

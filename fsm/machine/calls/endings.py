@@ -1,4 +1,4 @@
-"""How calls may end, whether or not they take time."""
+"""Ends of calls, whether or not they take time."""
 
 from collections.abc import Iterable, Iterator
 

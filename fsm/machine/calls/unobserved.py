@@ -140,14 +140,14 @@ class Unobserved:
             if instants:
                 others = pending[:index] + pending[index + 1 :]
                 for instant in instants:
-                    for after in self._acts(here, call, others, instant):
+                    for after in self._after_call_instant(here, call, others, instant):
                         yield instant, after
         for row in self.unseen:
             for instant in rules.instants(state, row):
                 for after in self.happens(here, row, instant):
                     yield instant, after
 
-    def _acts(
+    def _after_call_instant(
         self, here: Configuration, call: Pending, others: tuple[Pending, ...], instant: CallInstant
     ) -> Iterable[Configuration]:
         _, way, _, stage = instant
@@ -163,7 +163,7 @@ class Unobserved:
             after = plus(others, Pending(call.row, stage, met))
         if way is None:
             return self._silently(here, after, instant)
-        return self._went(here, instant, after)
+        return self._after_instant(here, instant, after)
 
     def advanced(self, here: Configuration, call: Pending, others: tuple[Pending, ...]) -> Iterator[Configuration]:
         """Yield the successors of *here* in which *call* has advanced by one instant and is held.
@@ -175,7 +175,7 @@ class Unobserved:
             if instant.way is None:
                 yield from self._silently(here, held, instant)
             elif instant.stage == BEGUN:
-                yield from self._went(here, instant, held)
+                yield from self._after_instant(here, instant, held)
 
     def happens(self, here: Configuration, row: int, instant: CallInstant) -> Iterable[Configuration]:
         """Return the successors of *here* after *instant* of the event of *row*, which is not a call in progress."""
@@ -187,9 +187,9 @@ class Unobserved:
             return (moved,) if row in self.unseen else self._anything_emitted(moved)
         if row == self.assumed:
             here = resting_on(here, f"{ASSUMED}{self.table.rows[row].name}")
-        return self._went(here, instant, pending, interrupts=row in self.unseen and self.rules.interrupts(row))
+        return self._after_instant(here, instant, pending, interrupts=row in self.unseen and self.rules.interrupts(row))
 
-    def _went(
+    def _after_instant(
         self, here: Configuration, instant: CallInstant, pending: tuple[Pending, ...], *, interrupts: bool = False
     ) -> tuple[Configuration, ...]:
         queue = self._queued(here.queue, instant.way.emits if instant.way else ())

@@ -175,7 +175,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """By digit and local state, whether a begin is blocked and whether an unspecified end is left out there."""
+        """Map each digit and local state to whether a begin is blocked and an unspecified end left out there."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:

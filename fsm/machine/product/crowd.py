@@ -38,7 +38,9 @@ FAILS: Final = "fails"
 SHOWN: Final = 3
 """Number of copies in the analysed system: the one that is kept, and two members of the crowd."""
 
-NOBODY: Final = Clause(name="crowd", says="Copies of which only is known where some are.", level="MAY", source="none")
+NOBODY: Final = Clause(
+    name="crowd", says="Only the occupied states of these copies are known.", level="MAY", source="none"
+)
 
 
 class NoCrowdError(Exception):
@@ -76,7 +78,7 @@ class Crowd:
         self._part = system.parts[part]
         self._table = SystemTable(system, mentioned=system.events)
         if len(self._part.copies) != SHOWN:
-            raise NoCrowdError(f"there are several of what '{part}' belongs to, each with copies of its own")
+            raise NoCrowdError(f"'{part}' belongs to a part that itself has several copies")
         _, one, other = self._part.copies
         self._one, self._other = one, other
         self._check(SystemTable(fewer, mentioned=fewer.events))
@@ -101,7 +103,7 @@ class Crowd:
     def condition(self, condition: Condition) -> Condition:
         """Translate *condition* for ``system``.  Raise :class:`NoCrowdError` if it tells members of the crowd apart."""
         if not same(condition, condition, self._exchange):
-            raise NoCrowdError(f"it tells copies of '{self._part.name}' apart, beside the first")
+            raise NoCrowdError(f"it distinguishes copies of '{self._part.name}' other than the first")
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
@@ -115,20 +117,20 @@ class Crowd:
     def _check(self, fewer: SystemTable) -> None:
         system, part, to = self._table.system, self._part, {self._one.digit: self._other.digit}
         if any(each.root == part.root and each is not part and len(each.copies) > 1 for each in system.parts.values()):
-            raise NoCrowdError(f"'{part.name}' is not the only part of its own of which there are several copies")
+            raise NoCrowdError(f"another part that belongs with '{part.name}' also has several copies")
         exchanges = Symmetry(self._table).exchanges
         exchange = next((each for each in exchanges if to.items() <= each.digits.items()), None)
         if exchange is None:
-            raise NoCrowdError(f"what happens to one '{part.name}' may depend on which of them comes first")
+            raise NoCrowdError(f"what happens to a '{part.name}' may depend on the order of the copies")
         self._exchange = exchange
         digits = {copy.name: copy.digit for copy in fewer.system.copies}
         less = {copy.digit: digits[copy.name] for copy in system.copies if copy is not self._other}
         heard = [(_less(each.heard, less), fewer.system.parts[name].heard) for name, each in system.parts.items()]
         if any(one != two for one, two in heard):
-            raise NoCrowdError("what is heard differs")
+            raise NoCrowdError("the conditions under which outputs are delivered differ")
         for row in fewer.joint:
             if not self._goes_on(self._table.joint[self._table.row[row.joint.name]], row, less):
-                what = f"does not do with each '{part.name}', one after the other, what it does with the first two"
+                what = f"does not treat every '{part.name}' like the first two"
                 raise NoCrowdError(f"'{row.joint.family}' {what}")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
@@ -301,7 +303,7 @@ class Crowd:
                     found += [Not(of=each) for each in some] if every else [Some(of=tuple(some))]
                 elif self._one.digit in copies:
                     if local is None:
-                        raise NoCrowdError(f"one of the copies of '{self._part.name}' is spoken of, beside the first")
+                        raise NoCrowdError(f"it mentions a copy of '{self._part.name}' other than the first")
                     found.append(All(of=()) if self._names[local] in states else Some(of=()))
                 return All(of=tuple(found)) if every else Some(of=tuple(found))
             case _:

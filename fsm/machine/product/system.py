@@ -156,9 +156,7 @@ class System:
                     problems[joint.family] = conflict(self.path, of, *places)
         if problems:
             raise InputError(problems.values())
-        parts = {name: replace(part, machine=part.machine.partly_under(profile)) for name, part in self.parts.items()}
-        events = {**self.events} | {name: joint for name, (_, joint) in changed.items()}
-        return replace(self, parts=parts, events=events, profiles={}, profile=profile)
+        return self._with_parts_under(profile, {**self.events, **{name: joint for name, (_, joint) in changed.items()}})
 
     def partly_under(self, profile: str | None) -> System:
         """Like :meth:`under`, but apply *profile* only to the parts if the system itself does not have it.
@@ -169,8 +167,11 @@ class System:
         """
         if not profile or all(meant(profile, self.profiles).values()):
             return self.under(profile)
+        return self._with_parts_under(profile, self.events)
+
+    def _with_parts_under(self, profile: str, events: Mapping[str, JointEvent]) -> System:
         parts = {name: replace(part, machine=part.machine.partly_under(profile)) for name, part in self.parts.items()}
-        return replace(self, parts=parts, profiles={}, profile=profile)
+        return replace(self, parts=parts, events=events, profiles={}, profile=profile)
 
     @property
     def copies(self) -> tuple[Copy, ...]:
