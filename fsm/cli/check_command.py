@@ -23,7 +23,7 @@ from fsm.cli.options import (
     require_profiles,
     require_properties,
 )
-from fsm.cli.progress import Progress, progress
+from fsm.cli.progress import CommandProgress, progress
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
@@ -186,7 +186,7 @@ def command(
     return check_report.answer(examined).value
 
 
-def search_ending(bar: Progress, excess: Callable[[], str]) -> Callable[[Explored], str]:
+def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
     """Return a function that shows the progress of a search on *bar*, and returns why it has to stop, if it has to."""
 
     def ending(covered: Explored) -> str:

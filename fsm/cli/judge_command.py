@@ -11,6 +11,7 @@ import click
 
 from fsm.cli.options import (
     CASE_FORMATS,
+    JUDGE_OPTIONS,
     at_least_option,
     case_report,
     choice_option,
@@ -63,9 +64,6 @@ FORMATS: Final[Mapping[str, str]] = {
     "html": "fsm.report.page.document",
 }
 """Maps each format of this command only to its module, which is loaded on demand."""
-
-OPTIONS: Final = {"calls": "--with", "only": "--property", "every": "--all"}
-"""Maps parameters of the command to their options, if these have other names."""
 
 
 def rows(*, foreign: bool) -> dict[str, str]:
@@ -338,7 +336,11 @@ def _followed(ctx: click.Context, part: Part) -> int:
         ("--follow", others, "it follows one TRACE; use a command for each of the others"),
         ("TRACE", is_table(name), "a table is complete: leave out --follow"),
         ("--output", given["output"], "--follow prints violations as they occur: leave out --follow"),
-        (f"{OPTIONS.get(whole, f'--{whole}')} --follow", whole, "cannot be judged before the end of the recording"),
+        (
+            f"{JUDGE_OPTIONS.get(whole, f'--{whole}')} --follow",
+            whole,
+            "cannot be judged before the end of the recording",
+        ),
         ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
     ):
         if wrong:

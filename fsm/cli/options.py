@@ -174,6 +174,9 @@ def recording_option(about: str) -> Callable[[FC], FC]:
     return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
+JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
+"""Maps parameters of ``fsm judge`` to their options, if these have other names."""
+
 ANY_NUMBER: Final = -1
 """Value that stands for any number of copies."""
 
