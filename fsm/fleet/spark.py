@@ -32,7 +32,7 @@ ORDERS: Final = (ROW, "line", "at")
 """Columns that can define the order of observations, most precise first."""
 
 Division: TypeAlias = Literal["node", "entity"]
-"""What one task judges: a whole recording, or some of its entities."""
+"""Work of one task: a whole recording, or some of its entities."""
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
 """Matches a local master that sets no number of tries. Its job would fail when the first worker dies."""

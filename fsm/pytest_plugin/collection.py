@@ -49,7 +49,7 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Whether an item ``holds``, and a ``report`` of its failure or, if it holds, a remark."""
+    """Result of an item: whether it ``holds``, and a ``report`` of its failure or, if it holds, a remark."""
 
     report: str = ""
     holds: bool = True
