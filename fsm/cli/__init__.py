@@ -283,7 +283,7 @@ def _on_terminal() -> bool:
 
 
 def _linked(error: InputError) -> str:
-    text, links = str(error), {each.code: each.link for each in error.problems}
+    text, links = str(error), {problem.code: problem.link for problem in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
     return f"{text}\nmore about it: fsm explain {' '.join(links)}"

@@ -273,10 +273,10 @@ def _judged(
 def _code(report: Report, at_least: float) -> int:
     """Return the exit code. Machines that are not covered at all count for *at_least* only if none is covered."""
     covers = merged(report.judged) if at_least else ()
-    below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
-    for each in below:
-        exercised = f"exercised {len(each.covered):,} of {plural(len(each.cells), '(event, state) pair')}"
-        click.echo(f"fails: {each.machine.name} {exercised}, less than the {at_least:g} % of --at-least", err=True)
+    below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
+    for cover in below:
+        exercised = f"exercised {len(cover.covered):,} of {plural(len(cover.cells), '(event, state) pair')}"
+        click.echo(f"fails: {cover.machine.name} {exercised}, less than the {at_least:g} % of --at-least", err=True)
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 

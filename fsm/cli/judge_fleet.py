@@ -48,7 +48,7 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     try:
         found, problems = spark.judge_files(
             session,
-            named(each for trace in given["traces"] for each in matching(trace)),
+            named(file for trace in given["traces"] for file in matching(trace)),
             models=tuple(dict.fromkeys(given["models"])),
             profile=given["profile"],
             fresh=given["fresh"],

@@ -80,7 +80,7 @@ class _Following:
 
     def start(self, *, fresh: bool) -> None:
         self.judging = judging = self.begin(fresh=fresh)
-        self.printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
+        self.printed.entities.update({monitor.machine.name: monitor.machine.entity for monitor in judging.monitors})
         if judging.detected:
             click.echo(visible(judging.detected), err=True)
         if self.counted:

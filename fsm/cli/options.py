@@ -101,7 +101,7 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
-        days, hours, minutes, seconds = (int(each or 0) for each in ago.groups())
+        days, hours, minutes, seconds = (int(number or 0) for number in ago.groups())
         return time.time_ns() - (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000
     fraction = FRACTION.search(value)
     try:
@@ -189,14 +189,14 @@ def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
 
 def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any_number: bool) -> dict[str, int]:
     found: dict[str, int] = {}
-    for each in filter(None, map(str.strip, text.split(","))):
-        name, _, number = map(str.strip, each.partition("="))
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, _, number = map(str.strip, pair.partition("="))
         if any_number and name and number == "any":
             if ANY_NUMBER in found.values() or name in found:
-                raise click.BadParameter(f"'{each}': only one part can have any number of copies")
+                raise click.BadParameter(f"'{pair}': only one part can have any number of copies")
             found[name] = ANY_NUMBER
         elif not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-            raise click.BadParameter(f"'{each}' is not PART=COUNT, such as door=1")
+            raise click.BadParameter(f"'{pair}' is not PART=COUNT, such as door=1")
         elif found.setdefault(name, int(number)) != int(number):
             raise click.BadParameter(f"'{name}' is given two counts")
     return found

@@ -72,6 +72,6 @@ def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: st
             problems.append(error)
     harmless = "FSM203" if found else "FSM202"
     for problem in problems:
-        if {each.code for each in problem.problems} != {harmless}:
+        if {one.code for one in problem.problems} != {harmless}:
             raise problem
     return found or None

@@ -172,8 +172,8 @@ class _Judge:
                     self._process.stdin.close()
             return self._process.wait()
         except KeyboardInterrupt:
-            for each in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
-                self._process.send_signal(each)
+            for number in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
+                self._process.send_signal(number)
             code = self._process.wait()
             if code not in {0, 1, WRONG_INPUT, UNDECIDED}:
                 raise
@@ -219,8 +219,8 @@ class _Recorder:
         except DecodeError:
             self._unread += 1
             return
-        for each in self._outboxes.values() if lines else ():
-            each.put(lines)
+        for outbox in self._outboxes.values() if lines else ():
+            outbox.put(lines)
 
     def close(self) -> str:
         """Complete the file. Return what was not recorded or judged, or an empty string."""
