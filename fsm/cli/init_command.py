@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fsm.cli.options import file_and_line
 from fsm.cli.output import failed, whole_or_nothing
 from fsm.diagrams import read
 from fsm.errors import InputError, Problem
@@ -85,10 +86,8 @@ def command(name: str, code: str | None, drawing: str | None, folder: Path) -> i
 
 
 def _drawing(name: str) -> read.Drawing:
-    path, _, line = name.rpartition(":")
-    if not (path and line.isascii() and line.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
-        path, line = name, "0"
-    drawings = read.at(read.find(path), path, int(line))
+    path, line = file_and_line(name)
+    drawings = read.at(read.find(path), path, line)
     if len(drawings) > 1:
         places = ", ".join(drawing.place for drawing in drawings)
         raise click.BadParameter(

@@ -122,6 +122,14 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
     return Line("-" if file == "stdin" else file, int(number))
 
 
+def file_and_line(name: str) -> tuple[str, int]:
+    """Split FILE:LINE. The line is 0 if *name* has none, or is itself the name of a file."""
+    path, _, number = name.rpartition(":")
+    if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
+        return name, 0
+    return path, int(number)
+
+
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
     """Return the Spark master that *value* names, or an empty string for this process.
 

@@ -16,8 +16,9 @@ import click
 import msgspec
 
 from fsm.command_options import fail_on_option, profile_option
-from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, plural, reason, refused, visible
+from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, plural, reason, refused
 from fsm.interruption import INTERRUPTION
+from fsm.runtimes.live_commands import say
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -252,13 +253,11 @@ def _summary(proxy: Proxy, lost: str) -> str:
     return "; ".join(parts)
 
 
+_say: Final = partial(say, "proxy")
+
+
 def _say_lost(what: str, why: str) -> None:
     _say(f"calls pass, and are no longer {what}: {why}")
-
-
-def _say(what: str) -> None:
-    with suppress(OSError):
-        click.echo(f"fsm proxy: {visible(what)}", err=True)
 
 
 def _live(name: str) -> ModuleType:
