@@ -159,8 +159,8 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
         (["--why", "4"], "add --entity ID"),
         (["--entity", "c1", "--why", "4", "--follow"], "of a whole recording"),
         (["--entity", "c1", "--why", "4", "--format", "sarif"], "as text, json or html"),
-        (["--entity", "c1", "--why", "four"], "'four' is no line, such as 14 or doors.jsonl:14"),
-        (["--entity", "c1", "--why", ""], "'' is no line"),
+        (["--entity", "c1", "--why", "four"], "'four' is not a line, such as 14 or doors.jsonl:14"),
+        (["--entity", "c1", "--why", ""], "'' is not a line"),
     ],
 )
 def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str], said: str) -> None:

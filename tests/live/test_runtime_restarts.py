@@ -222,7 +222,7 @@ def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
     [
         (("container-status", "--damage-command", "rm {container}"), "say --restart-command for the others"),
         (("container-status", "--restart-command", "x", "--damage-command", "rm"), "has no {container}"),
-        (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is of pods"),
+        (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is about pods"),
     ],
 )
 def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: str) -> None:

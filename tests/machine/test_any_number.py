@@ -39,7 +39,7 @@ def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
     ("options", "said"),
     [
         (("call=any,plugin=any",), "more than one part"),
-        (("call=any,call=2",), "counted twice"),
+        (("call=any,call=2",), "is given two counts"),
         (("cal=any",), "unknown part 'cal'"),
         (("call=101",), "count from 1 to 100"),
         (("call=any", "--each-copy"), "--each-copy goes with up to 9 copies of a part"),
@@ -56,4 +56,4 @@ def test_a_test_has_a_number() -> None:
     found = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "--parts", "call=any")
 
     assert found.returncode == 2
-    assert "'call=any' is no PART=COUNT" in found.stderr
+    assert "'call=any' is not PART=COUNT" in found.stderr
