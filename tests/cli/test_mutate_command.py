@@ -255,7 +255,7 @@ WRONG = [
     (["mutate", "cri-pod", "--list", "none"], "'none' is not one of"),
     (["mutate", "--recording", "no/such.log"], "'no/such.log' does not exist"),
     (["mutate", "cri-pod", "--recording", CALLS], "leave out MODEL"),
-    (["mutate", "cri-pod", "--with", CALLS], "give these with --recording"),
+    (["mutate", "cri-pod", "--with", CALLS], "--with needs --recording"),
     (["mutate", "--recording", CALLS, "--profile", "containerd-1.5"], "no profile 'containerd-1.5'"),
     (["mutate", "--recording", CALLS, "--with", CALLS], "holds CRI calls"),
     (["mutate", "--recording", str(RECORDINGS / "README.md")], "give containerd log, CRI calls or NRI events"),
