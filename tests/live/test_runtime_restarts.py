@@ -220,7 +220,10 @@ def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("container-status", "--damage-command", "rm {container}"), "needs --restart-command for the restarts without damage"),
+        (
+            ("container-status", "--damage-command", "rm {container}"),
+            "needs --restart-command for the restarts without damage",
+        ),
         (("container-status", "--restart-command", "x", "--damage-command", "rm"), "needs {container}"),
         (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is about pods"),
     ],
