@@ -304,9 +304,9 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("cri-pod", "--limit", "3"), "--limit is for recordings"),
-        (("cri-pod", "--restarts", "none"), "--restarts is for recordings"),
-        (("cri-pod", "--with", CALLS), "--with is for recordings"),
+        (("cri-pod", "--limit", "3"), "--limit needs --recording"),
+        (("cri-pod", "--restarts", "none"), "--restarts needs --recording"),
+        (("cri-pod", "--with", CALLS), "--with needs --recording"),
         (("cri-pod", "-r", CALLS), "leave out MODEL"),
         (("--list", "all", "-r", CALLS), "leave out --list"),
         (("-r", CALLS, "--seed", "1", "--seed", "2"), "--seed is given 2 times"),
