@@ -9,13 +9,13 @@ def main() -> None:
     try:
         import signal  # noqa: PLC0415  (this import itself takes some milliseconds)
 
-        for each in signal.Signals:
-            if each.name in {"SIGINT", "SIGTERM", "SIGHUP"} and signal.getsignal(each) is not signal.SIG_IGN:
-                signal.signal(each, lambda *_: _leave())
+        for number in signal.Signals:
+            if number.name in {"SIGINT", "SIGTERM", "SIGHUP"} and signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, lambda *_: _leave())
         from fsm.interruption import INTERRUPTION  # noqa: PLC0415  (this one takes 20 ms)
 
         INTERRUPTION.expect()
-        if hasattr(os, "fork") and any(each.startswith("--memory") for each in sys.argv[1:]):
+        if hasattr(os, "fork") and any(word.startswith("--memory") for word in sys.argv[1:]):
             INTERRUPTION.supervise()
     except KeyboardInterrupt:
         _leave()

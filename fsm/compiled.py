@@ -171,14 +171,14 @@ def alike(text: NDArray[np.uint8], start: Number, other: NDArray[np.uint8], begi
 def copied(text: NDArray[np.uint8], start: Number, to: NDArray[np.uint8], begin: Number, length: Number) -> None:
     """Copy *length* bytes of *text* at offset *start* to offset *begin* of *to*."""
     at, by = np.uint64(start), np.uint64(begin)
-    for each in range(np.uint64(length)):
-        to[by + each] = text[at + each]
+    for offset in range(np.uint64(length)):
+        to[by + offset] = text[at + offset]
 
 
 @lean_inner
 def eight(text: NDArray[np.uint8], at: np.uint64) -> np.uint64:
     """Return the eight bytes at offset *at* as a little-endian integer."""
     word = np.uint64(0)
-    for each in range(8):
-        word |= np.uint64(text[at + np.uint64(each)]) << np.uint64(8 * each)
+    for number in range(8):
+        word |= np.uint64(text[at + np.uint64(number)]) << np.uint64(8 * number)
     return word

@@ -119,14 +119,14 @@ def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
 
 def foreign_names(group: str) -> tuple[str, ...]:
     """Return the names that other packages declare in *group*, sorted. Nothing is imported."""
-    return tuple(sorted({each.name for each in _foreign(group)}))
+    return tuple(sorted({declared.name for declared in _foreign(group)}))
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
     """Yield each name in *group* that another package declares, and its object of this *kind*. Warn if it has none."""
-    for each in _foreign(group):
-        if (found := _object(each, kind)) is not None:
-            yield each.name, found
+    for declared in _foreign(group):
+        if (found := _object(declared, kind)) is not None:
+            yield declared.name, found
 
 
 def find(group: str, name: str, kind: type[T]) -> T | None:
@@ -136,17 +136,17 @@ def find(group: str, name: str, kind: type[T]) -> T | None:
     """
     if name in own(group):
         return dict(own_objects(group, kind))[name]
-    those = [each for each in _foreign(group) if each.name == name]
+    those = [declared for declared in _foreign(group) if declared.name == name]
     if len(those) > 1:
-        both = " and ".join(sorted(_distribution(each) for each in those))
+        both = " and ".join(sorted(_distribution(declared) for declared in those))
         raise refused(name, "FSM221", f"is added to {group} by {both}", "uninstall one of them")
     return _object(those[0], kind) if those else None
 
 
 def domains(*, foreign: bool = True) -> Iterator[Domain]:
     """Yield the domains: those of fsm itself and, if *foreign* is true, those of other packages."""
-    for _, each in chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ()):
-        yield each
+    for _, domain in chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ()):
+        yield domain
 
 
 def _foreign(group: str) -> list[EntryPoint]:
@@ -155,8 +155,12 @@ def _foreign(group: str) -> list[EntryPoint]:
     from importlib.metadata import entry_points  # noqa: PLC0415  (slow to import, and often not needed)
 
     mine = own(group)
-    found = (each for each in entry_points(group=group) if each.name not in mine and not each.value.startswith(OWN))
-    return sorted(found, key=lambda each: each.name)
+    found = (
+        declared
+        for declared in entry_points(group=group)
+        if declared.name not in mine and not declared.value.startswith(OWN)
+    )
+    return sorted(found, key=lambda declared: declared.name)
 
 
 def _object(declared: EntryPoint, kind: type[T]) -> T | None:

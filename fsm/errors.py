@@ -80,7 +80,7 @@ class InputError(Exception):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        lines = [str(each) for each in self.problems[:MOST]]
+        lines = [str(problem) for problem in self.problems[:MOST]]
         before = accumulate(map(len, lines), initial=0)
         lines = [line for line, size in zip(lines, before, strict=False) if size <= _WHOLE]
         rest = len(self.problems) - len(lines)

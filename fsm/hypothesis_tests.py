@@ -46,8 +46,8 @@ def stateful(
     tested = (find(sut, machine, profile=profile) if isinstance(sut, str) else sut)()
     judge = oracle(machine, profile, overlaps=isinstance(tested, Overlapping))
     table, cover = judge.plan.table, Cover(heard=isinstance(tested, Emitting))
-    for each in uncompared(needed(table, tested, cover), misnamed(tested)):
-        warnings.warn(each, stacklevel=2)
+    for warning in uncompared(needed(table, tested, cover), misnamed(tested)):
+        warnings.warn(warning, stacklevel=2)
     kind = walker(judge, tested, cover, failing=lambda failure: AssertionError(f"\n{failure_text(failure)}"))
 
     class TestCase(kind.TestCase):  # type: ignore[name-defined,misc]

@@ -121,7 +121,7 @@ class Interruption:
             yield
             return
         data = resource.getrlimit(resource.RLIMIT_DATA)
-        lowest = min(each for each in (*data, memory * 5 // 4) if each >= 0)
+        lowest = min(limit for limit in (*data, memory * 5 // 4) if limit >= 0)
         resource.setrlimit(resource.RLIMIT_DATA, (lowest, data[1]))
         before = signal.signal(signal.SIGPROF, self._check)
         self._ends, self._most = time.process_time() + seconds, memory

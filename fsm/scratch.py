@@ -60,10 +60,10 @@ class ScratchFolder:
 def sweep(where: str) -> None:
     """Delete abandoned folders in *where*. A process does this once per *where*."""
     with suppress(OSError), os.scandir(where) as entries:
-        for each in entries:
+        for entry in entries:
             with suppress(OSError):
-                if _OURS.fullmatch(each.name) and each.is_dir(follow_symlinks=False):
-                    _delete_unused(Path(each.path), each.stat(follow_symlinks=False))
+                if _OURS.fullmatch(entry.name) and entry.is_dir(follow_symlinks=False):
+                    _delete_unused(Path(entry.path), entry.stat(follow_symlinks=False))
 
 
 def _delete_unused(folder: Path, found: os.stat_result) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 StimulusStage: TypeAlias = Literal["do", "begin", "end", "crash"]
-"""What a test does with an event: all of it, its beginning, its next stage, or a crash of the SUT during it."""
+"""Part of an event that a test performs: all of it, its beginning, its next stage, or a crash of the SUT during it."""
 
 
 class Stimulus(NamedTuple):

@@ -29,7 +29,7 @@ SYSTEM = "examples/models/systems/house.toml"
         ("check", SYSTEM),
         ("judge", FAILING),
         ("test", "examples/models/door.toml", "--against", "model:examples/models/door.toml", "-n", "2"),
-        ("mutate", "examples/models/alarm.toml"),
+        ("mutate", "examples/models/door.toml"),
     ],
     ids=lambda words: words[0],
 )

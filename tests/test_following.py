@@ -245,7 +245,7 @@ def test_the_end_of_a_pipe_is_the_end() -> None:
     [
         (["--with", "x"], "before the end"),
         (["--properties"], "before the end"),
-        (["--format", "sarif"], "text and json follow"),
+        (["--format", "sarif"], "--follow prints text or json"),
         (["another"], "it follows one TRACE"),
     ],
 )

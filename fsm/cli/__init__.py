@@ -18,7 +18,7 @@ from contextlib import suppress
 from copy import copy
 from functools import partial
 from inspect import cleandoc
-from typing import Final, NoReturn, TextIO
+from typing import Final, NoReturn
 
 import click
 
@@ -234,15 +234,9 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 
 
 def _warn(
-    message: Warning | str,
-    category: type[Warning],
-    filename: str,
-    lineno: int,
-    file: TextIO | None = None,
-    line: str | None = None,
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
     """Print a warning, without the place for one of :mod:`fsm.entry_points`: users did not write the code there."""
-    del file, line
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 
@@ -283,7 +277,7 @@ def _on_terminal() -> bool:
 
 
 def _linked(error: InputError) -> str:
-    text, links = str(error), {each.code: each.link for each in error.problems}
+    text, links = str(error), {problem.code: problem.link for problem in error.problems}
     for code, link in links.items():
         text = text.replace(f"[{code}]", f"[\x1b]8;;{link}\x1b\\{code}\x1b]8;;\x1b\\]")
     return f"{text}\nmore about it: fsm explain {' '.join(links)}"

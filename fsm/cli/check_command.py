@@ -23,7 +23,7 @@ from fsm.cli.options import (
     require_profiles,
     require_properties,
 )
-from fsm.cli.progress import Progress, progress
+from fsm.cli.progress import CommandProgress, progress
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
@@ -136,24 +136,24 @@ def command(
     ]
     require_properties(only, stated)
     bare = Profile(name="none", about="", overrides=())
-    require_profiles(profiles, [{"none": bare}, *(each.machine.profiles for each in stated)])
+    require_profiles(profiles, [{"none": bare}, *(one.machine.profiles for one in stated)])
     work = [
-        (each, own)
-        for each in stated
-        for name in dict.fromkeys(profiles) or ("none", *each.machine.profiles)
-        if (own := within(name, each.machine.profiles)) or name == "none"
+        (specification, own)
+        for specification in stated
+        for name in dict.fromkeys(profiles) or ("none", *specification.machine.profiles)
+        if (own := within(name, specification.machine.profiles)) or name == "none"
     ]
     examined: list[Examined] = []
     alike = Alike()
-    size = sum(1 for each, _ in work for one in each.properties if not only or one.name in only)
+    size = sum(1 for one, _ in work for claim in one.properties if not only or claim.name in only)
     with INTERRUPTION.softly() as excess, progress("checking", size) as bar:
         ending = search_ending(bar, excess)
         examine_each = partial(
             examine, only=only or None, limit=limit, ending=ending, advanced=bar.advance, overlap=overlap, alike=alike
         )
-        for each, profile in work:
-            if many and is_of(each, System):
-                numbered = partial(_numbered, each, parts, many)
+        for specification, profile in work:
+            if many and is_of(specification, System):
+                numbered = partial(_numbered, specification, parts, many)
                 count = None if parts[many] == ANY_NUMBER else parts[many]
                 found = examine_any(
                     numbered,
@@ -166,12 +166,13 @@ def command(
                     advanced=bar.advance,
                 )
             else:
-                copies = of_copies(each) if each_copy and is_of(each, System) else ()
-                found = examine_each(each, profile, copies=copies)
+                copies = of_copies(specification) if each_copy and is_of(specification, System) else ()
+                found = examine_each(specification, profile, copies=copies)
             examined.append(found)
         over = excess()
-    examined = [each for each in examined if each.checked]
-    lengths = [each.verdict.length for one in examined for each in one.checked if isinstance(each.verdict, Refuted)]
+    examined = [found for found in examined if found.checked]
+    verdicts = [checked.verdict for found in examined for checked in found.checked]
+    lengths = [verdict.length for verdict in verdicts if isinstance(verdict, Refuted)]
     if why > (longest := max(lengths, default=0)):
         what = f"no counterexample has a step {why}; the longest has {longest}"
         raise click.BadParameter(what, param_hint="--why")
@@ -186,7 +187,7 @@ def command(
     return check_report.answer(examined).value
 
 
-def search_ending(bar: Progress, excess: Callable[[], str]) -> Callable[[Explored], str]:
+def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
     """Return a function that shows the progress of a search on *bar*, and returns why it has to stop, if it has to."""
 
     def ending(covered: Explored) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
 from fsm.cli.completion import complete_models
-from fsm.cli.options import output_option, profiles_option, under
+from fsm.cli.options import file_and_line, output_option, profiles_option, under
 from fsm.cli.output import put, put_text
 from fsm.cli.pages import drawing
 from fsm.diagrams.compare import Comparison, choose
@@ -25,7 +24,6 @@ from fsm.machine import Machine
 from fsm.machine.table import tabulate
 from fsm.report import diff_report
 
-_LINE: Final = re.compile(r"(?P<path>.+):(?P<line>[0-9]+)")
 FORMATS: Final[Mapping[str, str]] = {"text": "txt", "json": "json", "dot": "dot", "svg": "svg", "png": "png"}
 """Maps each format to the suffix of its files."""
 _SUFFIXES: Final = {f".{suffix}": form for form, suffix in FORMATS.items()}
@@ -135,14 +133,11 @@ def _side(name: str, profile: str) -> _Side:
     if _is_model(name):
         machine = under(load(name), profile or None)
         return _Side(f"{machine.name} as {profile}" if profile else machine.name, machine)
-    path, line = name, 0
-    if not os.path.exists(name) and (found_line := _LINE.fullmatch(name)):  # noqa: PTH110  (pathlib may raise)
-        path, line = found_line["path"], int(found_line["line"])
-    if path != "-" and not os.path.exists(path):  # noqa: PTH110
+    path, line = file_and_line(name)
+    if path != "-" and not os.path.exists(path):  # noqa: PTH110  (pathlib may raise)
         hint = f"{nearest(name, names(), of='models')}; or give the path of a file with a drawing"
         raise refused(name, "FSM401", "is neither a model nor a file", hint)
-    found = find(path)
-    return _Side(name if line else path, at(found, path, line))
+    return _Side(name if line else path, at(find(path), path, line))
 
 
 def _comparison(sides: tuple[_Side, _Side], *, complete: bool) -> tuple[Comparison, tuple[str, ...]]:

@@ -12,7 +12,7 @@ from fsm.cli.completion import complete_events, complete_models
 from fsm.cli.options import name_option, recording_option, text_option, under, unknown
 from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.picture_files import formats, picture_file
-from fsm.cli.recording_chart import ChosenLines, draw_chart
+from fsm.cli.recording_chart import draw_chart
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
 from fsm.diagrams.draw.dot import dot
@@ -158,8 +158,9 @@ def command(
     if sequence is not None or calls or first or last:
         if sequence is None or events or show or highlight or coverage:
             raise click.UsageError(_APART)
-        lines = ChosenLines(first=first, last=last)
-        return draw_chart(sequence, calls, models, forms, output, profile=profile, entity=entity, lines=lines)
+        return draw_chart(
+            sequence, calls, models, forms, output, profile=profile, entity=entity, first=first, last=last
+        )
     machines = [load(name) for name in models or (names() if output else ())]
     if not machines:
         raise click.UsageError("name a model to draw, or use --output FOLDER for all of them")

@@ -95,17 +95,17 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
 
 
 def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    """Check the properties of *model* without a profile and under each. Return no results if it has no properties."""
+    """Check the properties of *model*, if it has any, without a profile and under each. Return the exit code too."""
     try:
         stated = claims(model.path)
     except InputError as error:
-        if {each.code for each in error.problems} != {NO_PROPERTIES}:
+        if {problem.code for problem in error.problems} != {NO_PROPERTIES}:
             raise
         return [], 0
     profiles = dict.fromkeys((None, *model.profiles, profile))
     with INTERRUPTION.softly() as excess, progress("checking", len(profiles) * len(stated.properties)) as bar:
         ending = search_ending(bar, excess)
-        found = [examine(stated, each, ending=ending, advanced=bar.advance) for each in profiles]
+        found = [examine(stated, own, ending=ending, advanced=bar.advance) for own in profiles]
         if over := excess():
             click.echo(over, err=True)
     return found, UNDECIDED if over else 0

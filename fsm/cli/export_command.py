@@ -63,7 +63,7 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     fsm export models/door.toml --to scxml
     fsm export models/door.toml --to transitions -o door.json
     """
-    machine, stated = _asked(name, form, wanted)
+    machine, stated = _machine_and_property(name, form, wanted)
     machine = under(machine, profile)
     file = output.name if output else f"{machine.name}.pml"
     try:
@@ -74,12 +74,12 @@ def command(name: str, form: str, profile: str | None, wanted: str | None, outpu
     return 0
 
 
-def _asked(name: str, form: str, wanted: str | None) -> tuple[Machine, Property | None]:
+def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Machine, Property | None]:
     if wanted is None:
         return load(name), None
     if form != "promela":
         raise click.UsageError(f"--property has no meaning with --to {form}: leave it out, or use --to promela")
     found = specification(name)
-    named = {each.name: each for each in found.properties}
+    named = {stated.name: stated for stated in found.properties}
     require([wanted], named, of="properties", hint="--property")
     return found.machine, named[wanted]

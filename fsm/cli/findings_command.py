@@ -41,10 +41,10 @@ def command(names: tuple[str, ...], form: str, output: Path | None) -> int:
         with whole_or_nothing() as begin:
             for name, text in report.pages(found).items():
                 put(text, output / name, begin)
-            for each in found:
-                if each.run is not None and isinstance(each.of.machine, System):
-                    drawn = sequence_svg.svg(sequence.chart(each.run, each.of.machine, each.stated))
-                    put(drawn, output / report.picture(each), begin)
+            for finding in found:
+                if finding.run is not None and isinstance(finding.of.machine, System):
+                    drawn = sequence_svg.svg(sequence.chart(finding.run, finding.of.machine, finding.stated))
+                    put(drawn, output / report.picture(finding), begin)
     else:
         click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
     return report.answer(found).value

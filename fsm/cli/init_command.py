@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 
+from fsm.cli.options import file_and_line
 from fsm.cli.output import failed, whole_or_nothing
 from fsm.diagrams import read
 from fsm.errors import InputError, Problem
@@ -60,9 +61,11 @@ def command(name: str, code: str | None, drawing: str | None, folder: Path) -> i
     fsm init order --from-drawing docs/order.md:40
     """
     if not NAME.fullmatch(name):
-        raise click.BadParameter(f"'{name}' is no name: letters, digits, - and _, a letter first", param_hint="NAME")
+        raise click.BadParameter(
+            f"'{name}' is not a name: use letters, digits, - and _, beginning with a letter", param_hint="NAME"
+        )
     if code and drawing:
-        raise click.UsageError("give --from-transitions or --from-drawing: a machine comes from one place")
+        raise click.UsageError("leave out --from-transitions or --from-drawing: a machine has one source")
     driven: FoundMachine | None = None
     source: Machine | None = None
     if code:
@@ -83,12 +86,10 @@ def command(name: str, code: str | None, drawing: str | None, folder: Path) -> i
 
 
 def _drawing(name: str) -> read.Drawing:
-    path, _, line = name.rpartition(":")
-    if not (path and line.isascii() and line.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
-        path, line = name, "0"
-    drawings = read.at(read.find(path), path, int(line))
+    path, line = file_and_line(name)
+    drawings = read.at(read.find(path), path, line)
     if len(drawings) > 1:
-        places = ", ".join(each.place for each in drawings)
+        places = ", ".join(drawing.place for drawing in drawings)
         raise click.BadParameter(
             f"{path} has {len(drawings)} drawings: name one of {places}", param_hint="--from-drawing"
         )
@@ -96,19 +97,18 @@ def _drawing(name: str) -> read.Drawing:
 
 
 def _write(folder: Path, files: Mapping[str, str]) -> None:
-    there = [folder / path for path in files if os.path.lexists(folder / path)]
-    if there:
+    if existing := [folder / path for path in files if os.path.lexists(folder / path)]:
         hint = "choose another name or folder, or remove it; nothing was written"
         raise InputError(
-            Problem(path=str(each), line=0, code="FSM520", what="is there already", hint=hint) for each in there
+            Problem(path=str(path), line=0, code="FSM520", what="exists already", hint=hint) for path in existing
         )
-    here = folder
+    target = folder
     try:
         with whole_or_nothing() as begin:
             for path, text in files.items():
-                here = folder / path
-                begin(here)
-                with here.open("x", encoding="utf-8") as file:
+                target = folder / path
+                begin(target)
+                with target.open("x", encoding="utf-8") as file:
                     file.write(text)
     except OSError as error:
-        raise failed(here, error) from error
+        raise failed(target, error) from error

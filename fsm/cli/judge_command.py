@@ -37,10 +37,9 @@ from fsm.monitor.judgement import judge
 from fsm.monitor.judgement.coverage import merged
 from fsm.monitor.judgement.part import Part
 from fsm.monitor.judgement.stories import up_to
-from fsm.recordings import is_table, matching
+from fsm.recordings import matching
 from fsm.recordings.form import foreign_forms, own_forms
 from fsm.recordings.line_reader import STDIN
-from fsm.recordings.restarts import Restarts
 from fsm.recordings.rotated import Rotated
 from fsm.report import ExitCode, Report
 from fsm.report.cases import cases
@@ -63,9 +62,6 @@ FORMATS: Final[Mapping[str, str]] = {
     "html": "fsm.report.page.document",
 }
 """Maps each format of this command only to its module, which is loaded on demand."""
-
-OPTIONS: Final = {"calls": "--with", "only": "--property", "every": "--all"}
-"""Maps parameters of the command to their options, if these have other names."""
 
 
 def rows(*, foreign: bool) -> dict[str, str]:
@@ -216,7 +212,9 @@ def command(
 
         return on_cluster(ctx.params, master)
     if follow:
-        return _followed(ctx, part)
+        from fsm.cli.judge_follow import follow as judge_followed  # noqa: PLC0415  (slow to import, and rarely needed)
+
+        return judge_followed(ctx.params, part)
     traces = tuple(dict.fromkeys(file for name in traces for file in matching(name)))
     source = Rotated(names=traces) if rotated else None
     size = sizes((*traces, calls))
@@ -275,10 +273,10 @@ def _judged(
 def _code(report: Report, at_least: float) -> int:
     """Return the exit code. Machines that are not covered at all count for *at_least* only if none is covered."""
     covers = merged(report.judged) if at_least else ()
-    below = [each for each in [one for one in covers if one.covered] or covers if each.share < at_least]
-    for each in below:
-        exercised = f"exercised {len(each.covered):,} of {plural(len(each.cells), '(event, state) pair')}"
-        click.echo(f"fails: {each.machine.name} {exercised}, less than the {at_least:g} % of --at-least", err=True)
+    below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
+    for cover in below:
+        exercised = f"exercised {len(cover.covered):,} of {plural(len(cover.cells), '(event, state) pair')}"
+        click.echo(f"fails: {cover.machine.name} {exercised}, less than the {at_least:g} % of --at-least", err=True)
     return ExitCode.FAILS.value if below and not report.problems else report.code()
 
 
@@ -326,33 +324,3 @@ def _check(part: Part, given: Mapping[str, Any]) -> None:
     ):
         if wrong:
             raise click.BadParameter(what, param_hint=option)
-
-
-def _followed(ctx: click.Context, part: Part) -> int:
-    from fsm.cli.judge_follow import Printed, follow  # noqa: PLC0415  (slow to import, and rarely needed)
-
-    given = ctx.params
-    (name, *others) = dict.fromkeys(given["traces"])
-    whole = next((name for name in ("calls", "properties", "only") if given[name]), "")
-    for option, wrong, what in (
-        ("--follow", others, "it follows one TRACE; use a command for each of the others"),
-        ("TRACE", is_table(name), "a table is complete: leave out --follow"),
-        ("--output", given["output"], "--follow prints violations as they occur: leave out --follow"),
-        (f"{OPTIONS.get(whole, f'--{whole}')} --follow", whole, "cannot be judged before the end of the recording"),
-        ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
-    ):
-        if wrong:
-            raise click.BadParameter(what, param_hint=option)
-    printed = Printed(fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"])
-    return follow(
-        name,
-        printed,
-        models=tuple(dict.fromkeys(given["models"])),
-        profile=given["profile"],
-        fresh=given["fresh"],
-        restarts=Restarts(assume=given["restarts"], shortest=given["shortest_restart"] * 1_000_000),
-        settle=round(given["settle"] * 1e9),
-        every=given["every"],
-        part=part,
-        metrics=given["metrics"],
-    )

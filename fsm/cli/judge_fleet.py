@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.cli.judge_command import OPTIONS
+from fsm.cli.options import JUDGE_OPTIONS
 from fsm.cli.output import put, put_text
 from fsm.errors import WRONG_INPUT, of_extra
 from fsm.fleet.summary import named, written
@@ -37,7 +37,7 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     """Judge recordings on the cluster *master* and print the combined result. *given* maps parameters to values."""
     for option in _WHOLE:
         if given[option]:
-            hint = OPTIONS.get(option, f"--{option}")
+            hint = JUDGE_OPTIONS.get(option, f"--{option}")
             raise click.BadParameter("cannot be combined with --engine: leave out one of them", param_hint=hint)
     if given["form"] not in {"text", "summary"}:
         raise click.BadParameter("with --engine, it must be text or summary", param_hint="--format")
@@ -48,7 +48,7 @@ def on_cluster(given: Mapping[str, Any], master: str) -> int:
     try:
         found, problems = spark.judge_files(
             session,
-            named(each for trace in given["traces"] for each in matching(trace)),
+            named(file for trace in given["traces"] for file in matching(trace)),
             models=tuple(dict.fromkeys(given["models"])),
             profile=given["profile"],
             fresh=given["fresh"],

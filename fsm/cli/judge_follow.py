@@ -6,28 +6,28 @@ import signal
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from fsm.cli.options import layout
+from fsm.cli.options import JUDGE_OPTIONS, layout
 from fsm.errors import of_extra, reason, visible
 from fsm.interruption import INTERRUPTION
 from fsm.monitor.judgement import begin
 from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
-from fsm.recordings import open_recording
+from fsm.recordings import is_table, open_recording
 from fsm.recordings.following import Followed
+from fsm.recordings.restarts import Restarts
 from fsm.report import ExitCode, Report, json_report, worst
 from fsm.report.text import text, violation_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
 
     from fsm.machine import Level
     from fsm.machine.findings import Violation
     from fsm.monitor.judgement import Judging
     from fsm.monitor.judgement.part import Part
-    from fsm.recordings.restarts import Restarts
     from fsm.report.metrics import Metrics
     from fsm.trace import Batch
 
@@ -80,7 +80,7 @@ class _Following:
 
     def start(self, *, fresh: bool) -> None:
         self.judging = judging = self.begin(fresh=fresh)
-        self.printed.entities.update({each.machine.name: each.machine.entity for each in judging.monitors})
+        self.printed.entities.update({monitor.machine.name: monitor.machine.entity for monitor in judging.monitors})
         if judging.detected:
             click.echo(visible(judging.detected), err=True)
         if self.counted:
@@ -103,23 +103,30 @@ class _Following:
         return code
 
 
-def follow(
-    name: str,
-    printed: Printed,
-    *,
-    models: tuple[str, ...],
-    profile: str | None,
-    fresh: bool,
-    restarts: Restarts,
-    settle: int,
-    every: bool,
-    metrics: tuple[str, int] | None = None,
-    part: Part,
-) -> int:
-    """Judge the recording *name* until a signal or the end of the pipe. Return the exit code of the verdict.
+def follow(given: Mapping[str, Any], part: Part) -> int:
+    """Judge a recording until a signal or the end of the pipe. Return the exit code of the verdict.
 
-    A recorded call is judged *settle* nanoseconds after it began. All earlier calls must have been recorded by then.
+    *given* maps parameters of ``fsm judge`` to values. A recorded call is judged ``settle`` seconds after it began. All
+    earlier calls must have been recorded by then.
     """
+    (name, *others) = dict.fromkeys(given["traces"])
+    whole = next((parameter for parameter in ("calls", "properties", "only") if given[parameter]), "")
+    for option, wrong, what in (
+        ("--follow", others, "it follows one TRACE; use a command for each of the others"),
+        ("TRACE", is_table(name), "a table is complete: leave out --follow"),
+        ("--output", given["output"], "--follow prints violations as they occur: leave out --follow"),
+        (
+            f"{JUDGE_OPTIONS.get(whole, f'--{whole}')} --follow",
+            whole,
+            "cannot be judged before the end of the recording",
+        ),
+        ("--format", given["form"] not in {"text", "json"}, f"--follow prints text or json, not {given['form']}"),
+    ):
+        if wrong:
+            raise click.BadParameter(what, param_hint=option)
+    printed = Printed(fail_on=given["fail_on"], json=given["form"] == "json", coverage=given["coverage"])
+    metrics, profile, assume = given["metrics"], given["profile"], given["restarts"]
+    models = tuple(dict.fromkeys(given["models"]))
     signalled: set[str] = set()
     absent = False
 
@@ -136,15 +143,16 @@ def follow(
         )
         if click.get_current_context().find_root().params.get("seconds") is None:
             INTERRUPTION.without_end()
-        counted = stack.enter_context(_counted(*metrics, printed.fail_on)) if metrics else None
+        counted = stack.enter_context(_counted(metrics, printed.fail_on)) if metrics else None
+        restarts = Restarts(assume=assume, shortest=given["shortest_restart"] * 1_000_000)
         source = Followed(name=name, over=lambda: "end" in signalled, missing=missing)
-        recording = open_recording(name, restarts=restarts, source=source, settle=settle)
+        recording = open_recording(name, restarts=restarts, source=source, settle=round(given["settle"] * 1e9))
         if profile == AUTO:
             recording = read_ahead(recording, followed=True)
-        assume = restarts.assume
-        judge = partial(begin, recording, models=models, profile=profile, restarts=assume, every=every, part=part)
+        how = {"models": models, "profile": profile, "restarts": assume, "every": given["every"], "part": part}
+        judge = partial(begin, recording, **how)
         following = _Following(begin=judge, auto=profile == AUTO, printed=printed, counted=counted)
-        following.start(fresh=fresh)
+        following.start(fresh=given["fresh"])
         for number, batch in enumerate(recording.batches):
             following.take(batch)
             absent = absent and not batch.observations
@@ -157,7 +165,8 @@ def follow(
 
 
 @contextmanager
-def _counted(address: str, port: int, fail_on: Level) -> Iterator[Metrics]:
+def _counted(listening: tuple[str, int], fail_on: Level) -> Iterator[Metrics]:
+    address, port = listening
     module = of_extra("fsm.report.metrics", "--metrics")
     counted: Metrics = module.Metrics(Report(judged=(), fail_on=fail_on))
     with ExitStack() as stack:

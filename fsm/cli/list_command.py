@@ -6,7 +6,7 @@ from typing import Final
 import click
 
 from fsm.cli.options import format_option, layout
-from fsm.language.library import Role, foreign_models, is_system, load, load_system, roles
+from fsm.language.library import Role, foreign_models, load_any, roles
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.report.json_report import Json, dumped
@@ -26,19 +26,19 @@ ABOUT: Final[Mapping[Role, str]] = {
 def command(form: str) -> int:
     """List the shipped models and systems with their profiles, grouped by purpose."""
     found: list[tuple[Role | None, Machine | System]]
-    found = [(role, load_system(name) if role == "system" else load(name)) for name, role in roles().items()]
-    found += [(None, load_system(name) if is_system(name) else load(name)) for name in foreign_models()]
+    found = [(role, load_any(name)) for name, role in roles().items()]
+    found += [(None, load_any(name)) for name in foreign_models()]
     if form == "json":
-        click.echo(dumped([{"role": role, **_data(each)} for role, each in found]), nl=False)
+        click.echo(dumped([{"role": role, **_data(model)} for role, model in found]), nl=False)
         return 0
     formatter = click.HelpFormatter(width=layout().width)
     titles: list[tuple[Role | None, str]] = [*ABOUT.items(), (None, "Models of other packages")]
     for role, about in titles:
-        if all(each != role for each, _ in found):
+        if not (listed := [(model.name, _line(model)) for own, model in found if own == role]):
             continue
         formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
         with formatter.indentation():
-            formatter.write_dl([(model.name, _line(model)) for each, model in found if each == role])
+            formatter.write_dl(listed)
     click.echo(formatter.getvalue(), nl=False)
     return 0
 

@@ -142,12 +142,12 @@ def command(
         raise click.UsageError("--output needs --suggest")
     found = [claims(name) for name in dict.fromkeys(names or (*specified(), *systems()))]
     require_properties(only, found)
-    require_profiles([profile], [each.machine.profiles for each in found])
-    under = [(each, within(profile, each.machine.profiles)) for each in found]
-    work = [(as_known(each, own), own) for each, own in under if own or profile is None]
-    size = sum(1 for each, own in work for _ in _mutants(each, own))
+    require_profiles([profile], [stated.machine.profiles for stated in found])
+    under = [(stated, within(profile, stated.machine.profiles)) for stated in found]
+    work = [(as_known(stated, own), own) for stated, own in under if own or profile is None]
+    size = sum(1 for stated, own in work for _ in _mutants(stated, own))
     with progress("mutating", size) as bar:
-        mutated = tuple(_mutated(each, own, only, bar.advance) for each, own in work)
+        mutated = tuple(_mutated(stated, own, only, bar.advance) for stated, own in work)
     click.echo(report.json(mutated) if form == "json" else report.text(mutated, layout(), listed=listed), nl=False)
     return report.answer(mutated).value
 
@@ -167,8 +167,8 @@ def _suggest(
     with progress("mutating", sum(1 for _ in _mutants(found, profile))) as bar:
         mutated = _mutated(found, profile, only, bar.advance, whole=False)
     with progress("suggesting", len(mutated.survivors)) as bar:
-        survivors = [each.mutant.name for each in mutated.survivors]
-        taken = [each.name for each in found.properties]
+        survivors = [survivor.mutant.name for survivor in mutated.survivors]
+        taken = [stated.name for stated in found.properties]
         made = suggested(found.machine, survivors, profile=profile, taken=taken, advanced=bar.advance)
     put(report.suggestions(made, mutated), output)
     return report.suggestions_answer(made).value
@@ -211,7 +211,7 @@ def _mutated(
     *,
     whole: bool = True,
 ) -> report.Mutated:
-    tried = tuple(each for each in of.properties if not only or each.name in only)
+    tried = tuple(claim for claim in of.properties if not only or claim.name in only)
     stated = replace(of, properties=tried)
     outcomes: Iterable[MutationOutcome[Mutant | JointMutant]] = ()
     unsound: list[str] = []
@@ -222,8 +222,8 @@ def _mutated(
     elif is_of(stated, System):
         smaller = single(stated) if len(of.machine.copies) > FEW else None
         if smaller is not None:
-            names = {each.name for each in tried}
-            smaller = replace(smaller, properties=tuple(each for each in smaller.properties if each.name in names))
+            names = {claim.name for claim in tried}
+            smaller = replace(smaller, properties=tuple(claim for claim in smaller.properties if claim.name in names))
         made = joint_mutants(of.machine.under(profile), composition(of.machine), profile)
         outcomes = joint_mutation_outcomes(
             stated, made, smaller=smaller, profile=profile, whole=False, advanced=advanced, unsound=unsound.extend

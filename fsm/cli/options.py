@@ -101,7 +101,7 @@ def moment(_context: click.Context, _option: click.Parameter, value: str | None)
     if value is None:
         return None
     if ago := _AGO.fullmatch(value):
-        days, hours, minutes, seconds = (int(each or 0) for each in ago.groups())
+        days, hours, minutes, seconds = (int(number or 0) for number in ago.groups())
         return time.time_ns() - (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000_000
     fraction = FRACTION.search(value)
     try:
@@ -120,6 +120,14 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
     if not (number.isascii() and number.isdecimal() and len(number) < _DIGITS):
         raise click.BadParameter(f"'{value}' is not a line, such as 14 or doors.jsonl:14")
     return Line("-" if file == "stdin" else file, int(number))
+
+
+def file_and_line(name: str) -> tuple[str, int]:
+    """Split FILE:LINE. The line is 0 if *name* has none, or is itself the name of a file."""
+    path, _, number = name.rpartition(":")
+    if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
+        return name, 0
+    return path, int(number)
 
 
 def engine(_context: click.Context, _option: click.Parameter, value: str | None) -> str:
@@ -174,6 +182,9 @@ def recording_option(about: str) -> Callable[[FC], FC]:
     return text_option("--with", "-w", "calls", metavar="FILE", type=click.Path(readable=False), help=about)
 
 
+JUDGE_OPTIONS: Final[Mapping[str, str]] = {"calls": "--with", "only": "--property", "every": "--all"}
+"""Maps parameters of ``fsm judge`` to their options, if these have other names."""
+
 ANY_NUMBER: Final = -1
 """Value that stands for any number of copies."""
 
@@ -186,14 +197,14 @@ def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
 
 def _counts(_context: click.Context, _option: click.Parameter, text: str, *, any_number: bool) -> dict[str, int]:
     found: dict[str, int] = {}
-    for each in filter(None, map(str.strip, text.split(","))):
-        name, _, number = map(str.strip, each.partition("="))
+    for pair in filter(None, map(str.strip, text.split(","))):
+        name, _, number = map(str.strip, pair.partition("="))
         if any_number and name and number == "any":
             if ANY_NUMBER in found.values() or name in found:
-                raise click.BadParameter(f"'{each}': only one part can have any number of copies")
+                raise click.BadParameter(f"'{pair}': only one part can have any number of copies")
             found[name] = ANY_NUMBER
         elif not (name and number.isascii() and number.isdecimal() and len(number) < _DIGITS):
-            raise click.BadParameter(f"'{each}' is not PART=COUNT, such as door=1")
+            raise click.BadParameter(f"'{pair}' is not PART=COUNT, such as door=1")
         elif found.setdefault(name, int(number)) != int(number):
             raise click.BadParameter(f"'{name}' is given two counts")
     return found

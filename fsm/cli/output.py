@@ -29,18 +29,18 @@ def whole_or_nothing() -> Iterator[Callable[[Path], None]]:
     made: list[Path] = []
 
     def begin(path: Path) -> None:
-        for each in (*reversed(path.parents), path):
-            if not os.path.lexists(each):
-                if each is not path:
-                    each.mkdir()
-                made.append(each)
+        for part in (*reversed(path.parents), path):
+            if not os.path.lexists(part):
+                if part is not path:
+                    part.mkdir()
+                made.append(part)
 
     try:
         yield begin
     except BaseException:
-        for each in reversed(made):
+        for part in reversed(made):
             with suppress(OSError):
-                each.rmdir() if each.is_dir() else each.unlink()
+                part.rmdir() if part.is_dir() else part.unlink()
         raise
 
 

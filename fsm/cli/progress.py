@@ -25,7 +25,7 @@ REPORTING: Final = 10.0
 """Number of seconds between progress reports."""
 
 
-class Progress:
+class CommandProgress:
     """Progress through *size* units of work. Nothing is shown if *size* is 0."""
 
     def __init__(
@@ -75,9 +75,9 @@ class Progress:
 
 
 @contextmanager
-def progress(label: str, size: int) -> Iterator[Progress]:
+def progress(label: str, size: int) -> Iterator[CommandProgress]:
     """Show progress through *size* units of work. If time or memory runs out, report how much was done."""
-    shown, over = Progress(label, size), Event()
+    shown, over = CommandProgress(label, size), Event()
 
     def report() -> None:
         while not over.wait(REPORTING):

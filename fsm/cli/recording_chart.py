@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 
@@ -25,13 +25,6 @@ _CHART_WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {
 }
 
 
-class ChosenLines(NamedTuple):
-    """The first and the last line to draw, if given."""
-
-    first: int | None
-    last: int | None
-
-
 def draw_chart(
     name: str,
     calls: str,
@@ -41,18 +34,22 @@ def draw_chart(
     *,
     profile: str | None,
     entity: str,
-    lines: ChosenLines,
+    first: int | None,
+    last: int | None,
 ) -> int:
-    """Draw the recording *name* in each of *forms*, with the *calls* of its run and the verdicts of *models*."""
+    """Draw the recording *name* in each of *forms*, with the *calls* of its run and the verdicts of *models*.
+
+    Draw only the lines from *first* to *last*, if they are given.
+    """
     if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
         raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
-    if lines.first and lines.last and lines.last < lines.first:
-        raise click.UsageError(f"--to {lines.last} is before --from {lines.first}")
+    if first and last and last < first:
+        raise click.UsageError(f"--to {last} is before --from {first}")
     for file in filter(None, (name, calls)):
         if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
             raise refused(file, "FSM204", "can be read only once", "save it in a file, which is read and then judged")
     forms = formats(forms, output, CHART_SUFFIXES, pictures=1)
-    steps = chosen_steps(name, calls, entity=entity, first=lines.first, last=lines.last)
+    steps = chosen_steps(name, calls, entity=entity, first=first, last=last)
     judged = _judged_together(name, calls, models, profile)
     chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
     stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
@@ -72,6 +69,6 @@ def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: st
             problems.append(error)
     harmless = "FSM203" if found else "FSM202"
     for problem in problems:
-        if {each.code for each in problem.problems} != {harmless}:
+        if {one.code for one in problem.problems} != {harmless}:
             raise problem
     return found or None

@@ -33,12 +33,12 @@ def command(name: str, event: str | None, state: str | None, profile: str | None
     """
     if is_system(name) and state is None and form == "text" and not outcomes:
         system = under(load_system(name), profile)
-        known = [word for joint in system.events.values() for word in (joint.family, joint.rpc) if word]
-        require([] if event is None else [event], known, of="events", hint="--event")
+        words = [word for joint in system.events.values() for word in (joint.family, joint.rpc) if word]
+        require([] if event is None else [event], words, of="events", hint="--event")
         click.echo(machine_report.system_text(system, layout(), event=event), nl=False)
         return 0
     machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
-    events = {each.name for each in machine.events.values() if event is None or event in each.words}
+    events = {known.name for known in machine.events.values() if event is None or event in known.words}
     if not events:
         raise unknown(str(event), machine.events, of="events", hint="--event")
     require([] if state is None else [state], machine.states, of="states", hint="--state")

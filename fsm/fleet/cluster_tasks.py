@@ -30,7 +30,7 @@ from fsm.recordings.restarts import Assume
 from fsm.trace import Batch
 
 RowForm: TypeAlias = Literal["files", "lines", "observations"]
-"""What each row holds: a file name, a line of a log, or an observation."""
+"""Content of a row: a file name, a line of a log, or an observation."""
 
 KEYS: Final = ("node", "file", "part")
 """Columns that identify the recording of a row, and the part of that recording."""

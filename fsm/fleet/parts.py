@@ -27,8 +27,8 @@ def joined(parts: Sequence[RecordingPart]) -> Summary:
         for share in part.whole.shares:
             groups.setdefault(share.key, []).append(share)
     repeated = {share.key: share for share in parts[0].of_all.shares}
-    added = total(each.whole for each in parts)
-    shares = tuple(_whole_share(each, groups[each.key], repeated[each.key]) for each in added.shares)
+    added = total(part.whole for part in parts)
+    shares = tuple(_whole_share(share, groups[share.key], repeated[share.key]) for share in added.shares)
     return structs.replace(
         added, notes=_without_repeats(added.notes, parts[0].of_all.notes, len(parts) - 1), shares=shares
     )
@@ -60,7 +60,7 @@ def _capped_entities(cause: GatheredCause) -> GatheredCause:
 def _reason(found: Share, parts: Iterable[Share]) -> str:
     """Return why the recording could not be judged fully, or an empty string if it could."""
     idle = tells_of_none(found.entity)
-    reasons = [next(iter(each.unknown), "") for each in parts]
+    reasons = [next(iter(share.unknown), "") for share in parts]
     if others := sorted({*reasons} - {"", idle, NOTHING_CONCERNS, NOTHING_MET}, key=_reason_order):
         return others[0]
     # The remaining reasons apply only if every part reports a reason.

@@ -32,7 +32,7 @@ ORDERS: Final = (ROW, "line", "at")
 """Columns that can define the order of observations, most precise first."""
 
 Division: TypeAlias = Literal["node", "entity"]
-"""What one task judges: a whole recording, or some of its entities."""
+"""Work of one task: a whole recording, or some of its entities."""
 
 _LOCAL: Final = re.compile(r"local(?:\[([^,\]]+)\])?")
 """Matches a local master that sets no number of tries. Its job would fail when the first worker dies."""
@@ -114,15 +114,15 @@ def judge(
         parts=by == "entity",
     )
     task.check()
-    present = {each: F.col(each).cast("string") if each in frame.columns else F.lit("") for each in ("node", "file")}
+    present = {name: F.col(name).cast("string") if name in frame.columns else F.lit("") for name in ("node", "file")}
     keyed = frame.withColumns({name: F.coalesce(column, F.lit("")) for name, column in present.items()})
     if task.parts:
         own = F.pmod(F.xxhash64("entity"), F.lit(parts))
         of_all = F.coalesce(F.col("entity"), F.lit("")) == ""
         everywhere = F.sequence(F.lit(0).cast("long"), F.lit(parts - 1).cast("long"))
         keyed = keyed.withColumn("part", F.explode(F.when(of_all, everywhere).otherwise(F.array(own))))
-    keys = [each for each in tasks.KEYS if each in keyed.columns]
-    order = [each for each in ORDERS if each in keyed.columns][:1]
+    keys = [name for name in tasks.KEYS if name in keyed.columns]
+    order = [name for name in ORDERS if name in keyed.columns][:1]
     rows = keyed.repartition(_tasks(frame.sparkSession), *keys).sortWithinPartitions(*keys, *order)
     judged = rows.mapInArrow(task.judged, _JUDGED)
     if task.parts:
@@ -212,4 +212,4 @@ def _form(frame: DataFrame, by: Division) -> tasks.RowForm:
 
 def _sent(models: Sequence[str | Machine]) -> list[str | Machine]:
     """Replace paths in *models* by machines, because the workers may not have the files."""
-    return [load(each) if isinstance(each, str) and is_path(each) else each for each in models]
+    return [load(model) if isinstance(model, str) and is_path(model) else model for model in models]

@@ -122,7 +122,7 @@ class Share(Struct, frozen=True, kw_only=True):
 
     def answer(self, least: Level) -> ExitCode:
         """Return the exit code if only violations of clauses of level *least* or stronger count."""
-        if any(counts(each.level, least) for each in self.found):
+        if any(counts(cause.level, least) for cause in self.found):
             return ExitCode.FAILS
         return ExitCode.UNKNOWN if self.unknown else ExitCode.HOLDS
 
@@ -139,7 +139,7 @@ class Summary(Struct, frozen=True, kw_only=True):
 
     def of_all(self) -> "Summary":
         """Return this summary with one share per machine, over all nodes, versions and profiles."""
-        shares = (structs.replace(each, node="", version="", profile="") for each in self.shares)
+        shares = (structs.replace(share, node="", version="", profile="") for share in self.shares)
         return total([structs.replace(self, shares=tuple(shares))])
 
     def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         )
 
     def answer(self, least: Level = "MUST") -> ExitCode:
-        return worst_of([each.answer(least) for each in self.shares])
+        return worst_of([share.answer(least) for share in self.shares])
 
 
 _DECODER: Final = Decoder(Summary)
@@ -167,14 +167,14 @@ def total(summaries: Iterable[Summary], node: str = "") -> Summary:
             own = _of_node(share, node) if node and not share.node else share
             known = shares.get(own.key)
             shares[own.key] = known.plus(own) if known else own
-    return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[each] for each in sorted(shares)))
+    return Summary(notes=dict(sorted(notes.items())), shares=tuple(shares[key] for key in sorted(shares)))
 
 
 def summarised(judged: Iterable[Judged], *, node: str = "") -> Summary:
     """Summarise the recordings in *judged*, all of which are from *node*."""
     return total(
-        Summary(notes=each.notes, shares=tuple(_share(judgement, each, node) for judgement in each.judgements))
-        for each in judged
+        Summary(notes=one.notes, shares=tuple(_share(judgement, one, node) for judgement in one.judgements))
+        for one in judged
     )
 
 
@@ -245,14 +245,14 @@ def _share(judgement: Judgement, judged: Judged, node: str) -> Share:
         notes=_sum(judgement.notes, {}),
         cells=cells,
         fields=_sum(judgement.covered.fields, {}),
-        found=_merged(_cause(each, node) for each in found),
-        tolerated=_merged(_tolerated(each, node) for each in judgement.tolerated),
+        found=_merged(_cause(finding, node) for finding in found),
+        tolerated=_merged(_tolerated(deviated, node) for deviated in judgement.tolerated),
     )
 
 
 def _cause(finding: Finding, node: str) -> GatheredCause:
     violation = finding.first[0]
-    deviation = ", ".join(sorted({each.name for each in violation.resembles}))
+    deviation = ", ".join(sorted({deviation.name for deviation in violation.resembles}))
     own = {
         "cause": violation.cause.value,
         "event": violation.observation.event,
@@ -274,7 +274,7 @@ def _tolerated(deviated: Deviated, node: str) -> GatheredCause:
     return _gathered(
         first.deviation.clause,
         event=first.deviation.event,
-        deviation=", ".join(sorted({each.name for each in (first.deviation, *first.others)})),
+        deviation=", ".join(sorted({deviation.name for deviation in (first.deviation, *first.others)})),
         count=deviated.count,
         entities=0,
         first=(_place(first, words.tolerated(first), node),),
@@ -307,10 +307,10 @@ def _key(cause: GatheredCause) -> tuple[str, ...]:
 
 def _merged(causes: Iterable[GatheredCause]) -> tuple[GatheredCause, ...]:
     found: dict[tuple[str, ...], GatheredCause] = {}
-    for each in causes:
-        known = found.get(_key(each))
-        found[_key(each)] = known.plus(each) if known else each
-    return tuple(found[each] for each in sorted(found))
+    for cause in causes:
+        known = found.get(_key(cause))
+        found[_key(cause)] = known.plus(cause) if known else cause
+    return tuple(found[key] for key in sorted(found))
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
@@ -319,7 +319,7 @@ def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 def _of_node(share: Share, node: str) -> Share:
     def placed(causes: Iterable[GatheredCause]) -> Iterator[GatheredCause]:
-        for each in causes:
-            yield structs.replace(each, first=tuple(structs.replace(place, node=node) for place in each.first))
+        for cause in causes:
+            yield structs.replace(cause, first=tuple(structs.replace(place, node=node) for place in cause.first))
 
     return structs.replace(share, node=node, found=tuple(placed(share.found)), tolerated=tuple(placed(share.tolerated)))

@@ -31,8 +31,8 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
         for share in summary.of_all().shares:
             yield from _counts(share, layout, least)
     else:
-        for name in sorted({getattr(each, by) for each in summary.shares}):
-            group = Summary(shares=tuple(each for each in summary.shares if getattr(each, by) == name)).of_all()
+        for name in sorted({getattr(share, by) for share in summary.shares}):
+            group = Summary(shares=tuple(share for share in summary.shares if getattr(share, by) == name)).of_all()
             title = name or f"no {by} is known"
             yield from layout.kept(f"{title}: {group.answer(least).word}", "", marked=title)
             for share in group.shares:
@@ -41,9 +41,9 @@ def _lines(summary: Summary, layout: Layout, by: By, least: Level) -> Iterator[s
                     yield from layout.wrapped(_head(word, cause, share), "    ", marked=word)
             yield ""
     counts = [words.plural(summary.notes.get("lines", 0), "line")]
-    for each in ("node", "version"):
-        names = {getattr(share, each) for share in summary.shares} - {""}
-        counts += [words.plural(len(names), each)] if names else []
+    for column in ("node", "version"):
+        names = {getattr(share, column) for share in summary.shares} - {""}
+        counts += [words.plural(len(names), column)] if names else []
     yield from layout.wrapped(", ".join(counts))
     yield f"  verdict: {layout.verdict(summary.answer(least))}"
 

@@ -50,7 +50,7 @@ def _command(config: pytest.Config, model: str, sut: str) -> str:
 
 
 class ItemAnswer(NamedTuple):
-    """Whether an item ``holds``, and a ``report`` of its failure or, if it holds, a remark."""
+    """Result of an item: whether it ``holds``, and a ``report`` of its failure or, if it holds, a remark."""
 
     report: str = ""
     holds: bool = True
@@ -137,15 +137,15 @@ class PropertyFile(pytest.File):
             suffix = f"[{profile}]" if profile else ""
             if (profile or NO_PROFILE) in stated.expect:
                 yield SpecificationItem.from_parent(self, name=f"size{suffix}", answer=partial(self._checked, profile))
-            for each in (each for each in stated.properties if not isinstance(each.claim, Requires)):
-                answer = partial(self._checked, profile, each)
-                yield SpecificationItem.from_parent(self, name=f"{each.name}{suffix}", answer=answer, says=each.says)
+            for claim in (claim for claim in stated.properties if not isinstance(claim.claim, Requires)):
+                answer = partial(self._checked, profile, claim)
+                yield SpecificationItem.from_parent(self, name=f"{claim.name}{suffix}", answer=answer, says=claim.says)
         sut = _sut(self.config, stated.machine.name)
-        for each in stated.properties if sut else ():
+        for claim in stated.properties if sut else ():
             # Properties that the model itself violates are not required of implementations.
-            if not untestable(each) and each.expected(None) is None:
-                answer = partial(self._tested, each, sut)
-                yield SpecificationItem.from_parent(self, name=f"{each.name}[{sut}]", answer=answer, says=each.says)
+            if not untestable(claim) and claim.expected(None) is None:
+                answer = partial(self._tested, claim, sut)
+                yield SpecificationItem.from_parent(self, name=f"{claim.name}[{sut}]", answer=answer, says=claim.says)
 
     def _stepping(self, profile: str | None) -> StepCache:
         if self._last is None or self._last[0] != profile:
@@ -159,7 +159,7 @@ class PropertyFile(pytest.File):
             profile=profile,
             counts=reachable_size(stepping.table),
             expected=None if properties else stated.expect.get(profile or NO_PROFILE),
-            checked=tuple(decide(each, stepping, profile=profile) for each in properties),
+            checked=tuple(decide(claim, stepping, profile=profile) for claim in properties),
         )
         holds = check_report.answer([examined]) is ExitCode.HOLDS if properties else not examined.resized
         return ItemAnswer("" if holds else check_report.text([examined]), holds=holds)

@@ -29,7 +29,7 @@ def refuse_unknown(collected: pytest.File) -> None:
         return
     config.stash[_REFUSED] = True
     shipped = names()
-    missing = dict.fromkeys(each for each in config.stash[AGAINST] or () if each != ALL and each not in shipped)
+    missing = dict.fromkeys(name for name in config.stash[AGAINST] or () if name != ALL and name not in shipped)
     own: dict[str, None] = {}
     for path in _model_files(config, collected.path):
         if not missing:
@@ -39,7 +39,7 @@ def refuse_unknown(collected: pytest.File) -> None:
             missing.pop(name, None)
     if missing:
         raise pytest.Collector.CollectError(
-            "\n".join(_unknown(config, each, [*sorted(own), *shipped]) for each in missing)
+            "\n".join(_unknown(config, name, [*sorted(own), *shipped]) for name in missing)
         )
 
 
@@ -53,15 +53,15 @@ def _model_files(config: pytest.Config, collected: Path) -> Iterator[Path]:
     """Yield model files, nearest first. Some may occur twice."""
     yield from (collected.parent.parent / "models").glob("*.toml")
     pruned = config.getini("norecursedirs")
-    asked = (config.invocation_params.dir / each.partition("::")[0] for each in config.args)
+    asked = (config.invocation_params.dir / argument.partition("::")[0] for argument in config.args)
     seen: set[str] = set()
-    for top in (config.rootpath, *(each if each.is_dir() else each.parent for each in asked)):
+    for top in (config.rootpath, *(path if path.is_dir() else path.parent for path in asked)):
         for folder, inner, files in os.walk(top, followlinks=True):  # as pytest does
             if "models" in Path(folder).parts:
-                yield from (Path(folder, each) for each in files if each.endswith(".toml"))
+                yield from (Path(folder, file) for file in files if file.endswith(".toml"))
             real = os.path.realpath(folder)
             left = [] if real in seen else inner
-            inner[:] = [each for each in left if not any(fnmatch(each, pattern) for pattern in pruned)]
+            inner[:] = [name for name in left if not any(fnmatch(name, pattern) for pattern in pruned)]
             seen.add(real)
 
 

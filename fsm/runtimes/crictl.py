@@ -155,7 +155,7 @@ class _Writer:
 
     def _fails(self, index: int) -> bool:
         step = self._steps[index]
-        outcomes = (each for each in self._machine.events[step.event].outcomes() if each.name in step.expected)
+        outcomes = (outcome for outcome in self._machine.events[step.event].outcomes() if outcome.name in step.expected)
         return any(outcome.reply and "ok" not in outcome.reply for outcome in outcomes)
 
 

@@ -255,7 +255,7 @@ WRONG = [
     (["mutate", "cri-pod", "--list", "none"], "'none' is not one of"),
     (["mutate", "--recording", "no/such.log"], "'no/such.log' does not exist"),
     (["mutate", "cri-pod", "--recording", CALLS], "leave out MODEL"),
-    (["mutate", "cri-pod", "--with", CALLS], "give these with --recording"),
+    (["mutate", "cri-pod", "--with", CALLS], "--with needs --recording"),
     (["mutate", "--recording", CALLS, "--profile", "containerd-1.5"], "no profile 'containerd-1.5'"),
     (["mutate", "--recording", CALLS, "--with", CALLS], "holds CRI calls"),
     (["mutate", "--recording", str(RECORDINGS / "README.md")], "give containerd log, CRI calls or NRI events"),
@@ -304,9 +304,9 @@ def test_a_bar_on_a_terminal_only(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "what"),
     [
-        (("cri-pod", "--limit", "3"), "--limit is for recordings"),
-        (("cri-pod", "--restarts", "none"), "--restarts is for recordings"),
-        (("cri-pod", "--with", CALLS), "--with is for recordings"),
+        (("cri-pod", "--limit", "3"), "--limit needs --recording"),
+        (("cri-pod", "--restarts", "none"), "--restarts needs --recording"),
+        (("cri-pod", "--with", CALLS), "--with needs --recording"),
         (("cri-pod", "-r", CALLS), "leave out MODEL"),
         (("--list", "all", "-r", CALLS), "leave out --list"),
         (("-r", CALLS, "--seed", "1", "--seed", "2"), "--seed is given 2 times"),

@@ -124,11 +124,11 @@ def test_a_time_without_an_offset_is_local(
 @pytest.mark.parametrize(
     ("options", "what"),
     [
-        (["--since", "yesterday"], "'yesterday' is no time, such as 2026-11-23T14:05:00Z"),
-        (["--until", "10 minutes"], "is no time"),
-        (["--since", ""], "is no time"),
+        (["--since", "yesterday"], "'yesterday' is not a time, such as 2026-11-23T14:05:00Z"),
+        (["--until", "10 minutes"], "is not a time"),
+        (["--since", ""], "is not a time"),
         (["--since", "10m", "--until", "1h"], "it is before --since"),
-        (["--since", "10m", "--properties"], "whole of a recording"),
+        (["--since", "10m", "--properties"], "need the whole recording"),
     ],
 )
 def test_what_is_no_part_is_refused(options: list[str], what: str) -> None:

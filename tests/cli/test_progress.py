@@ -10,7 +10,7 @@ import pytest
 
 from fsm.cli import progress
 from fsm.cli.check_command import search_ending
-from fsm.cli.progress import PAUSE, Progress
+from fsm.cli.progress import PAUSE, CommandProgress
 from fsm.interruption import OUT_OF_TIME
 from fsm.machine.traversal import Explored
 
@@ -29,7 +29,7 @@ def test_states_rate_and_memory_are_shown(often: float, lines: int, monkeypatch:
     file = Terminal()
     monkeypatch.setattr(sys, "stderr", file)
 
-    shown = Progress("checking", 2, clock=lambda: next(seconds), memory=lambda: 512 << 20)
+    shown = CommandProgress("checking", 2, clock=lambda: next(seconds), memory=lambda: 512 << 20)
     with shown.bar:
         shown.searched(Explored(0, 0, 0))
         shown.searched(Explored(1_000_000, 7, 9))
@@ -40,7 +40,7 @@ def test_states_rate_and_memory_are_shown(often: float, lines: int, monkeypatch:
 
 def test_a_search_that_must_stop_learns_why() -> None:
     """Also if nothing is shown."""
-    assert "out of time" == search_ending(Progress("checking", 0), lambda: OUT_OF_TIME)(Explored(1, 0, 1))
+    assert "out of time" == search_ending(CommandProgress("checking", 0), lambda: OUT_OF_TIME)(Explored(1, 0, 1))
 
 
 @pytest.mark.parametrize(

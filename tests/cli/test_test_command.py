@@ -178,7 +178,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Slow", "--threads", "2", "-n", "0", cwd=workshop)
 
     assert 2 == ran.returncode
-    assert "of which -n 0 asks for none" in ran.stderr
+    assert "and -n 0 asks for none" in ran.stderr
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:

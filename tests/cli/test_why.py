@@ -157,10 +157,10 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
         (["--entity", "c1", "--why", "4"], "the nearest lines are 2, 3, 5, 6"),
         (["--entity", "c1", "--why", "elsewhere.log:2"], "no line of this file has one"),
         (["--why", "4"], "add --entity ID"),
-        (["--entity", "c1", "--why", "4", "--follow"], "of a whole recording"),
+        (["--entity", "c1", "--why", "4", "--follow"], "of a complete recording"),
         (["--entity", "c1", "--why", "4", "--format", "sarif"], "as text, json or html"),
-        (["--entity", "c1", "--why", "four"], "'four' is no line, such as 14 or doors.jsonl:14"),
-        (["--entity", "c1", "--why", ""], "'' is no line"),
+        (["--entity", "c1", "--why", "four"], "'four' is not a line, such as 14 or doors.jsonl:14"),
+        (["--entity", "c1", "--why", ""], "'' is not a line"),
     ],
 )
 def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str], said: str) -> None:

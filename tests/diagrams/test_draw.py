@@ -423,7 +423,7 @@ WRONG = [
     (["draw", "cri-pod", "cri-container"], "several pictures need --output FOLDER"),
     (["draw", "cri-pod", "-p", "containerd-1"], "it may be containerd-1.6 or containerd-1.7"),
     (["draw", "cri-pod", "-e", "stopp"], "did you mean 'stop'?"),
-    (["draw", "cri-pod", "--highlight", "x", "--coverage", "y"], "ask for one at a time"),
+    (["draw", "cri-pod", "--highlight", "x", "--coverage", "y"], "make different pictures"),
     (["draw", "cri-pod", "--highlight", "no/such.log"], "cannot be opened"),
     (["draw", "cri-pod", "--coverage", "no/such.log"], "cannot be opened"),
     (["draw", "cri-pod", "--coverage", __file__], "has no event of cri-pod [FSM204]"),

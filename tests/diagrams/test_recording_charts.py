@@ -436,7 +436,7 @@ WRONG = [
     (["-f", "dot"], "a sequence chart is svg or mermaid, not dot"),
     (["-f", "svg", "-f", "mermaid"], "several pictures need --output FOLDER"),
     (["-o", "chart.png"], "does not name a format"),
-    (["--show", "stays"], "--sequence, which has no --event, --show"),
+    (["--show", "stays"], "--sequence, which excludes --event, --show"),
     (["--with", str(CALLS)], "[FSM206]"),
     (["-p", "containerd-1.5"], "[FSM203]"),
 ]

@@ -142,7 +142,7 @@ def test_what_is_of_all_is_counted_once(
     """A twin that counts it in each part has another result."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
-    monkeypatch.setattr(parts, "_less", lambda counts, *_: dict(counts))
+    monkeypatch.setattr(parts, "_without_repeats", lambda counts, *_: dict(counts))
 
     found = summed(put_together(task.judged(batches(in_parts(rows, 3), random.Random(1)))))
 

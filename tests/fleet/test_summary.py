@@ -214,7 +214,7 @@ def test_what_is_no_summary_is_refused(content: str | None, said: str, tmp_path:
     assert (2, "") == (ran.returncode, ran.stdout)
     assert f"{file}: {said}" in ran.stderr
     assert "two.json: cannot be opened" in ran.stderr
-    assert "fsm judge --format summary makes one" in ran.stderr
+    assert "'fsm judge --format summary' writes one" in ran.stderr
     assert not out.exists()
 
 

@@ -237,7 +237,7 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
         (("plugin-pod", "--against", "cri:unix:///x"), "say --nri ADDRESS"),
         (("node", "--against", "model:node", "--parts", "pods=1"), "unknown part 'pods'"),
         (("node", "--against", "model:node", "--parts", "pod=0"), "count from 1 to 100"),
-        (("node", "--against", "model:node", "--parts", "pod"), "is no PART=COUNT"),
+        (("node", "--against", "model:node", "--parts", "pod"), "is not PART=COUNT"),
         (("cri-pod", "--against", "model:cri-pod", "--parts", "pod=1"), "--parts is for systems"),
     ],
 )

@@ -220,9 +220,12 @@ def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("container-status", "--damage-command", "rm {container}"), "say --restart-command for the others"),
-        (("container-status", "--restart-command", "x", "--damage-command", "rm"), "has no {container}"),
-        (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is of pods"),
+        (
+            ("container-status", "--damage-command", "rm {container}"),
+            "needs --restart-command for the restarts without damage",
+        ),
+        (("container-status", "--restart-command", "x", "--damage-command", "rm"), "needs {container}"),
+        (("cri-pod", "--restart-command", "x", "--damage-command", "rm {container}"), "cri-pod is about pods"),
     ],
 )
 def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: str) -> None:

@@ -38,8 +38,8 @@ def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("call=any,plugin=any",), "more than one part"),
-        (("call=any,call=2",), "counted twice"),
+        (("call=any,plugin=any",), "only one part can have any number of copies"),
+        (("call=any,call=2",), "is given two counts"),
         (("cal=any",), "unknown part 'cal'"),
         (("call=101",), "count from 1 to 100"),
         (("call=any", "--each-copy"), "--each-copy goes with up to 9 copies of a part"),
@@ -49,11 +49,11 @@ def test_what_is_no_number(options: tuple[str, ...], said: str) -> None:
     found = fsm(*SYNC, *options)
 
     assert found.returncode == 2
-    assert said in found.stderr
+    assert said in " ".join(found.stderr.split())
 
 
 def test_a_test_has_a_number() -> None:
     found = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "--parts", "call=any")
 
     assert found.returncode == 2
-    assert "'call=any' is no PART=COUNT" in found.stderr
+    assert "'call=any' is not PART=COUNT" in found.stderr

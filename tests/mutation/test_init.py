@@ -229,7 +229,7 @@ def test_nothing_is_overwritten(there: str, tmp_path: Path) -> None:
     ran = begun(tmp_path, "new")
 
     assert (2, "") == (ran.returncode, ran.stdout)
-    assert f"{there}: is there already [FSM520]" in ran.stderr
+    assert f"{there}: exists already [FSM520]" in ran.stderr
     assert [tmp_path / there] == [each for each in tmp_path.rglob("*") if each.is_file()]
     assert (tmp_path / there).read_text(encoding="utf-8") == "mine"
 

@@ -14,7 +14,8 @@ PACKAGE = Path(fsm.__file__).parent
 # Lowest first.  A module may import from the rows before its own, never from
 # its own row or after: engines do not know each other, nothing knows the command.
 LAYERS = (
-    ("errors", "trace", "sut", "scratch", "compiled", "verdict"),
+    ("errors", "trace", "sut", "scratch", "verdict"),
+    ("compiled",),
     ("entry_points",),
     ("interruption",),
     ("machine",),

@@ -1,8 +1,12 @@
 """The commands for live container runtimes."""
 
+from contextlib import suppress
 from typing import Final
 
+import click
+
 from fsm.entry_points import DomainCommand
+from fsm.errors import visible
 
 _HEADING: Final = "Live runtimes"
 
@@ -24,3 +28,9 @@ SERVE: Final = DomainCommand(
     target="fsm.runtimes.live_commands.serve:command",
     endless=True,
 )
+
+
+def say(command: str, what: str) -> None:
+    """Print *what* on standard error, after the name of the *command*. Failing to do so does not end the command."""
+    with suppress(OSError):
+        click.echo(f"fsm {command}: {visible(what)}", err=True)

@@ -16,8 +16,9 @@ import click
 import msgspec
 
 from fsm.command_options import fail_on_option, profile_option
-from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, plural, reason, refused, visible
+from fsm.errors import UNDECIDED, WRONG_INPUT, of_extra, plural, reason, refused
 from fsm.interruption import INTERRUPTION
+from fsm.runtimes.live_commands import say
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -172,8 +173,8 @@ class _Judge:
                     self._process.stdin.close()
             return self._process.wait()
         except KeyboardInterrupt:
-            for each in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
-                self._process.send_signal(each)
+            for number in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
+                self._process.send_signal(number)
             code = self._process.wait()
             if code not in {0, 1, WRONG_INPUT, UNDECIDED}:
                 raise
@@ -219,8 +220,8 @@ class _Recorder:
         except DecodeError:
             self._unread += 1
             return
-        for each in self._outboxes.values() if lines else ():
-            each.put(lines)
+        for outbox in self._outboxes.values() if lines else ():
+            outbox.put(lines)
 
     def close(self) -> str:
         """Complete the file. Return what was not recorded or judged, or an empty string."""
@@ -252,13 +253,11 @@ def _summary(proxy: Proxy, lost: str) -> str:
     return "; ".join(parts)
 
 
+_say: Final = partial(say, "proxy")
+
+
 def _say_lost(what: str, why: str) -> None:
     _say(f"calls pass, and are no longer {what}: {why}")
-
-
-def _say(what: str) -> None:
-    with suppress(OSError):
-        click.echo(f"fsm proxy: {visible(what)}", err=True)
 
 
 def _live(name: str) -> ModuleType:

@@ -6,6 +6,7 @@ import asyncio
 import os
 import sys
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -13,6 +14,7 @@ import click
 
 from fsm.errors import of_extra, plural, reason, visible
 from fsm.interruption import INTERRUPTION
+from fsm.runtimes.live_commands import say
 from fsm.runtimes.sockets import unix_sockets
 
 if TYPE_CHECKING:
@@ -89,7 +91,7 @@ def _close(writer: LineWriter, file: BinaryIO, *, own: bool) -> None:
 async def _recorded(recorders: ModuleType, address: str, writer: LineWriter) -> NriRecorder:
     with INTERRUPTION.sets() as ended:
         try:
-            found: NriRecorder = await recorders.record(address, writer, ended=ended, told=_tell)
+            found: NriRecorder = await recorders.record(address, writer, ended=ended, told=partial(say, "record"))
         except recorders.NriError as error:
             raise click.ClickException(f"{visible(address)}: {error}") from error
         except OSError as error:
@@ -97,8 +99,3 @@ async def _recorded(recorders: ModuleType, address: str, writer: LineWriter) -> 
                 raise
             raise unix_sockets.unreachable(address, error) from error
     return found
-
-
-def _tell(what: str) -> None:
-    with suppress(OSError):
-        click.echo(f"fsm record: {visible(what)}", err=True)

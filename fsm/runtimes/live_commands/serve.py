@@ -71,10 +71,10 @@ def command(
     """
     if deviate and not profile:
         raise click.UsageError("--deviate needs a profile that allows it: --profile")
-    profiles = [each for each in (profile or "").split("+") if each]
-    groups = [load(each).profiles for each in MACHINES]
-    for each in profiles:
-        if wrong := unknown_profile(each, groups):
+    profiles = [name for name in (profile or "").split("+") if name]
+    groups = [load(model).profiles for model in MACHINES]
+    for name in profiles:
+        if wrong := unknown_profile(name, groups):
             raise click.BadParameter(f"'{wrong[0]}': {wrong[1]}", param_hint="--profile")
     of_extra("fsm.runtimes.sockets.cri_server", "fsm serve")
     from fsm.runtimes.reference.node.node_service import ServedNode, applicable  # noqa: PLC0415  (slow to import)
