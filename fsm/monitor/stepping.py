@@ -77,7 +77,6 @@ class Stepping:
         return self._violation(life.belief, what, overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Return the step from *before* for *seen*, and count it."""
         step = before.next.get(key(seen)) or self._step(before, seen, life)
         step.taken += 1
         return step
