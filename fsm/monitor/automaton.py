@@ -176,7 +176,6 @@ class BeliefAutomaton:
             self.ids.give(fresh.popitem(last=False)[0])
 
     def _fill(self) -> None:
-        """Make room in the table for all beliefs and kinds, and describe the new ones."""
         beliefs, kinds = self._sizes()
         known, seen = self._filled
         if beliefs > len(self._table.rests) or kinds > len(self._table.asks):

@@ -40,10 +40,10 @@ class Belief:
     """Interned configurations, and the step for each observation.
 
     ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
-    was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity.  It is also
-    true if no reply is awaited and the entity is in the initial state or in one that it never leaves.  ``timed`` is
-    true if the entity may be in a state that has a time limit.  ``limit`` is the shortest time limit, in seconds, that
-    began at start 0 (the oldest), or ``None`` if none did.  ``number`` is the index in ``Beliefs.listed``.
+    was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity, or if no
+    reply is awaited and it is in the initial state or in one that it never leaves.  ``timed`` is true if it may be in a
+    state with a time limit.  ``limit`` is the shortest time limit in seconds that began at start 0, the oldest, if any.
+    ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations

@@ -94,7 +94,6 @@ def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *
 
 
 def _ended(table: Table, state: int) -> bool:
-    """Check whether no event with an RPC name leaves *state*."""
     named = [row for row in table.rows if row.event.rpc]
     ways = [table.step(state, row.index) for row in named]
     return bool(named) and all(each is not None and all(way.to == state for way in each) for each in ways)

@@ -132,7 +132,9 @@ class Entities:
         """Return the slot of *identity*.  An id without one gets one, until a :meth:`sweep` finds it new."""
         slot = self.slots.get(identity)
         if slot is None:
-            [slot] = self.slots_of([identity])
+            if not self._free:
+                self._grow(1)
+            slot = self.slots[identity] = self._free.pop()
             self._ids[slot] = identity
         return slot
 

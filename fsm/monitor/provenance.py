@@ -122,7 +122,6 @@ _Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
 
 
 def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
-    """Yield a derivation of each of *states*, by breadth-first search."""
     wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows)
     if scene.seen.phase == "assumed":
         scene = replace(scene, dynamics=replace(dynamics, unseen=(*dynamics.unseen, scene.row), assumed=scene.row))
@@ -144,7 +143,6 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
 
 
 def _includes_request(scene: Scene) -> bool:
-    """Check whether the observation includes the request of its call."""
     return scene.dynamics.calls(scene.row) and scene.seen.phase in {"", "answered", "maybe", "noticed", "request"}
 
 

@@ -35,8 +35,8 @@ class Stepping:
     """Computes the steps of one monitor.
 
     *everything* is the belief about an unknown entity.  Events in *anew* create or interrupt an entity, so their steps
-    are never plain.  If *own*, the trace was written for this machine, and missing replies are noted.  In logs they are
-    not.  Unless ``followed`` is ``None``, it collects the steps of each entity in order.
+    are never plain.  If *own*, the trace was written for this machine, and missing replies are noted.  ``followed``
+    collects the steps of each entity in order, unless it is ``None``.
     """
 
     def __init__(self, shared: Shared, beliefs: Beliefs, everything: Belief, anew: set[str], *, own: bool) -> None:
@@ -77,7 +77,6 @@ class Stepping:
         return self._violation(life.belief, what, overdue(self._dynamics.table, broken, place))
 
     def _take(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Return the step from *before* for *seen*, and count it."""
         step = before.next.get(key(seen)) or self._step(before, seen, life)
         step.taken += 1
         return step

@@ -75,8 +75,6 @@ class _Words:
 
 
 class _Pairs:
-    """Numbers pairs of codes."""
-
     def __init__(self) -> None:
         self.pairs: list[tuple[int, int]] = []
         self._codes = np.full((1, 1), -1, np.int32)

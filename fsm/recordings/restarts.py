@@ -14,10 +14,10 @@ from fsm.trace import Observation
 P = TypeVar("P")
 
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
-"""Where to assume restarts that no line shows.
+"""The stretches in which to assume restarts that no line shows.
 
-``none``: nowhere. ``seen``: where calls found no runtime to answer them. ``maybe``: there, and in every stretch that is
-long enough for a restart.
+``none``: in none. ``seen``: where calls found no runtime to answer them. ``maybe``: also in every stretch that is long
+enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
@@ -26,7 +26,7 @@ SHORTEST: Final = 50_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Restarts:
-    """Where to assume restarts, and the minimum duration of a restart in nanoseconds."""
+    """The stretches in which to assume restarts, and the minimum duration of a restart in nanoseconds."""
 
     assume: Assume = "maybe"
     shortest: int = SHORTEST

@@ -53,7 +53,9 @@ _STREAM: Final = b"\xff\xff\xff\xff"
 """Magic bytes of the Arrow streaming format, which files with an Arrow suffix may contain."""
 
 _DIGITS: Final = re.compile(r"(\d+)")
-_HINT: Final = "give the path of a Parquet or Arrow file, of a folder of them, or a pattern like s3://bucket/*.parquet"
+_HINT: Final = (
+    "give the path of a Parquet or Arrow file, of a folder of them, or a pattern such as s3://bucket/*.parquet"
+)
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,13 +62,14 @@ class Ordering(Generic[T]):
             self._points.sort(key=itemgetter(0))
             count = max(bisect_left(self._points, final, key=itemgetter(0)), len(self._points) - HELD)
             self.final = max(self.final, self._points[count - 1][0])
-            yield from self._first(count)
+            settled = self._first(count)
             self._earliest = self._points[0][0] if self._points else 0
+            yield from settled
 
     def rest(self) -> Iterator[T]:
         self._points.sort(key=itemgetter(0))
         yield from self._first(len(self._points))
 
-    def _first(self, count: int) -> Iterator[T]:
+    def _first(self, count: int) -> list[T]:
         points, self._points = self._points[:count], self._points[count:]
-        yield from (point for _, point in points)
+        return [point for _, point in points]

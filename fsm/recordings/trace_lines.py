@@ -1,7 +1,6 @@
 """Read one line of a trace: its observation, or everything that is wrong with it.
 
-Every misspelt key and every value of the wrong type is reported to the author of the trace. If they were silently
-ignored, the illegal part of a trace might be ignored too. Keys that begin with ``x-`` are reserved for the author.
+Every misspelt key and every value of the wrong type is reported, because it might be the illegal part of the trace.
 """
 
 import math
@@ -41,7 +40,7 @@ _USUAL: Final = (
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
 LineMistake: TypeAlias = tuple[str, str]
-"""What is wrong with a line, and how to fix it."""
+"""A mistake in a line, and how to fix it."""
 
 
 def own(line: bytes) -> dict[str, object] | None:
@@ -60,9 +59,7 @@ def is_plain(seen: Observation, *, relative: bool) -> bool:
 
 
 def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[LineMistake]]:
-    """Return the observation in *line*, or ``None`` and what is wrong with the line.
-
-    If *relative* is true, times need not count from the epoch.
+    """Return the observation in *line*, or ``None`` and the mistakes.  If *relative*, times may have any origin.
 
     >>> [what for what, _ in reading(b'{"entity": "c1", "evnt": "stop"}', relative=False)[1]]
     ["unknown key 'evnt'"]

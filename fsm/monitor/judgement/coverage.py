@@ -15,10 +15,10 @@ CellName: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """How often each recording exercised each of a machine's ``cells``, in model order.  Zeros are omitted.
+    """For each of a machine's ``cells``, in model order, the recordings that exercised it, with a count for each.
 
-    ``unseen`` holds the events that recordings of the kinds counted here never show.  ``seen`` holds the signals that
-    happen only if a recording shows them, or is ``None`` for all signals.
+    ``unseen`` holds the events that recordings of these forms never show.  ``seen`` holds the signals that happen only
+    if a recording shows them, or is ``None`` for all signals.
     """
 
     machine: Machine

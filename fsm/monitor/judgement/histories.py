@@ -64,8 +64,6 @@ def judge_history(
 
 
 class _Names:
-    """Translates operations to the names of one machine."""
-
     def __init__(self, machine: Machine, profile: str | None) -> None:
         self.known = shared(machine, profile, None, outputs=False)
         self.machine = self.known.machine

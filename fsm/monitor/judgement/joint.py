@@ -127,7 +127,6 @@ class JointWatch:
         )
 
     def _deviations(self, joint: JointEvent, of: _Those) -> Iterator[Deviation]:
-        """Yield the deviations of profiles that allow *joint* even though its condition fails."""
         for profile in self._system.profiles.values():
             changed = profile.events.get(joint.name)
             if changed and self._may(changed.when, of).hold:

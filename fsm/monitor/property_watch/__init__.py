@@ -283,7 +283,6 @@ class Watch:
         return tuple(self._memory.texts[index] for index in self._due)
 
     def _is_target_due(self) -> bool:
-        """Check whether the target is certainly due."""
         owing = isinstance(self._memory, Owing)
         return owing and {place.progress for place in self._product.places_of(self._belief)} == {(1,)}
 

@@ -19,7 +19,7 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""How close a run is to breaking a property.  Only the property's memory can interpret the numbers."""
+"""The distance of a run from breaking a property, in numbers that only the property's memory can interpret."""
 
 GIVEN_UP: Progress = (-2,)
 """The progress of a run about which nothing more can be concluded."""

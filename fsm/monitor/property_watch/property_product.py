@@ -194,7 +194,6 @@ class _ProductRules(Rules):
         self._product = product
 
     def _found(self, state: int, row: int, *, begun: bool) -> tuple[CallInstant, ...]:
-        """Return the instants.  After an unspecified instant, the past of the property is unknown."""
         found, product = super()._found(state, row, begun=begun), self._product
         if not found or found[0].way is not None:
             return found

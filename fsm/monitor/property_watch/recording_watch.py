@@ -1,10 +1,9 @@
 """Watch a property on a recording with many entities, overlapping calls, and unseen events.
 
-All runs of the machine that explain the observations of an entity are followed, as beliefs about the product of the
-machine with the property (:mod:`~fsm.monitor.property_watch.property_product`).  The property is violated once every
-such run has broken it.  A property that the checker has proved is therefore violated only on a line that no run
-explains.  Such a line is taken literally: the event happened once, with this reply, and may have led to any reachable
-state.  No unseen event is assumed right before it, because none would explain it.
+A belief about the product of machine and property follows all runs that explain the observations of an entity.  The
+property is violated once every such run has broken it.  A property that the checker has proved is therefore violated
+only on a line that no run explains.  Such a line is taken literally: the event happened once, with this reply, and may
+have led to any reachable state.  No unseen event is assumed right before it, because none would explain it.
 
 After a gap, after a call that may have acted at any earlier time, and after a violation, the entity may be in any
 state, and the property restarts.
@@ -73,9 +72,8 @@ class Breach(NamedTuple):
 class _Step(NamedTuple):
     """The effect of an observation: the next configurations, and what they say about the claim.
 
-    ``broken`` is true if all runs have broken the claim.  ``begins`` is true if no run has made progress towards
-    breaking it.  ``changes`` is true if the progress has changed.  ``whole`` is false if the observation is incomplete,
-    such as a reply without its request.
+    ``broken``: all runs have broken the claim.  ``begins``: no run has made progress towards breaking it.
+    ``changes``: the progress has changed.  ``whole``: the observation is complete, unlike a reply without its request.
     """
 
     to: Configurations
@@ -87,7 +85,7 @@ class _Step(NamedTuple):
 
 @dataclass(slots=True)
 class _Life:
-    """What is known about an entity.  Each observation in ``window`` comes with the configurations before it."""
+    """Knowledge about an entity.  Each observation in ``window`` comes with the configurations before it."""
 
     configurations: Configurations
     lines: tuple[Line, ...] = ()
