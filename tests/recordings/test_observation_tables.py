@@ -202,7 +202,7 @@ def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.
         return [each.reply for batch in open_recording(name).batches for each in batch.observations]
 
     assert replies() == ["", "", "ok", "", "UNKNOWN"]
-    monkeypatch.setattr(tables, "_sound", lambda rows: rows.drop_columns(["reply"]))
+    monkeypatch.setattr(tables, "_validated", lambda rows: rows.drop_columns(["reply"]))
     assert replies() != ["", "", "ok", "", "UNKNOWN"]
 
 
