@@ -61,7 +61,7 @@ class Pod(Driven):
         )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(eq=False)
 class MetadataStore:
     """The metadata of all pods, in directories below *root*. Every method may raise :class:`OSError`.
 
