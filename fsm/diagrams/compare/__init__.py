@@ -11,7 +11,8 @@ from fsm.diagrams.abstraction import Move
 from fsm.diagrams.abstraction.drawn_names import parts
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why, side_of
 from fsm.diagrams.compare.drawing_with_machine import Matching
-from fsm.diagrams.read import Drawing, Location
+from fsm.diagrams.read import Location
+from fsm.diagrams.read.drawing import Drawing
 from fsm.errors import InputError, Problem
 from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
