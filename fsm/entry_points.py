@@ -43,7 +43,7 @@ class Domain:
     """A field of application: its models, and what a client can make happen.
 
     ``models`` is a folder of TOML files, written as ``PACKAGE:FOLDER``; their properties are in the folder
-    ``properties`` beside it. ``client`` is ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.clients.DomainClient`.
+    ``properties`` beside it. ``client`` is ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.scheme.DomainClient`.
     ``references`` maps machines to the classes that adapt their reference implementations, written in the same way.
     ``codes`` is a TOML file of rules for inputs like ``fsm/language/codes.toml``, written as ``PACKAGE:FILE``.
     ``examples`` maps commands to lines for their help; those of an empty name are for the help of ``fsm``.

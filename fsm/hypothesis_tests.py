@@ -10,14 +10,12 @@ import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fsm.conformance.cover import Cover
+from fsm.conformance.failure import Cover, misnamed, needed
 from fsm.conformance.lookup import find
-from fsm.conformance.methods import misnamed, needed
 from fsm.conformance.oracle import oracle
 from fsm.conformance.stateful import walker
 from fsm.errors import require_machine
-from fsm.report.conformance_report import covered, uncompared
-from fsm.report.failures import failure_text
+from fsm.report.conformance_report import covered, failure_text, uncompared
 from fsm.report.layout import PLAIN
 from fsm.sut import Emitting, Overlapping
 

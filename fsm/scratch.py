@@ -122,7 +122,7 @@ def code_folder(package: Path) -> str:
 
 
 def is_compiled(module: str, function: str) -> bool:
-    """Check whether the machine code of *function* in *module*, such as ``fsm.monitor.running``, is cached."""
+    """Check whether the machine code of *function* in *module*, such as ``fsm.monitor.automaton``, is cached."""
     package, _, name = module.rpartition(".")
     folder = code_folder(Path(__file__).parent.joinpath(*package.split(".")[1:]))
     return bool(folder) and any(Path(folder).glob(f"{name}.{function}-*.nbi"))

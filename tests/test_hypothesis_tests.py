@@ -7,7 +7,7 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from machines import counter, door
 
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.lookup import Simulated
 from fsm.hypothesis_tests import stateful
 from fsm.language.library import load
 

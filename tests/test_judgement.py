@@ -17,10 +17,9 @@ from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.recordings import form
 from fsm.report import ExitCode, Report, json_report
+from fsm.report.annotations import github, sarif
 from fsm.report.cases import cases as as_cases
-from fsm.report.github import github
 from fsm.report.junit import junit
-from fsm.report.sarif import sarif
 from fsm.report.text import text as as_text
 from fsm.verdict import Holds, Unknown
 

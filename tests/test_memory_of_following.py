@@ -1,4 +1,4 @@
-"""What is remembered while following does not grow once as much is remembered as may be."""
+"""Memory of following a recording does not grow once the limits of what is remembered are reached."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from typing import Any
 import pytest
 
 from fsm import monitor
-from fsm.monitor import entities, field_clauses, fresh_ids, grouping, judgement
+from fsm.monitor import entities, extra_rules, grouping, judgement
 from fsm.monitor.judgement import joint
 from fsm.recordings import open_recording
 from fsm.runtimes.recordings import container_events, containerd_log, nri_events, pod_calls
 
 BENCH = Path(__file__).resolve().parent / "bench" / "follow.py"
 APART = (ModuleType, type, FunctionType, BuiltinFunctionType, CodeType, FrameType)
-LIMITS = {
-    monitor: "REMEMBERED",
-    entities: "MANY",
-    joint: "REMEMBERED",
-    fresh_ids: "REMEMBERED",
-    nri_events: "REMEMBERED",
-    field_clauses: "ENTITIES",
-    grouping: "NAMED",
-    containerd_log: "_NAMED",
-    pod_calls: "UNRECORDED",
-    container_events: "_MOST",
-}
+LIMITS = [
+    (monitor, "REMEMBERED"),
+    (entities, "MANY"),
+    (joint, "REMEMBERED"),
+    (extra_rules, "REMEMBERED"),
+    (nri_events, "REMEMBERED"),
+    (extra_rules, "ENTITIES"),
+    (grouping, "NAMED"),
+    (containerd_log, "_NAMED"),
+    (pod_calls, "UNRECORDED"),
+    (container_events, "_MOST"),
+]
 """Where it is written how much is remembered."""
 TURNS = 48
 
@@ -74,7 +74,7 @@ def _sizes(name: str) -> tuple[int, int]:
 def test_nothing_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Containers and pods come and go; without the limits more is held each turn."""
     free = _sizes(name)
-    for module, limit in LIMITS.items():
+    for module, limit in LIMITS:
         monkeypatch.setattr(module, limit, 32)
     bounded = _sizes(name)
 

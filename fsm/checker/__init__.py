@@ -10,27 +10,91 @@ from typing import TypeVar, assert_never
 
 from fsm.checker.alike import Alike, conclusion_key
 from fsm.checker.breadth_first import LIMIT, UNLIMITED, Ending, Limit, StoppedError, on
-from fsm.checker.cones import Cones, JointListener
-from fsm.checker.idempotence import check_idempotent
+from fsm.checker.cones import Cones, JointListener, of_whole
 from fsm.checker.instants import StepCache, machine_table
 from fsm.checker.liveness import check_leads_to
-from fsm.checker.matches_drawing import check_matches
 from fsm.checker.refinement import OutputListener, check_follows, check_refines
-from fsm.checker.safety import check_always, check_never, check_reachable, needed
-from fsm.checker.silence import washed_out
-from fsm.checker.whole import of_whole
+from fsm.checker.safety import check_always, check_idempotent, check_never, check_reachable, needed
+from fsm.diagrams.compare import Comparison, Where, choose
+from fsm.diagrams.read import find
 from fsm.language import library
-from fsm.machine import Machine
+from fsm.machine import Machine, Silent
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.machine.in_progress import in_progress
 from fsm.machine.product import SystemTable, tables_of
 from fsm.machine.product.system import System
 from fsm.machine.property import claims
-from fsm.machine.property.evidence import Checked, Conclusion, Examined, Proved, Refuted, Undecided, Unwritten, Vacuous
-from fsm.machine.table import UNSPECIFIED, Done, Table, TransitionSystem, tabulate
+from fsm.machine.property.claims import Counts, MatchesDiagram
+from fsm.machine.property.evidence import (
+    Checked,
+    Conclusion,
+    DrawnItem,
+    Examined,
+    Misdrawn,
+    Proved,
+    Refuted,
+    Undecided,
+    Unwritten,
+    Vacuous,
+)
+from fsm.machine.table import UNSPECIFIED, Done, Table, TransitionSystem, in_progress, tabulate
 from fsm.machine.traversal import Explored, LimitError
 from fsm.machine.versions import meant
 from fsm.verdict import Unknown
+
+
+def check_matches(claim: MatchesDiagram, machine: Machine) -> tuple[Conclusion, Counts]:
+    """Compare *machine* with the drawing.  Return the conclusion and the number of states and moves compared.
+
+    Raise :class:`InputError` if the file has no readable drawing.
+    """
+    found = choose(machine, find(claim.path))
+    searched = Counts(states=len(found.states), transitions=len(found.moves), depth=0)
+    if found.equal:
+        return Proved(), searched
+    misdrawn = Misdrawn(place=found.second, lacks=_only(found, Where.FIRST), adds=_only(found, Where.SECOND))
+    return Refuted(evidence=misdrawn), searched
+
+
+def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
+    items = [DrawnItem(target=state.name) for state in found.states if state.where is where]
+    for move in found.moves:
+        if move.where is where:
+            place, event = move.places[1], move.label or move.event
+            line, column = (place.line, place.column) if place else (0, 0)
+            items.append(DrawnItem(target=move.target, source=move.source, event=event, line=line, column=column))
+    return tuple(items)
+
+
+def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
+    """Return the silent cells that *unobserved* events lead to, as triples of event, state and unobserved event.
+
+    The unobserved event leads there from a state in which the machine has a rule for the event.  *unobserved* defaults
+    to the hidden events.  An unobserved event that is itself silent is paired with itself.  Cells whose clause has
+    level MAY are omitted, because they are left open on purpose.
+
+    >>> from fsm.language.library import load
+    >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
+    ((), (('subscribe', 'closed', 'stop'),))
+    """
+    if unobserved is None:
+        unobserved = [event.name for event in machine.events.values() if event.kind == "hidden"]
+    moves = [
+        (name, state, way.to)
+        for name in unobserved
+        for state in machine.states
+        for way in machine.step(state, name) or ()
+    ]
+    found: dict[tuple[str, str], str] = {}
+    for event in machine.events:
+        cells = machine.events[event].cells
+        silent = [state for state, cell in cells.items() if isinstance(cell, Silent) and cell.clause.level != "MAY"]
+        found |= {(event, state): event for state in silent if event in unobserved}
+        reached = {state for state in machine.states if state not in silent}
+        while more := {to: name for name, state, to in moves if state in reached and to not in reached}:
+            reached |= more.keys()
+            found |= {(event, to): name for to, name in more.items()}
+    return tuple((event, state, name) for (event, state), name in found.items())
+
 
 M = TypeVar("M", bound=Machine | System)
 

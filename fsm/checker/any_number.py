@@ -10,10 +10,9 @@ from functools import partial
 
 from fsm.checker import decide
 from fsm.checker.breadth_first import LIMIT, Ending, Limit, StoppedError, on
-from fsm.checker.cones import Cones
+from fsm.checker.cones import Cones, relaxed
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.safety import DONE, SequenceAutomaton, in_order, retaken
-from fsm.checker.whole import relaxed
 from fsm.machine.conditions import Sequence, WrittenCondition
 from fsm.machine.product.crowd import Crowd, NoCrowdError
 from fsm.machine.product.system import System

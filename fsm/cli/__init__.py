@@ -126,7 +126,7 @@ def _printed(callback: Callable[..., object], *arguments: object, **options: obj
     if isinstance(found, int):
         return found
     if found is not None:
-        click.echo(importlib.import_module("fsm.report.data").data_text(found), nl=False)
+        click.echo(importlib.import_module("fsm.report.layout").data_text(found), nl=False)
     return 0
 
 

@@ -11,10 +11,10 @@ from fsm.checker import examine
 from fsm.checker.alike import Alike
 from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
-from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import (
     ANY_NUMBER,
     cases_format_option,
+    complete_models_and_systems,
     layout,
     parts_option,
     print_report,

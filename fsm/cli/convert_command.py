@@ -13,12 +13,12 @@ from fsm.cli.progress import progress
 from fsm.errors import of_extra, refused
 from fsm.recordings import open_recording
 from fsm.recordings.form import HISTORY
-from fsm.recordings.restarts import Restarts
-from fsm.recordings.rotated import Rotated
+from fsm.recordings.sources import Rotated
+from fsm.recordings.time_order import Restarts
 from fsm.report import words
 
 if TYPE_CHECKING:
-    from fsm.recordings.restarts import Assume
+    from fsm.recordings.time_order import Assume
 
 
 @click.command("convert", epilog="Exit codes: 0 written, 2 wrong input, 74 the table could not be written.")

@@ -14,8 +14,8 @@ from fsm.cli.progress import progress
 from fsm.command_options import profile_option
 from fsm.errors import InputError, refused
 from fsm.monitor.judgement import Judged, judge
+from fsm.report.cover_formats import text
 from fsm.report.cover_report import CoverReport
-from fsm.report.cover_text import text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from fsm.errors import Problem
 
 FORMATS: Final[Mapping[str, str]] = {
-    "markdown": "cover_text",
-    "html": "cover_html",
+    "markdown": "cover_formats",
+    "html": "cover_formats",
     "json": "cover_report",
     "sh": "cover_report",
 }

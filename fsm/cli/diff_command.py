@@ -11,12 +11,10 @@ from typing import Final, NamedTuple
 import click
 
 from fsm.checker.equivalence import compare as compare_behaviour
-from fsm.cli.completion import complete_models
-from fsm.cli.options import file_and_line, output_option, profiles_option, under
-from fsm.cli.output import put, put_text
-from fsm.cli.pages import drawing
+from fsm.cli.options import complete_models, file_and_line, output_option, profiles_option, under
+from fsm.cli.output import drawing, put, put_text
 from fsm.diagrams.compare import Comparison, choose
-from fsm.diagrams.draw.image import image
+from fsm.diagrams.draw.dot import image
 from fsm.diagrams.read import Drawing, at, find
 from fsm.errors import nearest, refused
 from fsm.language.library import load, names

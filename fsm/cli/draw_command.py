@@ -8,24 +8,110 @@ from typing import Final
 
 import click
 
-from fsm.cli.completion import complete_events, complete_models
-from fsm.cli.options import name_option, recording_option, text_option, under, unknown
+from fsm.cli.options import complete_events, complete_models, name_option, recording_option, text_option, under, unknown
 from fsm.cli.output import put, whole_or_nothing
-from fsm.cli.picture_files import formats, picture_file
-from fsm.cli.recording_chart import draw_chart
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
-from fsm.diagrams.draw.dot import dot
-from fsm.diagrams.draw.image import HOW_TO_GET_DOT, DotFailedError, NoDotError, png, svg
-from fsm.diagrams.draw.markdown import markdown
-from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.dot import HOW_TO_GET_DOT, DotFailedError, NoDotError, dot, png, svg
 from fsm.diagrams.draw.picture import Extra, Marks, Picture, picture
-from fsm.diagrams.draw.plantuml import plantuml
+from fsm.diagrams.draw.sequence import SequenceChart
+from fsm.diagrams.draw.sequence import mermaid as mermaid_chart
+from fsm.diagrams.draw.sequence_svg import svg as svg_chart
+from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
+from fsm.diagrams.recorded_chart import recorded_chart
+from fsm.diagrams.recorded_steps import chosen_steps
 from fsm.diagrams.track import highlighted
-from fsm.errors import WRONG_INPUT, refused
+from fsm.errors import WRONG_INPUT, InputError, is_file, nearest, refused
 from fsm.language.library import load, names
 from fsm.machine import Machine
-from fsm.monitor.judgement import judge
+from fsm.monitor.judgement import Judged, judge
+from fsm.report.lanes import marks as chart_marks
+
+
+def formats(
+    forms: tuple[str, ...], output: Path | None, suffixes: Mapping[str, str], *, pictures: int
+) -> tuple[str, ...]:
+    """Return the formats of *pictures* pictures: *forms* or, if it is empty, the formats that *output* implies."""
+    if output is None:
+        if pictures > 1 or len(forms) > 1:
+            raise click.UsageError("several pictures need --output FOLDER")
+        return forms or ("svg",)
+    if _is_folder(output):
+        return forms or tuple(suffixes)
+    if pictures > 1 or len(forms) > 1:
+        raise click.UsageError(f"'{output}' is one file: for several use --output {output.stem}/")
+    known = {f".{suffix}": form for form, suffix in suffixes.items()}
+    if not forms and output.suffix not in known:
+        hint = nearest(output.suffix, known, of="suffixes")
+        raise click.UsageError(f"'{output}' does not name a format: {hint}; or use --format")
+    return forms or (known[output.suffix],)
+
+
+def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
+    """Return the file for the picture *name*: *output*, or one in it if it is a folder; ``None`` is standard output."""
+    return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
+
+
+def _is_folder(output: Path) -> bool:
+    return output.is_dir() or not output.suffix
+
+
+CHART_SUFFIXES: Final[Mapping[str, str]] = {"svg": "svg", "mermaid": "mmd"}
+
+_CHART_WRITERS: Final[Mapping[str, Callable[[SequenceChart], str | bytes]]] = {
+    "svg": svg_chart,
+    "mermaid": mermaid_chart,
+}
+
+
+def draw_chart(
+    name: str,
+    calls: str,
+    models: tuple[str, ...],
+    forms: tuple[str, ...],
+    output: Path | None,
+    *,
+    profile: str | None,
+    entity: str,
+    first: int | None,
+    last: int | None,
+) -> int:
+    """Draw the recording *name* in each of *forms*, with the *calls* of its run and the verdicts of *models*.
+
+    Draw only the lines from *first* to *last*, if they are given.
+    """
+    if wrong := [form for form in forms if form not in CHART_SUFFIXES]:
+        raise click.UsageError(f"a sequence chart is svg or mermaid, not {wrong[0]}")
+    if first and last and last < first:
+        raise click.UsageError(f"--to {last} is before --from {first}")
+    for file in filter(None, (name, calls)):
+        if file == "-" or (Path(file).exists() and not is_file(file) and not Path(file).is_dir()):
+            raise refused(file, "FSM204", "can be read only once", "save it in a file, which is read and then judged")
+    forms = formats(forms, output, CHART_SUFFIXES, pictures=1)
+    steps = chosen_steps(name, calls, entity=entity, first=first, last=last)
+    judged = _judged_together(name, calls, models, profile)
+    chart = recorded_chart(steps, None if judged is None else chart_marks(judged))
+    stem = Path(name).name.removesuffix(".gz").rpartition(".")[0] or "sequence"
+    with whole_or_nothing() as begin:
+        for form in forms:
+            put(_CHART_WRITERS[form](chart), picture_file(output, stem, CHART_SUFFIXES[form]), begin)
+    return 0
+
+
+def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
+    """Judge the recording and *calls*. One must know *profile*. Return ``None`` if no recording names a machine."""
+    found, problems = [], []
+    for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):
+        try:
+            found.append(judge(file, calls=other, models=models, profile=profile, every=True))
+        except InputError as error:
+            problems.append(error)
+    harmless = "FSM203" if found else "FSM202"
+    for problem in problems:
+        if {one.code for one in problem.problems} != {harmless}:
+            raise problem
+    return found or None
+
 
 SUFFIXES: Final[Mapping[str, str]] = {
     "svg": "svg",

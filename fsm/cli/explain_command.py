@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import click
 
 from fsm.cli import options
-from fsm.cli.completion import complete_codes
+from fsm.cli.options import complete_codes
 from fsm.errors import Rule, about_code
 from fsm.language.codes import FAMILIES, RULES
 from fsm.report.layout import Layout

@@ -10,10 +10,8 @@ import click
 
 from fsm.checker import examine
 from fsm.cli.check_command import search_ending
-from fsm.cli.completion import complete_models_and_systems
-from fsm.cli.options import require_profiles, sizes
-from fsm.cli.output import put, same
-from fsm.cli.pages import drawing, judged_twice, read_again
+from fsm.cli.options import complete_models_and_systems, require_profiles, sizes
+from fsm.cli.output import drawing, judged_twice, put, read_again, same
 from fsm.cli.progress import progress
 from fsm.command_options import profile_option
 from fsm.errors import UNDECIDED, InputError, is_file
@@ -25,7 +23,7 @@ from fsm.machine.property.evidence import Examined
 from fsm.monitor.judgement import judge
 from fsm.recordings.line_reader import STDIN
 from fsm.report import Report
-from fsm.report.page.document import html, machine_page, system_page
+from fsm.report.page import html, machine_page, system_page
 
 NO_PROPERTIES = "FSM306"
 

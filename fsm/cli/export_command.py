@@ -6,15 +6,13 @@ from typing import Final
 
 import click
 
-from fsm.cli.completion import complete_models, complete_properties
-from fsm.cli.options import name_option, output_option, require, under
+from fsm.cli.options import complete_models, complete_properties, name_option, output_option, require, under
 from fsm.cli.output import put
 from fsm.command_options import profile_option
-from fsm.interop.dot import dot
+from fsm.interop.charts import python_statemachine, scxml
+from fsm.interop.formats import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.interop.python_statemachine import python_statemachine
-from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions
 from fsm.language.library import load, specification
 from fsm.machine import Machine

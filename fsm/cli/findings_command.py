@@ -5,8 +5,7 @@ from pathlib import Path
 import click
 
 from fsm.checker.known_defects import known_defects
-from fsm.cli.completion import complete_models_and_systems
-from fsm.cli.options import format_option, layout
+from fsm.cli.options import complete_models_and_systems, format_option, layout
 from fsm.cli.output import put, whole_or_nothing
 from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.machine.product.system import System

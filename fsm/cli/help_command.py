@@ -3,7 +3,7 @@
 import click
 
 from fsm.cli import group
-from fsm.cli.completion import complete_commands
+from fsm.cli.options import complete_commands
 
 
 @click.command("help")

@@ -8,7 +8,7 @@ from fsm.cli.options import output_option
 from fsm.cli.output import put
 from fsm.errors import contents
 from fsm.interop.formats import FORMS, ToolFormat, imported
-from fsm.interop.source_text import LARGEST
+from fsm.interop.yaml_nodes import LARGEST
 
 
 @click.command("import")

@@ -16,8 +16,7 @@ from fsm.errors import InputError, Problem
 from fsm.interop.draft import machine_of
 from fsm.interop.transitions_object import FoundMachine, draft_of, found
 from fsm.machine import Machine
-from fsm.mutation.starter.drawn_machine import drawn_machine
-from fsm.mutation.starter.texts import starter
+from fsm.mutation.starter import drawn_machine, starter
 from fsm.report.words import plural
 
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")

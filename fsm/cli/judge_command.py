@@ -28,8 +28,7 @@ from fsm.cli.options import (
     sizes,
     text_option,
 )
-from fsm.cli.output import put, same
-from fsm.cli.pages import drawing, judged_twice, read_again
+from fsm.cli.output import drawing, judged_twice, put, read_again, same
 from fsm.cli.progress import progress
 from fsm.command_options import fail_on_option, profile_option
 from fsm.errors import InputError, is_file
@@ -40,7 +39,7 @@ from fsm.monitor.judgement.stories import up_to
 from fsm.recordings import matching
 from fsm.recordings.form import foreign_forms, own_forms
 from fsm.recordings.line_reader import STDIN
-from fsm.recordings.rotated import Rotated
+from fsm.recordings.sources import Rotated
 from fsm.report import ExitCode, Report
 from fsm.report.cases import cases
 from fsm.report.text import text
@@ -53,13 +52,13 @@ if TYPE_CHECKING:
     from fsm.errors import Problem
     from fsm.machine import Level
     from fsm.monitor.judgement import Judged
-    from fsm.recordings.restarts import Assume
+    from fsm.recordings.time_order import Assume
     from fsm.trace import Line
 
 FORMATS: Final[Mapping[str, str]] = {
     "json": "fsm.report.json_report",
     "summary": "fsm.fleet.summary",
-    "html": "fsm.report.page.document",
+    "html": "fsm.report.page",
 }
 """Maps each format of this command only to its module, which is loaded on demand."""
 

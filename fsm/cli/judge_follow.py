@@ -16,8 +16,8 @@ from fsm.interruption import INTERRUPTION
 from fsm.monitor.judgement import begin
 from fsm.monitor.judgement.detection import AUTO, name_of, read_ahead
 from fsm.recordings import is_table, open_recording
-from fsm.recordings.following import Followed
-from fsm.recordings.restarts import Restarts
+from fsm.recordings.sources import Followed
+from fsm.recordings.time_order import Restarts
 from fsm.report import ExitCode, Report, json_report, worst
 from fsm.report.text import text, violation_text
 

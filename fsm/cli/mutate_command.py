@@ -10,8 +10,8 @@ import click
 from click.core import ParameterSource
 
 from fsm.checker import as_known
-from fsm.cli.completion import complete_models_and_systems
 from fsm.cli.options import (
+    complete_models_and_systems,
     format_option,
     layout,
     output_option,
@@ -30,12 +30,10 @@ from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.versions import within
-from fsm.mutation.cell_mutants import Mutant, mutants
-from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
+from fsm.mutation.mutants import JointMutant, Mutant, joint_mutants, mutants
+from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes, suggested
 from fsm.mutation.power import power_over
-from fsm.mutation.suggestions import suggested
-from fsm.mutation.system_mutants import JointMutant, joint_mutants
-from fsm.recordings.restarts import Assume
+from fsm.recordings.time_order import Assume
 from fsm.report import mutation_report as report
 
 FEW: Final = 8

@@ -6,7 +6,7 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from importlib import import_module
@@ -16,14 +16,61 @@ from typing import TYPE_CHECKING, Final, TypeVar
 import click
 from click.decorators import FC
 
-from fsm.cli.completion import complete_models_and_systems, complete_properties
-from fsm.command_options import Completer, complete_profiles
-from fsm.errors import is_file, nearest
+from fsm import cli
+from fsm.command_options import Completer, complete_profiles, completer, models_named
+from fsm.errors import InputError, is_file, nearest
+from fsm.language.library import claims, load, names, systems
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.report.layout import Layout, plain
 from fsm.trace import FRACTION, Line
+
+complete_commands: Final = completer(lambda _: cli.commands())
+complete_models: Final = completer(lambda _: names(), files=True)
+complete_models_and_systems: Final = completer(lambda _: (*names(), *systems()), files=True)
+
+
+@completer
+def complete_events(ctx: click.Context) -> Iterator[str]:
+    """Yield the events of the models on the command line. For systems, yield the families of joint events."""
+    for model in models_named(ctx):
+        yield from (joint.family for joint in model.events.values()) if isinstance(model, System) else model.events
+
+
+@completer
+def complete_states(ctx: click.Context) -> Iterator[str]:
+    """Yield the states of the models on the command line, except for systems."""
+    for model in models_named(ctx):
+        if not isinstance(model, System):
+            yield from model.states
+
+
+@completer
+def complete_properties(ctx: click.Context) -> Iterator[str]:
+    """Yield the properties of the models on the command line, or of all shipped models if there are none."""
+    for model in tuple(models_named(ctx)) or map(load, names()):
+        try:
+            yield from (stated.name for stated in claims(model.path).properties)
+        except InputError:
+            continue
+
+
+@completer
+def complete_codes(_: click.Context) -> Iterable[str]:
+    """Return the codes of all rules."""
+    from fsm.language.codes import RULES  # noqa: PLC0415  (loading them takes longer than everything else here)
+
+    return RULES
+
+
+@completer
+def complete_suts(_: click.Context) -> Iterable[str]:
+    """Return the ways to name a system under test, up to their colons."""
+    from fsm.conformance.lookup import forms  # noqa: PLC0415  (only for --against)
+
+    return (f"{form.partition(':')[0]}:" if ":" in form else form for form in forms())
+
 
 if TYPE_CHECKING:
     from fsm.machine.property.claims import Specification
@@ -46,8 +93,8 @@ def choice_option(choices: Iterable[str], about: str = "Output format.") -> Call
 
 format_option: Final = choice_option(["text", "json"])
 
-CASE_FORMATS: Final = ("junit", "sarif", "github")
-"""Formats of other tools for cases. Each is the name of a module in :mod:`fsm.report`."""
+CASE_FORMATS: Final = {"junit": "junit", "sarif": "annotations", "github": "annotations"}
+"""Maps each format of other tools for cases to the module in :mod:`fsm.report` with a writer of that name."""
 
 cases_format_option: Final = choice_option(
     ["text", "json", *CASE_FORMATS],
@@ -63,7 +110,7 @@ def print_report(form: str, *, text: Callable[[], str], json: Callable[[], str],
 
 def case_report(form: str, cases: Cases) -> str:
     """Return *cases* in a format of another tool, whose module is loaded on demand: an XML library loads slowly."""
-    writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{form}"), form)
+    writer: Callable[[Cases], str] = getattr(import_module(f"fsm.report.{CASE_FORMATS[form]}"), form)
     return writer(cases)
 
 

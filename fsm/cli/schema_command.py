@@ -5,11 +5,9 @@ from typing import Final
 
 import click
 
-from fsm.language.fault_file import WrittenFaults
 from fsm.language.machine_file import Form, Written
-from fsm.language.property_file import Stated
 from fsm.language.schema import schema
-from fsm.language.system_file import WrittenSystem
+from fsm.language.vocabularies import Stated, WrittenFaults, WrittenSystem
 from fsm.report.json_report import dumped
 
 FORMS: Final[Mapping[str, type[Form]]] = {

@@ -2,8 +2,17 @@
 
 import click
 
-from fsm.cli.completion import complete_events, complete_models_and_systems, complete_states
-from fsm.cli.options import format_option, layout, name_option, require, under, unknown
+from fsm.cli.options import (
+    complete_events,
+    complete_models_and_systems,
+    complete_states,
+    format_option,
+    layout,
+    name_option,
+    require,
+    under,
+    unknown,
+)
 from fsm.command_options import profile_option
 from fsm.language.library import is_system, load, load_system
 from fsm.machine.graph import explore

@@ -6,8 +6,7 @@ from typing import Final
 import click
 import msgspec
 
-from fsm.cli.completion import complete_models
-from fsm.cli.options import under
+from fsm.cli.options import complete_models, under
 from fsm.command_options import profile_option
 from fsm.language.library import load
 from fsm.machine.simulation import simulate

@@ -14,40 +14,73 @@ from hypothesis import configuration
 
 from fsm import cli
 from fsm.checker import as_known
-from fsm.cli.completion import complete_models_and_systems, complete_suts
 from fsm.cli.options import (
     at_least_option,
     cases_format_option,
+    complete_models_and_systems,
+    complete_suts,
     layout,
     parts_option,
     print_report,
     property_option,
+    require,
     require_properties,
     under,
 )
 from fsm.cli.output import put
 from fsm.cli.progress import progress
-from fsm.cli.replay import replayed
 from fsm.command_options import profile_option
 from fsm.conformance import suite
-from fsm.conformance.clients import ClientRun, client_of
-from fsm.conformance.clients import script as client_script
 from fsm.conformance.concurrency import repeated
 from fsm.conformance.lookup import factory_of
 from fsm.conformance.lookup import forms as rows
-from fsm.conformance.property_tests import PropertyTestResult, run_property_test
+from fsm.conformance.plan import steps as read_steps
 from fsm.conformance.race_runs import Pace
-from fsm.conformance.scheme import PlanRequest, Scheme, SutRequest, foreign_schemes, own_schemes, scheme_of
+from fsm.conformance.scheme import (
+    ClientRun,
+    PlanRequest,
+    Scheme,
+    SutRequest,
+    client_of,
+    foreign_schemes,
+    own_schemes,
+    scheme_of,
+)
+from fsm.conformance.scheme import script as client_script
+from fsm.conformance.suite import PropertyTestResult, run_property_test
 from fsm.entry_points import SUTS, foreign_names
 from fsm.errors import linked
 from fsm.language.library import is_system, load, load_system, specification
 from fsm.machine import LEVELS, Level, Machine
 from fsm.machine.product.flatten import flatten
+from fsm.machine.table import tabulate
 from fsm.recordings import either
 from fsm.report import conformance_report, words
 from fsm.report.lanes import history_lines
 from fsm.report.property_report import PropertyTestReport
 from fsm.scratch import ScratchFolder
+from fsm.sut import Stimulus
+
+
+def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
+    """Return the steps in *text*; refuse events, stages and outcomes that *machine* does not have."""
+    try:
+        found = read_steps(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--replay") from error
+    table = tabulate(machine)
+    ways = tuple(zip(table.ways, table.origin, strict=True))
+    for step in found:
+        require([step.event], machine.events, of="events", hint="--replay")
+        if step.stage in {"begin", "end"} and table.row[step.event] not in table.end:
+            message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
+            raise click.BadParameter(message, param_hint="--replay")
+        outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
+        # The last expected outcome of a crash is that of the restart.
+        expected = step.expected[:-1] if step.stage == "crash" else step.expected
+        require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
+    return found
+
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

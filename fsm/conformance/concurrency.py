@@ -69,7 +69,7 @@ def concurrently(
     after *patience* seconds count as hanging. *pace* is for a remote SUT.
 
     >>> from fsm.language.library import load
-    >>> from fsm.conformance.simulated import Simulated
+    >>> from fsm.conformance.lookup import Simulated
     >>> import threading
     >>> class Locked(Simulated):
     ...     lock = threading.Lock()

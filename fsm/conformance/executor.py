@@ -6,14 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from fsm.conformance.cover import Cover
-from fsm.conformance.crash import crashed, crashed_edge
-from fsm.conformance.failure import FailedError, Failure, Taken
-from fsm.conformance.oracle import Oracle, point
-from fsm.conformance.other_judges import SelfJudging
+from fsm.conformance.crash import RecordSnapshot, crashed, crashed_edge
+from fsm.conformance.failure import Cover, FailedError, Failure, Taken, raised
+from fsm.conformance.oracle import Oracle, SelfJudging, point
 from fsm.conformance.plan import IDLE, Edge, Point
-from fsm.conformance.raised import raised
-from fsm.conformance.record_laws import RecordSnapshot
 from fsm.errors import nearest, refused
 from fsm.machine.calls.configuration import Configurations
 from fsm.monitor.property_watch import Watch
@@ -40,7 +36,7 @@ class Execution:
 
     >>> from fsm.language.library import load
     >>> from fsm.conformance.oracle import oracle
-    >>> from fsm.conformance.simulated import Simulated
+    >>> from fsm.conformance.lookup import Simulated
     >>> door = load("examples/models/door.toml")
     >>> execution = Execution(oracle(door), Simulated(door))
     >>> execution.take(Stimulus("push", expected=("open",)))

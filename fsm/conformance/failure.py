@@ -1,14 +1,25 @@
 """Failed tests: their steps, the response to each step, and the reason for the failure."""
 
-from collections.abc import Callable
+import difflib
+import inspect
+import os
+import sysconfig
+from collections import Counter
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from traceback import walk_tb
 from typing import Final
 
-from fsm.conformance.plan import Point
+from fsm.conformance.crash import Ended
+from fsm.conformance.plan import Doing, Edge, Point
 from fsm.machine import Clause
 from fsm.machine.findings import Violation
+from fsm.machine.table import Table
 from fsm.monitor.property_watch import Violated
-from fsm.sut import Response, Stimulus
+from fsm.sut import SUT, Detailed, Overlapping, Response, Stimulus, StimulusStage, arranger
 
 WITHOUT_STATES: Final = 4
 """Length of the prefix of :attr:`Failure.kind` that does not depend on the states before the failing step."""
@@ -91,3 +102,126 @@ class FailedError(Exception):
     def __init__(self, failure: Failure) -> None:
         super().__init__()
         self.failure = failure
+
+
+@dataclass(kw_only=True)
+class Cover:
+    """The (row, state) pairs that tests have exercised, and the outcomes that have occurred.
+
+    ``cells`` counts, for each pair, how often the event was applied while the state was the only possible one;
+    ``ambiguous``, how often other states were possible too; and ``compared``, how often the outputs were seen.
+    ``shown`` and ``heard`` are true once the SUT has shown a state or returned outputs. ``arranged`` holds the steps
+    whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot arrange. ``unsupported`` maps an
+    event at a point to the reason why the SUT cannot take it there, and ``supported`` holds the events and stages that
+    it takes somewhere. ``hopeless`` holds the steps that never occurred despite repeated attempts. ``whole`` maps a
+    test that ends in a crash to the state and record of the SUT if the last event is completed before the restart.
+    """
+
+    cells: Counter[tuple[int, int]] = field(default_factory=Counter)
+    ambiguous: Counter[tuple[int, int]] = field(default_factory=Counter)
+    compared: Counter[tuple[int, int]] = field(default_factory=Counter)
+    arranged: set[tuple[Point, Stimulus]] = field(default_factory=set)
+    ways: Counter[int] = field(default_factory=Counter)
+    steps: int = 0
+    shown: bool = False
+    heard: bool = False
+    unsupported: dict[Doing, str] = field(default_factory=dict)
+    supported: set[tuple[str, StimulusStage]] = field(default_factory=set)
+    unarranged: set[tuple[str, str]] = field(default_factory=set)
+    deviations: Counter[str] = field(default_factory=Counter)
+    unspecified: int = 0
+    whole: dict[tuple[Stimulus, ...], Ended] = field(default_factory=dict)
+    hopeless: set[tuple[Point, Stimulus]] = field(default_factory=set)
+    _taken: set[tuple[Point, Stimulus]] = field(default_factory=set)
+
+    def give_up(self, edge: Edge) -> None:
+        """Mark *edge* as hopeless after repeated failed attempts, unless a test has taken it before."""
+        if (edge.source, edge.step) not in self._taken:
+            self.hopeless.add((edge.source, edge.step))
+
+    def took(self, edge: Edge) -> bool:
+        """Check whether any test has taken *edge*."""
+        return (edge.source, edge.step) in self._taken
+
+    def avoided(self, edge: Edge) -> bool:
+        """Check whether paths must avoid *edge*."""
+        return edge.doing in self.unsupported or (edge.source, edge.step) in self.hopeless
+
+    def add(self, edge: Edge) -> None:
+        self._taken.add((edge.source, edge.step))
+        self.hopeless.discard((edge.source, edge.step))
+        self.ways.update(way.index for way in edge.ways)
+        self.deviations.update(way.deviation.name for way in edge.ways if way.deviation)
+        self.unspecified += edge.to is None
+
+
+METHODS: Final = (
+    *("reset", "do", "shows", "outputs", "fields", "arrange", "arrange_stage", "begin", "end", "record", "crash"),
+    *("never", "unasked", "costly"),
+)
+"""Names of all SUT methods, including those of the optional protocols."""
+
+_NEAR: Final = 0.75  # minimum similarity, from 0 to 1, at which a name counts as a misspelled method
+
+
+def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
+    """Return the methods needed to compare *sut* with *table* that it lacks, or that returned nothing in the tests."""
+    lacks = {
+        "outputs": any(way.emits for way in table.ways) and not cover.heard,
+        "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
+        "arrange": any(len(ways or ()) > 1 for ways in table.cells) and arranger(sut) is None,
+        "begin": bool(table.end) and not isinstance(sut, Overlapping),
+        "end": bool(table.end) and not isinstance(sut, Overlapping),
+    }
+    return tuple(name for name, lacking in lacks.items() if lacking)
+
+
+def misnamed(sut: SUT) -> Mapping[str, str]:
+    """Return the public methods of *sut* that no protocol defines, each with the missing method of a similar name.
+
+    >>> from types import SimpleNamespace
+    >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))
+    {'output': 'outputs'}
+    """
+    absent = [name for name in METHODS if getattr(sut, name, None) is None]
+    own = [name for name, _ in inspect.getmembers_static(sut, callable) if name[0] != "_" and name not in METHODS]
+    close = {name: difflib.get_close_matches(name, absent, n=1, cutoff=_NEAR) for name in own}
+    return {name: meant[0] for name, meant in close.items() if meant}
+
+
+_INSTALLED: Final = ("site-packages", "dist-packages")
+
+
+def raised(error: BaseException) -> str:
+    """Describe *error* and its origin: the innermost frame in the user's code or, failing that, the innermost frame.
+
+    >>> try:
+    ...     {}["boom"]
+    ... except KeyError as error:
+    ...     raised(error).rpartition(":")[0].startswith("raised KeyError: 'boom' at ")
+    True
+    """
+    text = str(error)
+    what = f"raised {type(error).__name__}" + (f": {text}" if text else "")
+    places = [(frame.f_code, line) for frame, line in walk_tb(error.__traceback__)]
+    own = [(code, line) for code, line in places if not _is_library(code.co_filename)]
+    for code, line in (own or places)[-1:]:
+        function = "" if code.co_name == "<module>" else f" in {code.co_name}"
+        what += f" at {_relative(code.co_filename)}:{line}{function}"
+    return what
+
+
+@cache
+def _is_library(file: str) -> bool:
+    if file.startswith("<"):
+        return True
+    path = Path(os.path.abspath(file))  # noqa: PTH100 - only a name: the file need not exist
+    libraries = [Path(sysconfig.get_path(each)) for each in ("stdlib", "platstdlib")]
+    ours = Path(__file__).parents[1]
+    return any(path.is_relative_to(each) for each in (ours, *libraries)) or not {*path.parts}.isdisjoint(_INSTALLED)
+
+
+def _relative(file: str) -> str:
+    with suppress(OSError, ValueError):  # the working folder may have been removed
+        return str(Path(file).relative_to(Path.cwd()))
+    return file

@@ -1,20 +1,19 @@
 """Judge a SUT's behaviour step by step: update the belief after each step, and explain a step that leaves none."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from fsm.conformance.plan import IDLE, Edge, Plan, Point
 from fsm.machine import Machine
-from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.belief import Dynamics, dynamics, shown, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending, released
-from fsm.machine.calls.held import shown, stepped
 from fsm.machine.calls.rules import HELD
-from fsm.machine.findings import Violation
+from fsm.machine.findings import Covered, Violation
 from fsm.machine.table import Table, tabulate
 from fsm.monitor.diagnosis import explain
-from fsm.monitor.field_clauses import FieldClauses
+from fsm.monitor.extra_rules import FieldClauses
 from fsm.monitor.grouping import Folder
 from fsm.monitor.scene import Scene
 from fsm.sut import SUT, Limited, Response, Stimulus
@@ -169,3 +168,32 @@ def oracle(machine: Machine, profile: str | None = None, *, overlaps: bool = Tru
         fields=FieldClauses(table.machine, machine.profiles.values(), Folder()),
         stepped=lru_cache(KNOWN)(partial(stepped, moves)),
     )
+
+
+@runtime_checkable
+class SelfJudging(Protocol):
+    """A SUT whose tests are judged by *model* instead of the machine that plans them."""
+
+    model: str
+
+    def violation(self) -> Violation | None:
+        """Return a violation that occurred since the reset, or ``None``. This is called after each step."""
+
+    def covered(self) -> Sequence[Covered]:
+        """Return how all tests together covered the machines of ``model``."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldEvents:
+    """The number of events that a SUT sent to its listeners, and the violations among them."""
+
+    count: int
+    violations: Sequence[Violation]
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A SUT that sends events about its actions. These events are checked against the steps of the tests."""
+
+    def events(self) -> ToldEvents:
+        """Return the events sent in all tests. This is called once, after the last test."""

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count, repeat
 from typing import Final, Protocol, TypeAlias, runtime_checkable
 
-from fsm.conformance.raised import raised
+from fsm.conformance.failure import raised
 from fsm.conformance.turns import Turns
 from fsm.linearizability import Linearizability, Linearizable, linearize
 from fsm.linearizability.history import History, Operation

@@ -1,34 +1,35 @@
 """Test one implementation from beginning to end, and return its coverage and failures."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import count
 from typing import Final
 
 from fsm.conformance.concurrency import concurrently, refuse_serial
-from fsm.conformance.cover import Cover
 from fsm.conformance.crash import crashes
-from fsm.conformance.distinguishing import DistinguishingSequences
 from fsm.conformance.executor import Execution
-from fsm.conformance.failure import Causes, FailedError, Failure
-from fsm.conformance.forcing import obstacles
-from fsm.conformance.frugal import FrugalTour
+from fsm.conformance.failure import Causes, Cover, FailedError, Failure, Taken, misnamed, needed
 from fsm.conformance.lookup import find
-from fsm.conformance.methods import misnamed, needed
-from fsm.conformance.oracle import Oracle
+from fsm.conformance.oracle import Oracle, SelfJudging, Telling
 from fsm.conformance.oracle import oracle as oracle_of
-from fsm.conformance.other_judges import SelfJudging, Telling
 from fsm.conformance.plan import Edge, Plan, Point
 from fsm.conformance.race_runs import Pace, RaceJudging, kind_of
-from fsm.conformance.shrinking import shrink
-from fsm.conformance.stateful import random_failure
-from fsm.conformance.tested import Tested
-from fsm.machine import Machine
-from fsm.machine.pairs import reachable_pairs
+from fsm.conformance.stateful import random_failure, shrink
+from fsm.conformance.tested import Tested, obstacles
+from fsm.conformance.tours import DistinguishingSequences, FrugalTour
+from fsm.machine import Machine, Moves
+from fsm.machine.conditions import Emits, EmitsOnly, StepEmits, atoms
+from fsm.machine.graph import reachable_pairs
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.system import System
+from fsm.machine.property.claims import Claim, Follows, Idempotent, Property, Refines, Requires, conditions_of
+from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.traversal import BreadthFirst
+from fsm.monitor.extra_rules import held_to
+from fsm.monitor.grouping import Folder
+from fsm.monitor.property_watch import Watch, untestable
 from fsm.sut import SUT, Costly, Crashing, Emitting, Limited, Overlapping, Stimulus
 
 KINDS: Final = 25  # number of different kinds of failures after which testing ends
@@ -262,3 +263,107 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
             if not walk.died:
                 break
     return causes.failures()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PropertyTestResult:
+    """The result of testing a property: its ``failure``, if any, or the reason why the tests prove nothing.
+
+    ``untested`` is the reason why the property was not exercised. ``unwatchable`` is true if no test can exercise it.
+    ``unmet`` lists what should be reachable but was not reached by any test. If the property needs a SUT method
+    that is missing or returned nothing, ``unseen`` is its name: ``outputs`` or ``fields``. ``cover`` is the coverage.
+    """
+
+    of: Property
+    failure: Failure | None = None
+    untested: str = ""
+    unmet: tuple[str, ...] = ()
+    unwatchable: bool = False
+    unseen: str = ""
+    cover: Cover = field(default_factory=Cover)
+
+
+def run_property_test(
+    machine: Machine,
+    stated: Property,
+    factory: Callable[[], SUT],
+    *,
+    profile: str | None = None,
+    examples: int = 20,
+    steps: int = 30,
+    chance: int = 0,
+) -> PropertyTestResult:
+    """Test whether the SUT that *factory* makes has the property *stated* of *machine*.
+
+    >>> from fsm.language.library import specification
+    >>> from fsm.conformance.lookup import Simulated
+    >>> of = specification("examples/models/door.toml")
+    >>> result = run_property_test(of.machine, of.properties[0], lambda: Simulated(of.machine))
+    >>> result.failure, result.untested
+    (None, '')
+    """
+    if why := untestable(stated):
+        return PropertyTestResult(of=stated, untested=why, unwatchable=True)
+    sut = factory()
+    try:
+        overlaps = isinstance(sut, Overlapping)
+        oracle = oracle_of(machine, profile, overlaps=overlaps)
+        required = [stated.claim.requirement] if isinstance(stated.claim, Requires) else []
+        fields = held_to(required, oracle.plan.table.machine, Folder())
+        oracle = replace(oracle, fields=fields)
+        watch = Watch(machine, stated, profile=profile)
+        walk = partial(Execution, oracle, sut, watch=watch)
+        failure, cover = None, Cover()
+        try:
+            for aim in watch.aims():
+                Execution(oracle, sut, cover, watch).replay(_steps(machine, aim, overlaps=overlaps))
+        except FailedError as failed:
+            failure = failed.failure
+        if failure is None and examples:
+            failure = random_failure(oracle, sut, cover, watch=watch, examples=examples, steps=steps, chance=chance)
+        if failure:
+            shortest = shrink(walk, failure)
+            trace = tuple(_as_written(oracle.plan, taken) for taken in shortest.trace)
+            return PropertyTestResult(of=stated, failure=replace(shortest, trace=trace), cover=cover)
+        if (unseen := _method_needed(stated.claim, oracle.plan)) in needed(oracle.plan.table, sut, cover):
+            return PropertyTestResult(of=stated, unseen=unseen, cover=cover)
+        tried = any(fields.tested.values()) if fields.tested else watch.tried
+        untested = "" if tried else "no test has put it to the test"
+        return PropertyTestResult(of=stated, untested=untested, unmet=watch.unmet, cover=cover)
+    finally:
+        sut.close()
+
+
+def _method_needed(claim: Claim, plan: Plan) -> str:
+    """Return the optional SUT method that a test of *claim* needs, or an empty string."""
+    if isinstance(claim, Requires):
+        return "fields"
+    parts = (part for each in conditions_of(claim) for part in atoms(each.means))
+    heard = any(isinstance(part, Emits | EmitsOnly | StepEmits) for part in parts)
+    emits = any(way.emits for way in plan.table.ways)
+    return "outputs" if heard or (emits and isinstance(claim, Idempotent | Follows | Refines)) else ""
+
+
+def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
+    """Yield the stimuli that cause *run*. Calls are split into stages if *overlaps* is true, and otherwise whole."""
+    left = list(run.steps)
+    while left:
+        step = left.pop(0)
+        begins = not step.ends and _begins(machine, step)
+        if overlaps or not begins:
+            yield Stimulus(step.event, "end" if step.ends else "begin" if begins else "do", (step.outcome,))
+            continue
+        ends = [other for other in left if other.event == step.event and other.ends]
+        left = [other for other in left if other not in ends]
+        yield Stimulus(step.event, "do", (step.outcome, *(end.outcome for end in ends)))
+
+
+def _as_written(plan: Plan, taken: Taken) -> Taken:
+    """Return *taken* with its step as the plan writes it, which names no outcome if there is no choice."""
+    edge = plan.wanted(taken.point, taken.step) if taken.point else None
+    return replace(taken, step=edge.step) if edge else taken
+
+
+def _begins(machine: Machine, taken: RunStep) -> bool:
+    cell = machine.events[taken.event].cells[taken.source]
+    return isinstance(cell, Moves) and any(way.name == taken.outcome and way.begins for way in cell.outcomes)

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from fsm.diagrams.draw.sequence import OUTSIDE, ChartRow, RowKind, SequenceChart
-from fsm.diagrams.recorded_entities import RecordedEntity, shortened
-from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps
+from fsm.diagrams.recorded_steps import ChartStep, ChosenSteps, RecordedEntity, shortened
 from fsm.errors import plural, visible
 from fsm.trace import Line, Observation, nanoseconds
 

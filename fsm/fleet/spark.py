@@ -26,7 +26,7 @@ from fsm.fleet.summary import Summary, total
 from fsm.language.library import is_path, load
 from fsm.machine import Machine
 from fsm.recordings.observation_columns import ABOUT, ROW
-from fsm.recordings.restarts import SHORTEST, Assume
+from fsm.recordings.time_order import SHORTEST, Assume
 
 ORDERS: Final = (ROW, "line", "at")
 """Columns that can define the order of observations, most precise first."""

@@ -5,12 +5,20 @@ SCXML recommendation requires (https://www.w3.org/TR/scxml, section 3.13).  The 
 same.
 """
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Final
+from __future__ import annotations
 
-from fsm.interop.draft import Draft, DraftState, DraftTransition
-from fsm.interop.source_text import SourceProblems
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+from xml.etree import ElementTree as ET
+from xml.parsers import expat
+
+import msgspec
+
+from fsm.interop.draft import FLAT, Draft, DraftState, DraftTransition, outcome_events
+from fsm.interop.yaml_nodes import DEEPEST, SourceProblems, YamlNode
+from fsm.language.names import distinct, identifiers
+from fsm.machine import Machine
 
 ANY: Final = "*"
 DATA_NOTE: Final = "Its data are left out; what depends on them is a choice of the environment."
@@ -97,3 +105,259 @@ def _arrows(states: dict[str, ChartState]) -> Iterator[DraftTransition]:
 def _event_of(descriptor: str) -> str:
     """Return the event that *descriptor* names, which is ``error`` for ``error.*`` and ``error.``."""
     return descriptor.removesuffix("*").removesuffix(".") or descriptor
+
+
+SCXML: Final = "http://www.w3.org/2005/07/scxml"
+SCXML_FORM: Final = "a state chart in SCXML"
+STATES: Final = ("state", "final")
+SCXML_NESTED: Final = (*STATES, "parallel", "history", "invoke")
+PARENT: Final = "#_parent"
+"""Target of outputs: the parent session."""
+
+_BETWEEN: Final = " "  # separates the namespace from the name of an element or attribute
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Element:
+    """An XML element.  ``attributes`` has names as keys, or ``NAMESPACE NAME`` for those with a namespace."""
+
+    space: str
+    name: str
+    attributes: dict[str, str]
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    def named(self, *names: str) -> Iterator[Element]:
+        """Return the children in the element's own namespace whose name is one of *names*."""
+        return (each for each in self.children if each.space == self.space and each.name in names)
+
+
+def read_scxml(text: str, name: str, problems: SourceProblems) -> Draft:
+    """Return the draft of the document *text*.  If it has no name, the draft is called *name*."""
+    root = _root(text, problems)
+    if root.name != "scxml":
+        hint = "give a document whose root is <scxml>"
+        problems.abort("FSM507", root.line, f"is <{root.name}>, not a state chart", hint)
+    for element in root.named("parallel"):
+        what = f"<parallel id='{element.attributes.get('id', '')}'> has several active states at a time"
+        problems.add("FSM511", element.line, what, FLAT)
+    elements = list(root.named(*STATES))
+    if not elements and not problems.found:
+        problems.add("FSM509", root.line, "has no states", "add: <state id='…'>")
+    return draft_of(
+        name=root.attributes.get("name") or name,
+        form=SCXML_FORM,
+        initial=root.attributes.get("initial", ""),
+        initial_line=root.line,
+        states=[_scxml_state(element, problems) for element in elements],
+        notes=(DATA_NOTE,) if any(root.named("datamodel", "script")) else (),
+        problems=problems,
+    )
+
+
+def _root(text: str, problems: SourceProblems) -> Element:
+    parser = expat.ParserCreate(encoding="utf-8", namespace_separator=_BETWEEN)
+    top = Element(space="", name="", attributes={}, line=1)
+    stack = [top]
+
+    def start(name: str, attributes: dict[str, str]) -> None:
+        space, _, local = name.rpartition(_BETWEEN)
+        element = Element(space=space, name=local, attributes=attributes, line=parser.CurrentLineNumber)
+        for value in attributes.values():
+            problems.check_text(element.line, value)
+        stack[-1].children.append(element)
+        stack.append(element)
+        if len(stack) > DEEPEST + 1:
+            what = f"is nested more than {DEEPEST} deep"
+            problems.abort("FSM505", element.line, what, "flat charts need four levels")
+
+    parser.StartElementHandler = start
+    parser.EndElementHandler = lambda _: stack.pop()
+    parser.StartDoctypeDeclHandler = lambda *_: problems.abort(
+        "FSM506", parser.CurrentLineNumber, "has a document type", "remove <!DOCTYPE …>"
+    )
+    try:
+        parser.Parse(text.encode(), True)  # noqa: FBT003  (the whole document)
+    except expat.ExpatError as error:
+        what = f"is not XML: {expat.ErrorString(error.code)}"
+        problems.abort("FSM504", error.lineno, what, "see https://www.w3.org/TR/xml")
+    return top.children[0]
+
+
+def _scxml_state(element: Element, problems: SourceProblems) -> ChartState:
+    name = element.attributes.get("id", "")
+    if not name:
+        problems.add("FSM509", element.line, f"<{element.name}> has no id", "add: id='…'")
+    for child in element.named(*SCXML_NESTED):
+        problems.add("FSM511", child.line, f"state '{name}' has <{child.name}>: it is not flat", FLAT)
+    return ChartState(
+        name=name,
+        line=element.line,
+        final=element.name == "final",
+        enters=tuple(event for each in element.named("onentry") for event in _sent(each, problems)),
+        leaves=tuple(event for each in element.named("onexit") for event in _sent(each, problems)),
+        transitions=tuple(_scxml_transition(each, name, problems) for each in element.named("transition")),
+    )
+
+
+def _scxml_transition(element: Element, state: str, problems: SourceProblems) -> DraftTransition:
+    event, to, condition = (element.attributes.get(word, "") for word in ("event", "target", "cond"))
+    when = (condition,) if condition else ()
+    emits = tuple(_sent(element, problems))
+    return DraftTransition(event=event, source=state, line=element.line, to=to, when=when, emits=emits)
+
+
+def _sent(element: Element, problems: SourceProblems) -> list[str]:
+    for child in element.named(*CHOOSING):
+        what = f"<{child.name}> causes other steps, or chooses among them"
+        problems.add("FSM512", child.line, what, "give each choice a transition of its own")
+    sent = [child.attributes for child in element.named("send") if "target" in child.attributes]
+    return [each["event"] for each in sent if each.get("event")]
+
+
+def scxml(machine: Machine) -> str:
+    """Return *machine* as an SCXML document, ending in a newline.
+
+    >>> from fsm.language.library import load
+    >>> print("\\n".join(scxml(load("examples/models/door.toml")).splitlines()[2:5]))
+      <state id="shut">
+        <transition event="push.done" target="open">
+          <send event="Creak" target="#_parent" />
+    """
+    ids = {
+        name: f"_{word}" if word[0] in "0123456789-" else word
+        for name, word in identifiers("", machine.states, also="-").items()
+    }
+    head = {"version": "1.0", "datamodel": "null", "name": machine.name, "initial": ids[machine.initial]}
+    root = ET.Element("scxml", {"xmlns": SCXML, **head})
+    states = {name: ET.SubElement(root, "state", {"id": word}) for name, word in ids.items()}
+    for each in outcome_events(machine):
+        target = {"target": ids[each.to]} if each.to else {}
+        transition = ET.SubElement(states[each.source], "transition", {"event": each.event, **target})
+        for output in each.emits:
+            ET.SubElement(transition, "send", {"event": distinct(output, (), also="-"), "target": PARENT})
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{ET.tostring(root, encoding="unicode")}\n'
+
+
+FORM: Final = "a definition of python-statemachine"
+DOCUMENT: Final = frozenset({"name", "description", "datamodel", "states"})
+NESTED: Final = ("states", "parallel", "history", "invoke")
+STATE: Final = frozenset({*NESTED, "initial", "final", "enter", "exit", "transitions", "donedata"})
+SLOTS: Final = ("before", "on", "after")
+TRANSITION: Final = frozenset({*SLOTS, "event", "target", "cond", "unless", "internal", "initial"})
+ACTIONS: Final = frozenset({"assign", "raise", "log", "if", "foreach", "send", "cancel", "script"})
+TAKEN: Final = frozenset(
+    {
+        *("configuration", "current_state_value", "history_values", "model", "prepare", "send"),
+        *("start_configuration_values", "state_field", "states", "states_map"),
+    }
+)
+"""Attributes of the library's machines.  States become attributes, too, so a state with such a name gets another id."""
+
+
+def read_definition(root: YamlNode, name: str) -> Draft:
+    """Return the draft of the definition *root*.  If it has no name, the draft is called *name*."""
+    root.check_keys(DOCUMENT, of="the definition")
+    written = root.entries.get("states")
+    if written is None or not written.entries:
+        root.problems.add("FSM509", (written or root).line, "has no states", 'add: "states": { … }')
+    states = written.entries if written else {}
+    begin = [key for key, node in states.items() if node.flag_at("initial", of=f"'initial' of state '{key}'")]
+    if len(begin) > 1:
+        what = f"several states are initial: {', '.join(begin)}"
+        root.problems.add("FSM513", states[begin[1]].line, what, "keep one of them")
+    return draft_of(
+        about=root.text_at("description"),
+        name=root.text_at("name") or name,
+        form=FORM,
+        states=[_state(key, node, written.keys[key] if written else 0) for key, node in states.items()],
+        initial=begin[0] if begin else "",
+        notes=(DATA_NOTE,) if "datamodel" in root.entries else (),
+        problems=root.problems,
+    )
+
+
+def _state(name: str, node: YamlNode, line: int) -> ChartState:
+    of = f"state '{name}'"
+    if not isinstance(node.value, dict) and node.value is not None:
+        node.problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a mapping")
+    node.check_keys(STATE, of=of)
+    for word in NESTED:
+        if word in node.entries and node.entries[word].value not in (None, False, [], {}):
+            node.problems.add("FSM511", node.keys[word], f"{of} has '{word}': it is not flat", FLAT)
+    entered, enters = _actions(node, "enter", of)
+    left, leaves = _actions(node, "exit", of)
+    return ChartState(
+        name=name,
+        line=line,
+        final=bool(node.flag_at("final", of=f"'final' of {of}")),
+        enters=enters,
+        leaves=leaves,
+        notes=tuple(f"{when}: {called}." for when, called in (("On entry", entered), ("On exit", left)) if called),
+        transitions=tuple(_transition(each, name) for each in node.items_at("transitions")),
+    )
+
+
+def _transition(node: YamlNode, state: str) -> DraftTransition:
+    of = f"a transition of state '{state}'"
+    if not isinstance(node.value, dict):
+        node.problems.add("FSM508", node.line, f"{of} is {node.kind}", "give a mapping with event and target")
+        return DraftTransition(event="_", source=state, line=node.line)
+    node.check_keys(TRANSITION, of=of)
+    actions = {word: _actions(node, word, of) for word in SLOTS}
+    unless = node.texts_at("unless", of=f"'unless' of {of}")
+    target = node.entries.get("target")
+    return DraftTransition(
+        event=node.text_at("event", of=f"the event of {of}"),
+        source=state,
+        line=node.line,
+        to=target.as_text(of=f"the target of {of}") if target and target.value is not None else "",
+        when=(*node.texts_at("cond", of=f"'cond' of {of}"), *(f"not {each}" for each in unless)),
+        emits=tuple(output for _, sent in actions.values() for output in sent),
+        notes=tuple(f"{word.capitalize()}: {called}." for word, (called, _) in actions.items() if called),
+    )
+
+
+def _actions(node: YamlNode, word: str, of: str) -> tuple[str, tuple[str, ...]]:
+    """Return the callbacks named at *word*, and the events sent to another machine there."""
+    of = f"'{word}' of {of}"
+    called: list[str] = []
+    sent: list[str] = []
+    for each in node.items_at(word):
+        if isinstance(each.value, str):
+            called.append(each.value)
+            continue
+        each.check_keys(ACTIONS, of=of)
+        for key in CHOOSING:
+            if key in each.entries:
+                what = f"{of} has '{key}', by which one step causes others or chooses among them"
+                each.problems.add("FSM512", each.keys[key], what, "give each choice a transition of its own")
+        send = each.entries.get("send")
+        if send and "target" in send.entries:
+            sent.append(send.text_at("event", of=f"the event sent by {of}"))
+    return ", ".join(called), tuple(sent)
+
+
+def python_statemachine(machine: Machine) -> str:
+    """Return *machine* as a JSON definition, ending in a newline.
+
+    >>> from fsm.language.library import load
+    >>> msgspec.json.decode(python_statemachine(load("examples/models/door.toml")))["name"]
+    'door'
+    """
+    ids: dict[str, str] = {}
+    for state in machine.states:
+        public = f"state{state}" if state.startswith("_") else state
+        ids[state] = distinct(public, (*TAKEN, *ids.values()), also="-.")
+    states: dict[str, dict[str, Any]] = {word: {} for word in ids.values()}
+    states[ids[machine.initial]]["initial"] = True
+    for each in outcome_events(machine):
+        written: dict[str, Any] = {"event": each.event}
+        if each.to:
+            written["target"] = ids[each.to]
+        if each.emits:
+            written["on"] = [{"send": {"event": output, "target": PARENT}} for output in each.emits]
+        states[ids[each.source]].setdefault("transitions", []).append(written)
+    definition = {"name": machine.name, "description": machine.about, "states": states}
+    return msgspec.json.format(msgspec.json.encode(definition), indent=2).decode() + "\n"

@@ -1,23 +1,25 @@
 """Import other tools' machines as model files.
 
-The reader of each format reads a file within limits (:mod:`~fsm.interop.source_text`) into a draft
+The reader of each format reads a file within limits (:mod:`~fsm.interop.yaml_nodes`) into a draft
 (:mod:`~fsm.interop.draft`).  The draft becomes a machine, which :mod:`~fsm.language.write` writes as a model file.
 """
 
 from pathlib import Path
 from typing import Final, Literal, TypeAlias, get_args
 
+import graphviz
+
 from fsm.errors import decoded_text, encodable
+from fsm.interop.charts import read_definition, read_scxml
 from fsm.interop.draft import machine_of
-from fsm.interop.python_statemachine import read_definition
-from fsm.interop.scxml import read_scxml
-from fsm.interop.source_text import LARGEST, SourceProblems
+from fsm.interop.promela.vocabulary import steps
 from fsm.interop.transitions import read_configuration
-from fsm.interop.yaml_nodes import node_of
+from fsm.interop.yaml_nodes import LARGEST, SourceProblems, node_of
 from fsm.language.build import build
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.write import toml
+from fsm.machine import Machine
 
 ToolFormat: TypeAlias = Literal["transitions", "python-statemachine", "scxml"]
 FORMS: Final[tuple[ToolFormat, ...]] = get_args(ToolFormat)
@@ -62,3 +64,28 @@ def imported(data: bytes, *, path: str, form: ToolFormat | None = None, outcomes
     written = toml(machine_of(found, file=file, outcomes=outcomes), comments=plain)
     build(parse(written.encode(), Written, path=file))  # check that it can be read back
     return written
+
+
+def dot(machine: Machine) -> str:
+    """Return the DOT graph of *machine*, ending in a newline.  Silent cells have no edge.
+
+    >>> from fsm.language.library import load
+    >>> dot(load("examples/models/door.toml")).splitlines()[0]
+    'digraph door {'
+    """
+    graph = graphviz.Digraph(machine.name, graph_attr={"label": graphviz.escape(machine.title)})
+    for state in machine.states.values():
+        mark = "2" if state.name == machine.initial else None
+        graph.node(state.name, shows=state.shows, tooltip=graphviz.escape(state.about), peripheries=mark)
+    for step in steps(machine):
+        graph.edge(
+            step.source,
+            step.way.to,
+            label=f"…{step.event}" if step.ends else step.event,
+            kind=machine.events[step.event].kind,
+            outcome=step.way.name,
+            reply=step.reply or None,
+            emits=", ".join(step.way.emits) or None,
+        )
+    text: str = graph.source
+    return text

@@ -22,10 +22,8 @@ from fsm.language.build import build
 from fsm.language.build.specification import specify
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
-from fsm.language.property_file import Stated
-from fsm.language.read import F, File, content, form_of, parse
-from fsm.language.read.mistakes import with_meaning
-from fsm.language.system_file import MOST_COUNTED, WrittenSystem
+from fsm.language.read import F, File, content, form_of, parse, with_meaning
+from fsm.language.vocabularies import MOST_COUNTED, Stated, WrittenSystem
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification, is_of

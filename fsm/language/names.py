@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from typing import Final, Literal, TypeAlias, get_args
 
 
 def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Iterable[str] = ()) -> dict[str, str]:
@@ -25,3 +26,25 @@ def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
         number += 1
         word = f"{plain}_{number}"
     return word
+
+
+ErrorCode: TypeAlias = Literal[
+    "CANCELED",
+    "UNKNOWN",
+    "INVALID_ARGUMENT",
+    "DEADLINE_EXCEEDED",
+    "NOT_FOUND",
+    "ALREADY_EXISTS",
+    "PERMISSION_DENIED",
+    "RESOURCE_EXHAUSTED",
+    "FAILED_PRECONDITION",
+    "ABORTED",
+    "OUT_OF_RANGE",
+    "UNIMPLEMENTED",
+    "INTERNAL",
+    "UNAVAILABLE",
+    "DATA_LOSS",
+    "UNAUTHENTICATED",
+]
+
+CODES: Final = ("OK", *get_args(ErrorCode))  # all gRPC codes, in numerical order

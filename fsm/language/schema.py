@@ -4,10 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_args
 
-from fsm.language.fault_file import MethodPattern, WrittenFaults
 from fsm.language.machine_file import Code, Form, Name, Reply, StateKey, Written
-from fsm.language.property_file import Stated
-from fsm.language.system_file import WrittenSystem
+from fsm.language.vocabularies import MethodPattern, Stated, WrittenFaults, WrittenSystem
 
 _Node = dict[str, Any]
 

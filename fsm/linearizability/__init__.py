@@ -19,10 +19,9 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
 from fsm.errors import require_machine
-from fsm.linearizability.frontier import End, Frontier, ends
+from fsm.linearizability.frontier import End, Frontier, Window, ends, smallest
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Moves, Outputs, Possible, Seen, Situation, Step
-from fsm.linearizability.window import Window, smallest
 from fsm.machine import ANY_ERROR, Machine
 from fsm.machine.calls.rules import Rules
 from fsm.machine.findings import Cause, Stretch

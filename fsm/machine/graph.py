@@ -7,8 +7,7 @@ from typing import Generic, TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from fsm.machine.in_progress import InProgress, in_progress
-from fsm.machine.table import Table, TransitionSystem, Way
+from fsm.machine.table import InProgress, Table, TransitionSystem, Way, in_progress
 from fsm.machine.traversal import BreadthFirst
 
 
@@ -127,3 +126,9 @@ def components(following: Mapping[N, Sequence[N]]) -> list[list[N]]:
                 open_.difference_update(stack[cut:])
                 del stack[cut:]
     return found
+
+
+def reachable_pairs(table: Table) -> tuple[tuple[int, int], ...]:
+    """Return the (row, state) pairs in which the event can happen in a reachable state, including silent cells."""
+    reached = explore(table).depth
+    return tuple((row, state) for row, state in table.defined() if state in reached and table.step(state, row) != ())

@@ -18,13 +18,10 @@ import msgspec
 from fsm.machine import Machine, findings
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import tried
-from fsm.monitor.assumptions import Assumptions, is_one, rests_on_one
-from fsm.monitor.beliefs import Belief, Beliefs
-from fsm.monitor.cache import shared
+from fsm.monitor.beliefs import Belief, Beliefs, shared
 from fsm.monitor.entities import ALIVE, AT_REST, LAST, LED, NOBODY, PLACE, RESTING, Entities, Life
-from fsm.monitor.field_clauses import FieldClauses
-from fsm.monitor.fresh_ids import FreshIds
-from fsm.monitor.grouping import Folder, Open
+from fsm.monitor.extra_rules import FieldClauses, FreshIds
+from fsm.monitor.grouping import Assumptions, Folder, Open, is_one, rests_on_one
 from fsm.monitor.stepping import NOTHING, TOO_MANY, BeliefMove, Stepping
 from fsm.trace import Batch, Line, Observation, key
 from fsm.verdict import Holds, Unknown

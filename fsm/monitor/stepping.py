@@ -5,12 +5,10 @@ from typing import Final, NamedTuple
 
 from fsm.machine.calls.configuration import Configurations, bits
 from fsm.machine.calls.unobserved import TooManyError
-from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, certain, numbered
-from fsm.monitor.cache import Shared
+from fsm.monitor.beliefs import Belief, Beliefs, BeliefStep, Shared, certain, numbered
 from fsm.monitor.diagnosis import Explained
-from fsm.monitor.entities import NONE, Life
+from fsm.monitor.entities import NONE, Life, overdue
 from fsm.monitor.scene import Scene
-from fsm.monitor.time_limits import overdue
 from fsm.trace import Key, Line, Observation, key
 
 NOTHING: Final = "nothing observed"

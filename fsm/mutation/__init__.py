@@ -3,6 +3,6 @@
 A *mutant* is a machine or system with one error that an author could make. A property that no mutant breaks says
 nothing. A mutant that breaks no property is *equivalent* if no observation distinguishes it from the original.
 Otherwise it is a *survivor* and shows what the properties leave open (DeMillo, Lipton and Sayward, 1978).
-:mod:`~fsm.mutation.cell_mutants` and :mod:`~fsm.mutation.system_mutants` make mutants, and
+:mod:`~fsm.mutation.mutants` and :mod:`~fsm.mutation.mutants` make mutants, and
 :mod:`~fsm.mutation.outcomes` finds the properties that they break.
 """

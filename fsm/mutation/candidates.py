@@ -1,6 +1,6 @@
 """Candidate properties of a machine, derived from its cells and written in the property language.
 
-A candidate is a guess at what the machine's author may have meant. :mod:`~fsm.mutation.suggestions` checks whether it
+A candidate is a guess at what the machine's author may have meant. :mod:`~fsm.mutation.outcomes` checks whether it
 holds and which errors break it. The strongest candidates come first.
 """
 
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from fsm.language.build.machine_conditions import WORDS
+from fsm.language.build.grammar import WORDS
 from fsm.machine import ANY_ERROR, LEVELS, Clause, Event, Level, Machine, Outcome, outcomes
 from fsm.machine.graph import explore
 from fsm.machine.table import tabulate

@@ -21,7 +21,7 @@ from fsm.monitor.judgement import Judged, judge
 from fsm.mutation.strict_reading import RecordedAct
 from fsm.recordings import either, open_recording
 from fsm.recordings.form import RecordingForm, own_forms
-from fsm.recordings.restarts import Assume
+from fsm.recordings.time_order import Assume
 from fsm.scratch import ScratchFolder
 
 EditAnswer: TypeAlias = Literal["caught", "surprise", "missed"]

@@ -5,13 +5,13 @@ A history is recognised by its beginning and read as a whole. A form may also cl
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from itertools import chain
 from os.path import isdir
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from fsm.entry_points import loaded
 from fsm.errors import documented, of_extra, refused
@@ -28,10 +28,9 @@ from fsm.recordings.form import (
     own_forms,
     recognised,
 )
-from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece, size_of
-from fsm.recordings.notes import Notes
-from fsm.recordings.restarts import Restarts
-from fsm.trace import batch
+from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Notes, Piece, size_of
+from fsm.recordings.time_order import Restarts
+from fsm.trace import Line, Observation, batch
 
 
 class Source(Protocol):
@@ -222,3 +221,44 @@ def _begun(name: str, pieces: Iterator[Piece]) -> list[Piece]:
         if size > PIECE or recognised(name, piece.lines):
             break
     return [piece for piece in begun if piece.lines or piece.gap]
+
+
+class RecordedStep(NamedTuple):
+    """An observation and its line."""
+
+    line: Line
+    seen: Observation
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AsRecorded:
+    """The observations of one or two files in order of time, as a stream that can be read only once.
+
+    ``within`` maps entities to the entities that contain them, as far as the steps have been read.
+    """
+
+    files: tuple[str, ...]
+    form: RecordingForm
+    machines: tuple[str, ...]
+    steps: Iterator[RecordedStep]
+    within: Mapping[str, str] = field(default_factory=dict)
+
+
+def as_recorded(name: str, other: str = "") -> AsRecorded:
+    """Open the recording in the file *name*, together with the *other* one of the same run if there is one.
+
+    Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
+    """
+    recording = open_recording(name, restarts=Restarts(assume="none"), as_called=True)
+    if recording.form.steps:
+        special: Callable[[str, str], AsRecorded] = loaded(recording.form.steps)
+        return special(name, other)
+    if other:
+        raise refused(name, "FSM206", f"holds {recording.form.title}, which is read alone", f"leave out {other}")
+    steps = (
+        RecordedStep(Line.of(line, recording.name), seen)
+        for part in recording.batches
+        for seen, line in zip(part.observations, part.lines, strict=True)
+        if seen.entity or not seen.output  # leave out failed relays, which have no entity
+    )
+    return AsRecorded(files=(name,), form=recording.form, machines=recording.machines, steps=steps)

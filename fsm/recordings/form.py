@@ -18,12 +18,12 @@ from fsm.errors import nearest, refused
 from fsm.recordings import histories, json_lines
 from fsm.recordings.json_lines import TraceHeader
 from fsm.recordings.line_reader import Piece, decoded
-from fsm.recordings.restarts import Restarts
+from fsm.recordings.time_order import Restarts
 from fsm.trace import Batch, Line, Observation, batch
 
 if TYPE_CHECKING:
     from fsm.recordings.histories import RecordedHistory
-    from fsm.recordings.notes import Notes
+    from fsm.recordings.line_reader import Notes
 
 Numbered: TypeAlias = "Iterable[tuple[int | Line, Observation]]"
 """Observations, each with its line."""
@@ -53,7 +53,7 @@ class RecordingForm:
         time: Returns the time of a line in nanoseconds since the epoch, or ``None``. Needed to put files in order.
         together: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.open_together`, if a recording can be
             judged together with another one of the same run.
-        steps: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.as_recorded.as_recorded`, if a recording
+        steps: ``MODULE:ATTRIBUTE`` of a function like :func:`fsm.recordings.as_recorded`, if a recording
             of this form is read differently when nothing may be inferred.
 
     Judging:

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from fsm.errors import InputError, Problem, documented, refused
 from fsm.recordings import operations
-from fsm.recordings.edn import Data, EdnForm, NotationError, forms
-from fsm.recordings.operations import MeaningError, UnderstoodForm, reader
+from fsm.recordings.operations import Data, EdnForm, MeaningError, NotationError, UnderstoodForm, forms, reader
 from fsm.trace import Observation
 
 LARGEST: Final = 1 << 26

@@ -5,6 +5,8 @@ truncated compressed file ends where its data breaks off (:data:`BROKEN_OFF`), a
 cut.
 """
 
+from __future__ import annotations
+
 import io
 import zlib
 from collections import Counter
@@ -18,6 +20,7 @@ from typing import IO, Final, TypeVar, overload
 import msgspec
 
 from fsm.errors import InputError, of_extra, reason, refused, stdin
+from fsm.trace import Line
 
 T = TypeVar("T")
 
@@ -249,3 +252,32 @@ def size_of(name: str) -> int:
         return 0
     size = status.st_size if S_ISREG(status.st_mode) else 0
     return size * COMPRESSED if name.endswith((".gz", ".zst")) else size
+
+
+FOREIGN: Final = "foreign or damaged lines"
+"""Note counting lines that are not in the recording's format."""
+
+INCOMPLETE: Final = "incomplete last lines"
+"""Note counting incomplete last lines, such as one that is still being written."""
+
+LISTED: Final = 5
+"""Maximum number of foreign lines to list."""
+
+
+class Notes(Counter[str]):
+    """A counter for each note. ``foreign`` lists the first lines that were added as foreign."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.foreign: list[int | Line] = []
+
+    def add_foreign(self, line: int | Line) -> None:
+        """Count *line* as foreign, and list it if it is one of the first."""
+        self[FOREIGN] += 1
+        if len(self.foreign) < LISTED:
+            self.foreign.append(line)
+
+    def join(self, other: Notes, file: str) -> None:
+        """Add the notes from another *file* of the same recording."""
+        self.update(other)
+        self.foreign = [*self.foreign, *(Line.of(each, file) for each in other.foreign)][:LISTED]

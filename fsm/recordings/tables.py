@@ -22,11 +22,9 @@ from fsm.errors import refused
 from fsm.recordings import ARROW, PARQUET, SUFFIXES
 from fsm.recordings.form import TRACE, Recording, RecordingForm, recorded, titled
 from fsm.recordings.json_lines import Trace, TraceHeader
-from fsm.recordings.line_reader import STDIN, decode
-from fsm.recordings.notes import Notes
+from fsm.recordings.line_reader import STDIN, Notes, decode
 from fsm.recordings.observation_columns import ABOUT, ENCODED, ROW, SCHEMA, TIMES, ObservationColumns, said_of
-from fsm.recordings.restarts import Restarts
-from fsm.recordings.time_order import HELD
+from fsm.recordings.time_order import HELD, Restarts
 from fsm.trace import Batch, Line, Observation, nanoseconds
 
 ORIGIN: Final = b"container-fsm"

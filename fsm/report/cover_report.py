@@ -12,10 +12,9 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from fsm.conformance.client_paths import ClientPath, Need, client_paths
-from fsm.conformance.clients import NOBODY, ClientRun, DomainClient, client_of, script
-from fsm.conformance.evident_paths import EvidentPaths
+from fsm.conformance.client_paths import ClientPath, EvidentPaths, Need, client_paths
 from fsm.conformance.plan import Plan
+from fsm.conformance.scheme import NOBODY, ClientRun, DomainClient, client_of, script
 from fsm.errors import visible
 from fsm.machine.table import tabulate
 from fsm.monitor.judgement import Judged

@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Info, MetricsHa
 from fsm.errors import visible
 from fsm.machine.findings import Violation
 from fsm.monitor.judgement import Judging
-from fsm.recordings.notes import FOREIGN
+from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 

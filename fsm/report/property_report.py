@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from fsm.conformance.property_tests import PropertyTestResult
+from fsm.conformance.suite import PropertyTestResult
 from fsm.errors import visible
 from fsm.machine import Level, Machine
-from fsm.machine.pairs import reachable_pairs
+from fsm.machine.graph import reachable_pairs
 from fsm.machine.table import tabulate
 from fsm.report import ExitCode, counts, words, worst
 from fsm.report.cases import Cases
 from fsm.report.check_report import PropertyStatus, property_case
-from fsm.report.conformance_report import covered
-from fsm.report.failures import evidence, trace_data
+from fsm.report.conformance_report import covered, evidence, trace_data
 from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import PLAIN, Layout
 

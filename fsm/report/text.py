@@ -9,7 +9,7 @@ from fsm.machine.findings import Deviated, Finding, Judgement, Violation
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Story
 from fsm.recordings.form import HISTORY, own_forms
-from fsm.recordings.notes import FOREIGN
+from fsm.recordings.line_reader import FOREIGN
 from fsm.report import ExitCode, Report, single, why, words
 from fsm.report.belief_chain import chain
 from fsm.report.lanes import stretched

@@ -13,8 +13,8 @@ from importlib.resources import files
 from typing import Final
 
 from fsm.conformance.client_paths import usual
-from fsm.conformance.clients import DomainClient
 from fsm.conformance.plan import Edge, Plan, Point
+from fsm.conformance.scheme import DomainClient
 from fsm.machine import Event, Machine
 from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.sut import Stimulus

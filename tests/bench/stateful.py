@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
-from fsm.conformance.cover import Cover
+from fsm.conformance.failure import Cover
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.oracle import oracle
-from fsm.conformance.simulated import Simulated
 from fsm.conformance.stateful import walker
 from fsm.language.library import load
 from fsm.sut import UnsupportedError

@@ -16,9 +16,8 @@ from fsm.checker.cones import Cones
 from fsm.language.library import claims, load, load_system
 from fsm.machine import Clause, Deviation, Event
 from fsm.machine.conditions import At
-from fsm.machine.in_progress import in_progress
 from fsm.machine.property.claims import Refines
-from fsm.machine.table import Table, Way, tabulate
+from fsm.machine.table import Table, Way, in_progress, tabulate
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -17,13 +17,12 @@ from fsm.checker import decide
 from fsm.checker.breadth_first import reachable_size
 from fsm.checker.instants import StepCache, holds
 from fsm.language.build.specification import specify
-from fsm.language.property_file import Stated
 from fsm.language.read import parse
+from fsm.language.vocabularies import Stated
 from fsm.machine.conditions import At
-from fsm.machine.in_progress import in_progress
 from fsm.machine.property.claims import Reachable
 from fsm.machine.property.evidence import Proved, Refuted, Run, Unexplained, Unreached, Unwritten, Vacuous
-from fsm.machine.table import tabulate
+from fsm.machine.table import in_progress, tabulate
 from fsm.verdict import Unknown
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from fsm.machine.property.evidence import Proved, Refuted, Unexplained
 from fsm.machine.simulation import simulate
 from fsm.machine.table import tabulate
 from fsm.machine.traversal import LimitError
-from fsm.mutation.cell_mutants import mutants
+from fsm.mutation.mutants import mutants
 from fsm.trace import Observation
 
 if TYPE_CHECKING:

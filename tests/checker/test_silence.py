@@ -6,8 +6,7 @@ from json import loads
 
 import pytest
 
-from fsm.checker import examine
-from fsm.checker.silence import washed_out
+from fsm.checker import examine, washed_out
 from fsm.language.build import build
 from fsm.language.library import load, names
 from fsm.language.machine_file import Written

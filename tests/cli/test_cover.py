@@ -14,8 +14,8 @@ from typing import Any, Final
 import pytest
 from commands import RECORDINGS, Terminal, fsm
 
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import steps
-from fsm.conformance.simulated import Simulated
 from fsm.language.library import load
 from fsm.machine import Machine
 from fsm.monitor.judgement import judge

@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from machines import DOOR, door, edited, machine_of
 
 from fsm.errors import InputError, control_character
+from fsm.interop.charts import scxml
 from fsm.interop.formats import FORMS, imported
-from fsm.interop.scxml import scxml
-from fsm.interop.source_text import LARGEST, SourceProblems
 from fsm.interop.transitions import transitions
-from fsm.interop.yaml_nodes import YamlNode, node_of
+from fsm.interop.yaml_nodes import LARGEST, SourceProblems, YamlNode, node_of
 from fsm.language.codes import RULES
 from fsm.machine import Ignores, outcomes
 

@@ -8,8 +8,8 @@ import pytest
 
 from fsm.conformance.client_paths import Need, client_paths
 from fsm.conformance.executor import Execution
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.oracle import Oracle, oracle
-from fsm.conformance.simulated import Simulated
 from fsm.language.library import load
 from fsm.machine import Cannot, Machine, Moves
 from fsm.sut import Stimulus

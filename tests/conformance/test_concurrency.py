@@ -13,8 +13,8 @@ from machines import counter, job
 from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.race_runs import Programme, Race
-from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.linearizability import NotLinearizable, linearize

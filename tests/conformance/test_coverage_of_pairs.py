@@ -8,14 +8,13 @@ from typing import TYPE_CHECKING
 import pytest
 from machines import machine_of
 
-from fsm.conformance.forcing import Obstacle
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import steps
-from fsm.conformance.property_tests import run_property_test
-from fsm.conformance.simulated import Simulated
-from fsm.conformance.suite import conform, replay
+from fsm.conformance.suite import conform, replay, run_property_test
+from fsm.conformance.tested import Obstacle
 from fsm.errors import InputError
 from fsm.hypothesis_tests import stateful
-from fsm.machine.pairs import reachable_pairs
+from fsm.machine.graph import reachable_pairs
 from fsm.machine.property.claims import Idempotent, Property
 from fsm.machine.table import tabulate
 from fsm.monitor import Monitor

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fsm.conformance.client_paths import client_paths
-from fsm.conformance.evident_paths import EvidentPaths
+from fsm.conformance.client_paths import EvidentPaths, client_paths
 from fsm.language.library import load
 
 CALLS = frozenset({"restart"})

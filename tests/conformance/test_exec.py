@@ -19,10 +19,10 @@ from real_parts import headers_of_c, program
 from fsm.conformance.concurrency import concurrently
 from fsm.conformance.exec.adapter import child
 from fsm.conformance.exec.transport import LONGEST, Process, TalkError
-from fsm.conformance.forcing import Obstacle
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import steps
-from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform, replay
+from fsm.conformance.tested import Obstacle
 from fsm.errors import InputError, documented
 from fsm.language.library import load
 from fsm.machine.findings import Cause

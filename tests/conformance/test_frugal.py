@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.conformance import suite
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.lookup import Simulated
 from fsm.language.library import load
 from fsm.machine import Machine, Moves
 from fsm.verdict import Holds

@@ -20,22 +20,20 @@ from thorough import TIMES
 
 from fsm import sut
 from fsm.checker.equivalence import compare
-from fsm.checker.equivalence.comparison import Distinguished
-from fsm.conformance.forcing import Obstacle
-from fsm.conformance.methods import METHODS
+from fsm.checker.equivalence.observer import Distinguished
+from fsm.conformance.failure import METHODS, raised
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import Plan, Point, steps
-from fsm.conformance.raised import raised
-from fsm.conformance.shrinking import REPEATS
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.stateful import REPEATS
 from fsm.conformance.suite import conform, replay
-from fsm.conformance.tested import LeftOut
+from fsm.conformance.tested import LeftOut, Obstacle
 from fsm.language.library import load, names
 from fsm.machine import Moves
 from fsm.machine.table import tabulate
-from fsm.mutation.cell_mutants import mutants
+from fsm.mutation.mutants import mutants
 from fsm.report import conformance_report
+from fsm.report.conformance_report import failure_text
 from fsm.report.description import describe
-from fsm.report.failures import failure_text
 from fsm.sut import BrokenError, Stimulus, UnsupportedError
 
 if TYPE_CHECKING:

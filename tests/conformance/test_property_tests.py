@@ -8,15 +8,15 @@ import pytest
 from shipped import known_mutants, specification
 from thorough import TIMES
 
-from fsm.conformance.property_tests import run_property_test
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.lookup import Simulated
+from fsm.conformance.suite import run_property_test
 from fsm.language.library import names
 from fsm.machine.property.claims import Reachable, Requires
 from fsm.monitor.property_watch import untestable
 
 if TYPE_CHECKING:
     from fsm.machine.property.claims import Property
-    from fsm.mutation.cell_mutants import Mutant
+    from fsm.mutation.mutants import Mutant
 
 HELD = [
     (name, stated)

@@ -6,10 +6,10 @@ import pytest
 
 from fsm.conformance.executor import Execution
 from fsm.conformance.failure import FailedError
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
-from fsm.conformance.shrinking import shrink
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.stateful import shrink
 from fsm.language.library import load
 
 

@@ -14,13 +14,12 @@ from machines import DOOR, JOB, door, edited, job, machine_of
 from random_machines import machines
 from thorough import TIMES, amount
 
-from fsm.diagrams.abstraction import drawn_names
+from fsm.diagrams import abstraction
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why, choose, compare
 from fsm.diagrams.draw.ascii import Outline, drawn, outline
 from fsm.diagrams.draw.dot import dot
-from fsm.diagrams.draw.mermaid import mermaid
 from fsm.diagrams.draw.picture import picture
-from fsm.diagrams.draw.plantuml import plantuml
+from fsm.diagrams.draw.text_pictures import mermaid, plantuml
 from fsm.diagrams.read import Drawing, parse
 from fsm.errors import InputError
 from fsm.language.library import load, names
@@ -95,9 +94,9 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 def called(model: str, what: str) -> set[str]:
     """Return all names in the model of the changed element, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
-    meant = drawn_names.LabelMeanings(load(model)).meant([old])
+    meant = abstraction.LabelMeanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
-    states = {state for own in drawn_names.groups(load(model), {old: ()}).values() for state in own}
+    states = {state for own in abstraction.groups(load(model), {old: ()}).values() for state in own}
     return {
         word.lower() for word in (*events, *states, old, *(["run"] if "(run)" in old.lower() or old == "Start" else []))
     }

@@ -19,12 +19,9 @@ from readers import read_by_mermaid, read_by_plantuml
 from real_parts import program
 
 from fsm.diagrams.draw.captions import footer, origin
-from fsm.diagrams.draw.dot import dot
-from fsm.diagrams.draw.image import digest, png, svg
-from fsm.diagrams.draw.markdown import markdown
-from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.dot import digest, dot, png, svg
 from fsm.diagrams.draw.picture import ANY, ELSEWHERE, Marks, picture
-from fsm.diagrams.draw.plantuml import plantuml
+from fsm.diagrams.draw.text_pictures import markdown, mermaid, plantuml
 from fsm.language.library import load, names
 
 if TYPE_CHECKING:

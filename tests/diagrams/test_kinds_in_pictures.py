@@ -13,13 +13,11 @@ from machines import DOOR, edited, machine_of
 from real_parts import program
 
 from fsm.diagrams.compare import Where, compare
+from fsm.diagrams.draw import captions
 from fsm.diagrams.draw import dot as graphviz
-from fsm.diagrams.draw import kinds
-from fsm.diagrams.draw.dot import dot
-from fsm.diagrams.draw.image import DARK, svg
-from fsm.diagrams.draw.mermaid import mermaid
+from fsm.diagrams.draw.dot import DARK, dot, svg
 from fsm.diagrams.draw.picture import ANY, Marks, picture
-from fsm.diagrams.draw.plantuml import plantuml
+from fsm.diagrams.draw.text_pictures import mermaid, plantuml
 from fsm.language.library import load, names
 
 if TYPE_CHECKING:
@@ -52,7 +50,7 @@ def contrast(one: str, other: str) -> float:
 
 def test_letters_stand_out_in_light_and_dark() -> None:
     """Text in states contrasts with each fill, and text beside arrows with the page."""
-    fills = [graphviz.HEAT, (each.fill for each in (kinds.UNSTATED, *kinds.LOOKS.values()))]
+    fills = [graphviz.HEAT, (each.fill for each in (captions.UNSTATED, *captions.LOOKS.values()))]
     pairs = [(graphviz.INK, fill) for each in fills for fill in each]
     pages = [(each, "#ffffff") for each in (graphviz.INK, graphviz.DIM, graphviz.RED, graphviz.OTHER, graphviz.BAD)]
 
@@ -64,9 +62,9 @@ def test_letters_stand_out_in_light_and_dark() -> None:
 @pytest.mark.parametrize(
     "lines",
     [
-        [(each.style, each.width, each.lines) for each in kinds.LOOKS.values()],
-        [each.mermaid for each in kinds.LOOKS.values()],
-        [each.plantuml for kind, each in kinds.LOOKS.items() if kind != "initial"],
+        [(each.style, each.width, each.lines) for each in captions.LOOKS.values()],
+        [each.mermaid for each in captions.LOOKS.values()],
+        [each.plantuml for kind, each in captions.LOOKS.items() if kind != "initial"],
     ],
     ids=["graphviz", "mermaid", "plantuml"],
 )
@@ -86,8 +84,8 @@ def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
         by_id = rf'fillcolor="(\S+)" fontcolor=\S+ id="{name}:state:{node.name}" penwidth=\S+ peripheries=(\d)'
         found = re.search(by_id, written)
         assert found
-        assert (found[1], int(found[2])) == (kinds.look(node).fill, kinds.look(node).lines)
-    for kind in kinds.LOOKS:
+        assert (found[1], int(found[2])) == (captions.look(node).fill, captions.look(node).lines)
+    for kind in captions.LOOKS:
         assert (f"&#160;{kind}" in written) == (kind in met)
         assert (f"classDef {kind} " in mermaid(drawing)) == (kind in met)
         assert (f"> {kind} </back>" in plantuml(drawing)) == (kind in met)
@@ -97,9 +95,9 @@ def test_a_machine_without_kinds_has_no_legend() -> None:
     """Only its initial state is marked, which needs no explanation."""
     plain, told = picture(machine_of(DOOR)), picture(machine_of(NURSED))
 
-    assert kinds.legend(plain) == ()
+    assert captions.legend(plain) == ()
     assert "legend" not in plantuml(plain)
-    assert kinds.legend(told) == ("initial", "pending", "active", "final")
+    assert captions.legend(told) == ("initial", "pending", "active", "final")
 
 
 # -- profiles ----------------------------------------------------------------------

@@ -24,8 +24,8 @@ from fsm.errors import InputError
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.recordings import open_recording
-from fsm.recordings.restarts import Restarts
-from fsm.report.chart_marks import marks
+from fsm.recordings.time_order import Restarts
+from fsm.report.lanes import marks
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -15,7 +15,7 @@ from commands import RECORDINGS, fsm
 from judged import content
 from msgspec.json import decode
 
-from fsm.fleet import parts
+from fsm.fleet import cluster_tasks
 from fsm.fleet.cluster_tasks import ClusterTask, added_up, causes, put_together
 from fsm.fleet.summary import Summary, summarised, total
 from fsm.machine.findings import NOTHING_CONCERNS
@@ -142,7 +142,7 @@ def test_what_is_of_all_is_counted_once(
     """A twin that counts it in each part has another result."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
-    monkeypatch.setattr(parts, "_without_repeats", lambda counts, *_: dict(counts))
+    monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))
 
     found = summed(put_together(task.judged(batches(in_parts(rows, 3), random.Random(1)))))
 

@@ -21,10 +21,10 @@ from random_machines import random_machine
 from real_parts import program
 from statemachine.io import load as chart_of
 
-from fsm.interop.dot import dot
+from fsm.interop.charts import scxml
+from fsm.interop.formats import dot
 from fsm.interop.promela import promela
 from fsm.interop.promela.vocabulary import CannotExportError
-from fsm.interop.scxml import scxml
 from fsm.language.library import load, names
 from fsm.machine import outcomes
 from fsm.report import machine_report

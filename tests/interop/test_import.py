@@ -21,10 +21,9 @@ from transitions.extensions.markup import MarkupMachine
 
 from fsm.checker.equivalence import bisimilar
 from fsm.errors import control_character
+from fsm.interop.charts import TAKEN, python_statemachine, scxml
 from fsm.interop.draft import outcome_events
 from fsm.interop.formats import imported
-from fsm.interop.python_statemachine import TAKEN, python_statemachine
-from fsm.interop.scxml import scxml
 from fsm.interop.transitions import transitions
 from fsm.language.library import load, names
 from fsm.language.write import toml

@@ -22,7 +22,6 @@ from fsm.checker import decide
 from fsm.interop.promela import promela
 from fsm.language.library import load, names, specified
 from fsm.machine.graph import Transition, steps
-from fsm.machine.in_progress import in_progress
 from fsm.machine.property.claims import (
     Always,
     Counts,
@@ -35,7 +34,7 @@ from fsm.machine.property.claims import (
     Requires,
 )
 from fsm.machine.property.evidence import Proved, Refuted
-from fsm.machine.table import tabulate
+from fsm.machine.table import in_progress, tabulate
 from fsm.machine.traversal import BreadthFirst
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from fsm.errors import InputError
 from fsm.language.build import build
 from fsm.language.library import claims, load
 from fsm.language.machine_file import Written
-from fsm.language.read import parse
-from fsm.language.read.mistakes import with_meaning
+from fsm.language.read import parse, with_meaning
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,8 +13,8 @@ from fsm.errors import InputError
 from fsm.language.build.specification import specify
 from fsm.language.codes import RULES
 from fsm.language.library import specification
-from fsm.language.property_file import Stated
 from fsm.language.read import parse
+from fsm.language.vocabularies import Stated
 from fsm.machine.conditions import In, WrittenCondition
 from fsm.machine.property.claims import KnownFailure, Never, Reachable, Refines
 

@@ -16,9 +16,9 @@ from fsm.errors import InputError
 from fsm.language.codes import RULES
 from fsm.language.library import home
 from fsm.language.machine_file import Written
-from fsm.language.property_file import Stated
 from fsm.language.read import content, parse
 from fsm.language.read.toml import DEEPEST, LARGEST, locate
+from fsm.language.vocabularies import Stated
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

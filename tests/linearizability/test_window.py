@@ -19,7 +19,7 @@ from fsm.linearizability import NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 
 if TYPE_CHECKING:
-    from fsm.linearizability.window import Window
+    from fsm.linearizability.frontier import Window
     from fsm.machine import Machine
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from fsm.conformance.client_paths import ClientPath, client_paths
-from fsm.conformance.clients import ClientRun, script
 from fsm.conformance.plan import Plan, steps
+from fsm.conformance.scheme import ClientRun, script
 from fsm.language.library import load
 from fsm.machine.table import tabulate
 from fsm.runtimes.crictl import CRICTL, lines, takes

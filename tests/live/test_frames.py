@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.sockets.frames import FIRST, LONGEST, FrameDecoder, FrameError, Multiplexer, frames
+from fsm.runtimes.sockets.nri_link import FIRST, LONGEST, FrameDecoder, FrameError, Multiplexer, frames
 
 
 def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:

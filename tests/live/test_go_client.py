@@ -14,7 +14,7 @@ from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
 from fsm.runtimes.live.call_recording import recorded
 from fsm.runtimes.live.workload import PAUSE
-from fsm.runtimes.recordings.error_texts import capitals
+from fsm.runtimes.recordings.containerd_texts import capitals
 
 if TYPE_CHECKING:
     from pathlib import Path

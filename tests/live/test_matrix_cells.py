@@ -11,8 +11,8 @@ from conformance_matrix import AT_TIMES, differences, failed_again, failing_at_t
 from matrix_cells import Cell, Column, Holds, NotCovered, Violated, changed, column, meets
 from matrix_relays import told
 
+from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import steps as read_steps
-from fsm.conformance.simulated import Simulated
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.monitor.judgement import judge

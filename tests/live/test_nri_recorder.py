@@ -19,8 +19,7 @@ from commands import FSM, fsm
 from fsm.runtimes.live.nri_recorder import LineWriter, opened, record
 from fsm.runtimes.names import POD_EVENTS
 from fsm.runtimes.sockets import nri_pb2 as nri
-from fsm.runtimes.sockets.frames import frames
-from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RelayedEvent
+from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RelayedEvent, frames
 from fsm.runtimes.sockets.nri_runtime import NriRuntime
 from fsm.runtimes.sockets.ttrpc import MessageKind, encoded
 from fsm.runtimes.sockets.ttrpc_pb2 import Request

@@ -17,7 +17,7 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import replay
 from fsm.language.library import load_system
 from fsm.machine.product.flatten import flatten
-from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
+from fsm.runtimes.live.plugin_host import Inventory, container, pod
 from fsm.runtimes.live.plugin_test import PluginSUT
 from fsm.runtimes.sockets.nri_pb2 import ContainerUpdate
 

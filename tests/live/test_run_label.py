@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from fsm.runtimes.live.leftovers import ended, own, read
+from fsm.runtimes.live.runtime_session import ended, own, read
 
 
 def test_this_run_goes_on() -> None:
@@ -17,7 +17,7 @@ def test_this_run_goes_on() -> None:
 
 def test_a_run_whose_process_is_gone_has_ended() -> None:
     """So has one whose process id was reused, and one from before this boot."""
-    script = "import sys; from fsm.runtimes.live.leftovers import own; sys.stdout.write(str(own()))"
+    script = "import sys; from fsm.runtimes.live.runtime_session import own; sys.stdout.write(str(own()))"
     gone = read(subprocess.run([sys.executable, "-c", script], check=True, capture_output=True, text=True).stdout)
 
     assert gone is not None

@@ -21,7 +21,7 @@ from fsm.conformance.plan import steps
 from fsm.errors import InputError
 from fsm.language.library import load
 from fsm.monitor.judgement import judge
-from fsm.runtimes.live import leftovers
+from fsm.runtimes.live import runtime_session
 from fsm.runtimes.live.container_sut import RuntimeContainerSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession
 from fsm.runtimes.reference.driven import CallError
@@ -57,7 +57,7 @@ def again(model: str, address: str, text: str, profile: str | None = None) -> Te
 def pods(address: str) -> list[str]:
     """Return the labels of the pods of a runtime."""
     with CriClient(address) as client:
-        return [each.labels[leftovers.KEY] for each in client.call("ListPodSandbox").message.items]
+        return [each.labels[runtime_session.KEY] for each in client.call("ListPodSandbox").message.items]
 
 
 def drive(model: str, address: str, profile: str | None = None, examples: int = 0) -> Tested:

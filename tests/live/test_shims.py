@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import time
 
-from fsm.runtimes.live.leftovers import left, shims
+from fsm.runtimes.live.runtime_session import left, shims
 
 
 def test_a_shim_that_was_started_meanwhile_is_found() -> None:

@@ -13,7 +13,7 @@ import pytest
 from passing import wait_for
 
 from fsm.errors import InputError
-from fsm.runtimes.live.told_plugin import ToldPlugin
+from fsm.runtimes.live.nri_recorder import ToldPlugin
 from fsm.runtimes.sockets.unix_sockets import bound, path, reached, target
 
 

@@ -19,14 +19,14 @@ from related_machines import deviating, undeviating
 from thorough import TIMES
 
 from fsm.conformance.concurrency import concurrently
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.lookup import Simulated
 from fsm.language.library import load
 from fsm.linearizability import linearize
 from fsm.linearizability.history import History, Operation
 from fsm.machine import fits
 from fsm.machine.simulation import simulate
 from fsm.monitor import Monitor
-from fsm.mutation.cell_mutants import mutants
+from fsm.mutation.mutants import mutants
 from fsm.sut import Response, Stimulus
 from fsm.trace import Observation
 from fsm.verdict import Fails, Holds

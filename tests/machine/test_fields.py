@@ -12,7 +12,7 @@ from machines import DOOR, machine_of
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.monitor import Monitor
-from fsm.monitor.field_clauses import demanded
+from fsm.monitor.extra_rules import demanded
 from fsm.trace import Observation
 
 if TYPE_CHECKING:

@@ -23,16 +23,16 @@ from fsm.errors import InputError
 from fsm.language.codes import RULES
 from fsm.language.library import claims, load_system
 from fsm.language.read import parse
-from fsm.language.system_file import WrittenSystem
+from fsm.language.vocabularies import WrittenSystem
 from fsm.machine import Moves, outcomes
 from fsm.machine.conditions import At, Not, Some
 from fsm.machine.graph import explore
-from fsm.machine.in_progress import InProgress
 from fsm.machine.product import SystemTable
 from fsm.machine.product.flatten import flatten
 from fsm.machine.product.influence import Influence
 from fsm.machine.property.claims import Always, LeadsTo
 from fsm.machine.property.evidence import Proved, Refuted, Run, Unexplained, Vacuous
+from fsm.machine.table import InProgress
 
 if TYPE_CHECKING:
     from fsm.machine.product.system import System
@@ -290,9 +290,9 @@ def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, pa
     """Ok continues with the remaining steps, each error ends the event, and the part has changed either way."""
     if packed:
         pytest.importorskip("numba")
-        monkeypatch.setattr("fsm.checker.packing.SMALL", 0)
-        monkeypatch.setattr("fsm.checker.packing.FEW_STEPS", 0)
-        monkeypatch.setattr("fsm.checker.packing._small", lambda _: False)
+        monkeypatch.setattr("fsm.checker.breadth_first.SMALL", 0)
+        monkeypatch.setattr("fsm.checker.breadth_first.FEW_STEPS", 0)
+        monkeypatch.setattr("fsm.checker.breadth_first._small", lambda _: False)
     one_alone, both = "first is open and second is shut", "first is open and second is open"
     assert way(in_order(), f'never = "{one_alone}"\n') == [("both", "STUCK", ("Creak",))]
     assert way(in_order(), f'never = "both replies LATE and {one_alone}"\n') == [("both", "LATE", ("Creak",))]

@@ -19,8 +19,8 @@ from fsm.machine.product.system import System
 from fsm.machine.property.claims import NO_PROFILE, Reachable, Requires, Specification, is_of
 from fsm.machine.property.evidence import Proved, Refuted, Undecided
 from fsm.machine.table import tabulate
+from fsm.mutation.mutants import JointMutant, joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes, mutation_outcomes
-from fsm.mutation.system_mutants import JointMutant, joint_mutants
 
 FEW = 8
 """Systems that are checked with all copies."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 from built_tables import AGAIN, differences, machine_table, normal_form, property_table, stored, system_table, tables
 
-from fsm.language.build.machine_conditions import MachineGrammar
+from fsm.language.build.grammar import MachineGrammar
 from fsm.language.library import claims, load, load_system
 from fsm.machine import Ignores, Refuses
 from fsm.machine.product.system import System

@@ -22,10 +22,9 @@ from columns import Columned
 from fsm import monitor as judging
 from fsm.language.library import load
 from fsm.machine.simulation import simulate
-from fsm.monitor import Monitor, automaton, entities, fresh_ids
-from fsm.monitor.automaton import BeliefAutomaton
+from fsm.monitor import Monitor, automaton, entities, extra_rules
+from fsm.monitor.automaton import BeliefAutomaton, KindRows, StepTable, run
 from fsm.monitor.judgement import begin
-from fsm.monitor.running import KindRows, StepTable, run
 from fsm.recordings import open_recording
 from fsm.trace import LATEST, Batch, Line, Observation
 
@@ -253,7 +252,7 @@ def coming_back(chance: random.Random) -> list[Observation]:
 @pytest.mark.parametrize("size", [7, 60, 400])
 def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Even if few ids are remembered."""
-    monkeypatch.setattr(fresh_ids, "REMEMBERED", remembered)
+    monkeypatch.setattr(extra_rules, "REMEMBERED", remembered)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), size, fresh=True, ids=True)
 

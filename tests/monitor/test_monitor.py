@@ -21,8 +21,8 @@ from fsm.language.library import load, names
 from fsm.machine.calls import unobserved
 from fsm.machine.findings import Cause, Illegal, Repair
 from fsm.machine.simulation import simulate
-from fsm.monitor import Monitor, beliefs, cache, grouping
-from fsm.monitor.cache import MACHINES, shared
+from fsm.monitor import Monitor, beliefs, grouping
+from fsm.monitor.beliefs import MACHINES, shared
 from fsm.monitor.entities import ALIVE, RESTING
 from fsm.monitor.judgement import judge
 from fsm.trace import Observation
@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.machine import Machine
-    from fsm.machine.calls.configuration import Configuration, Configurations
-    from fsm.machine.calls.covering import Covering
+    from fsm.machine.calls.configuration import Configuration, Configurations, Covering
     from fsm.machine.findings import Edit, Judgement, Violation
     from fsm.trace import Phase
 
@@ -1034,7 +1033,7 @@ def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatc
 def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     """Legal replies, illegal replies and unknown events are all forgotten eventually."""
     monkeypatch.setattr(beliefs, "INTERNED", 50)
-    monkeypatch.setattr(cache, "KEPT", 50)
+    monkeypatch.setattr(beliefs, "KEPT", 50)
     machine = job()
     monitor = Monitor(machine, fresh=True)
     trace = seen("make:ok " + " ".join(f"start:E{n}@WAITING make:W{n} unheard{n}" for n in range(300)))
@@ -1063,7 +1062,7 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
     machine = door()
     together = [judged(machine, trace, **how) for how in ways for trace in traces]
     again = [judged(machine, trace, **how) for how in ways for trace in traces]
-    monkeypatch.setattr(cache, "KEPT", 20)
+    monkeypatch.setattr(beliefs, "KEPT", 20)
     forgetful = [judged(machine, trace, **how) for how in ways for trace in traces]
 
     assert alone == together == again == forgetful

@@ -12,7 +12,7 @@ from door_project import repository
 from machines import DOOR, edited
 
 from fsm.checker import check
-from fsm.conformance.property_tests import run_property_test
+from fsm.conformance.suite import run_property_test
 from fsm.errors import InputError
 from fsm.language.library import load, specification
 from fsm.machine.findings import Illegal

@@ -27,7 +27,7 @@ from fsm.monitor import Monitor
 from fsm.monitor.judgement.properties import PropertyWatch
 from fsm.monitor.property_watch import Watch, untestable
 from fsm.monitor.property_watch.recording_watch import unwatchable
-from fsm.mutation.cell_mutants import mutants
+from fsm.mutation.mutants import mutants
 from fsm.sut import Response, Stimulus
 from fsm.trace import Line, Observation
 

@@ -8,8 +8,8 @@ import pytest
 from judged import content
 
 from fsm.mutation.power import RecordingEdit
+from fsm.runtimes.recordings.illegal_edits import edits_of_calls, edits_of_events, edits_of_log
 from fsm.runtimes.recordings.recorded_acts import timed
-from fsm.runtimes.recordings.recording_edits import edits_of_calls, edits_of_events, edits_of_log
 
 LINES = {
     "calls": content("2.1.9-killed-containers.calls.jsonl.gz").splitlines(),

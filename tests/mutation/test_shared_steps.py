@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from fsm.checker.equivalence.of_systems import StepsOf
+from fsm.checker.equivalence import StepsOf
 from fsm.language.library import composition, load_system
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
-from fsm.mutation.system_mutants import joint_mutants
+from fsm.mutation.mutants import joint_mutants
 
 if TYPE_CHECKING:
     from fsm.machine.graph import Graph
-    from fsm.machine.product.joint_moves import Locals
+    from fsm.machine.product.system import Locals
 
 SYSTEMS = ("plugin-sync", "shared-ids", "late-updates")
 

@@ -11,7 +11,7 @@ from thorough import TIMES
 
 from fsm.language.library import load
 from fsm.mutation.strict_reading import Contradiction, RecordedAct, Room, contradiction
-from fsm.recordings.restarts import Restarts
+from fsm.recordings.time_order import Restarts
 from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.recordings.recorded_acts import RecordedActs, of_calls, of_log
 

@@ -19,20 +19,20 @@ from toy_systems import OFFICE, stated_of
 from fsm.checker import decide
 from fsm.checker.cones import Cones
 from fsm.language.read import parse
-from fsm.language.system_file import WrittenSystem
+from fsm.language.vocabularies import WrittenSystem
 from fsm.machine.product.flatten import flatten
 from fsm.machine.property.claims import Specification
 from fsm.machine.property.evidence import Proved
+from fsm.mutation.mutants import joint_mutants
 from fsm.mutation.outcomes import joint_mutation_outcomes
-from fsm.mutation.system_mutants import joint_mutants
 
 if TYPE_CHECKING:
     import random
 
     from fsm.machine import Machine
     from fsm.machine.product.system import JointEvent, System
+    from fsm.mutation.mutants import JointMutant
     from fsm.mutation.outcomes import MutationOutcome
-    from fsm.mutation.system_mutants import JointMutant
 
 WORK = """
 [event.work]

@@ -11,8 +11,7 @@ from judged import RECORDINGS, violations
 
 from fsm.errors import InputError
 from fsm.monitor.judgement import judge
-from fsm.runtimes.recordings.checkpoints import files, observations
-from fsm.runtimes.recordings.runtime_forms import CHECKPOINTS
+from fsm.runtimes.recordings.runtime_forms import CHECKPOINTS, files, observations
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 
 from fsm.machine.findings import Illegal
 from fsm.monitor.judgement import judge
-from fsm.recordings.as_recorded import as_recorded
+from fsm.recordings import as_recorded
 from fsm.verdict import Holds, Unknown
 
 if TYPE_CHECKING:

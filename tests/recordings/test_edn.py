@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.recordings.edn import DEEPEST, Data, NotationError, forms
+from fsm.recordings.operations import DEEPEST, Data, NotationError, forms
 
 NAMES = st.from_regex(r"[a-zA-Z*!_?<>=][a-zA-Z0-9*!_?<>=.-]{0,8}", fullmatch=True).filter(
     lambda name: name not in {"nil", "true", "false"}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from fsm.errors import InputError
-from fsm.recordings.following import Followed
+from fsm.recordings.sources import Followed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

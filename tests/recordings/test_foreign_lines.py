@@ -11,7 +11,7 @@ import pytest
 from commands import fsm
 
 from fsm.monitor.judgement import judge
-from fsm.recordings.notes import FOREIGN, LISTED
+from fsm.recordings.line_reader import FOREIGN, LISTED
 from fsm.trace import Line
 
 RECORDINGS = Path(__file__).parent

@@ -15,7 +15,7 @@ from fsm.language.library import load as shipped
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from fsm.recordings.restarts import Assume
+    from fsm.recordings.time_order import Assume
 
 __all__ = ["every_violation"]
 

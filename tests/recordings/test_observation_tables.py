@@ -24,8 +24,8 @@ from fsm.monitor.judgement import judge
 from fsm.recordings import observation_columns, open_recording, tables
 from fsm.recordings.form import RecordingForm, own_forms
 from fsm.recordings.observation_columns import SCHEMA, ObservationColumns
-from fsm.recordings.restarts import Restarts
 from fsm.recordings.tables import ORIGIN, write
+from fsm.recordings.time_order import Restarts
 from fsm.report import Report
 from fsm.report.json_report import json as reported
 from fsm.trace import Batch, Line, Observation, nanoseconds

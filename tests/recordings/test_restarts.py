@@ -10,7 +10,7 @@ from click.testing import CliRunner
 from judged import CALLS, content, judged, profile, violations
 
 from fsm.cli.judge_command import command
-from fsm.recordings.restarts import Restarts, Stretches
+from fsm.recordings.time_order import Restarts, Stretches
 from fsm.report import words
 
 if TYPE_CHECKING:

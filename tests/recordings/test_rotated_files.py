@@ -12,7 +12,7 @@ from commands import RECORDINGS, fsm
 from fsm.errors import InputError
 from fsm.machine.findings import Illegal, Violation
 from fsm.monitor.judgement import judge
-from fsm.recordings.rotated import Rotated
+from fsm.recordings.sources import Rotated
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -19,9 +19,8 @@ from fsm.monitor.judgement import judge
 from fsm.recordings.form import TRACE, RecordingForm, recognised
 from fsm.recordings.line_reader import LONGEST
 from fsm.runtimes.recordings.containerd_log import Log
+from fsm.runtimes.recordings.containerd_texts import entry, met, split
 from fsm.runtimes.recordings.cri_calls import CriCallReader
-from fsm.runtimes.recordings.error_texts import met, split
-from fsm.runtimes.recordings.log_entries import entry
 from fsm.runtimes.recordings.runtime_forms import CALLS, EVENTS, LOG
 from fsm.verdict import Holds, Unknown
 

@@ -14,7 +14,7 @@ from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
 from fsm.recordings import open_recording
-from fsm.recordings.notes import FOREIGN, INCOMPLETE
+from fsm.recordings.line_reader import FOREIGN, INCOMPLETE
 from fsm.trace import Line, Observation, nanoseconds
 from fsm.verdict import Holds, Unknown
 

@@ -9,14 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.runtimes.reference.container.checkpoint import CheckpointError, decode, encode
 from fsm.runtimes.reference.container.record import (
+    CheckpointError,
     CpuGroupAffinity,
     HugepageLimit,
     LinuxResources,
     Resources,
     Status,
     WindowsResources,
+    decode,
+    encode,
 )
 
 HERE = Path(__file__).parent.parent / "recordings" / "checkpoints"

@@ -49,8 +49,7 @@ from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction, Ups
 from fsm.runtimes.reference.driven import driver
 from fsm.runtimes.reference.events.backoff import HandlerError
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.domain import Domain, Domains
-from fsm.runtimes.reference.nri.messages import Container, Pod
+from fsm.runtimes.reference.nri.messages import Container, Domain, Domains, Pod
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterator

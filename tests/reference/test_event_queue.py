@@ -12,9 +12,15 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.events.queue import CAPACITY, DISCARD_AFTER, EventQueue, QueueShutError, Subscription
+from fsm.runtimes.reference.events.queue import (
+    CAPACITY,
+    DISCARD_AFTER,
+    EventQueue,
+    QueueShutError,
+    Subscription,
+    UpstreamEventQueue,
+)
 from fsm.runtimes.reference.events.sut import EventsSUT
-from fsm.runtimes.reference.events.upstream import UpstreamEventQueue
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

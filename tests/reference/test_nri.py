@@ -26,9 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from fsm.conformance.tested import Tested
-    from fsm.runtimes.reference.nri.domain import Domains
-    from fsm.runtimes.reference.nri.messages import Fields, Pod, Request
-    from fsm.runtimes.reference.nri.plugins import MergedAnswers, Relayed
+    from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, Relayed
+    from fsm.runtimes.reference.nri.messages import Domains, Fields, Pod, Request
     from fsm.runtimes.reference.nri.session import Config
     from fsm.verdict import Verdict
 

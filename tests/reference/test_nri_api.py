@@ -16,18 +16,17 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.api_sut import NriApiSUT
 from fsm.runtimes.reference.nri.connection import Connection, finish
 from fsm.runtimes.reference.nri.messages import NOTHING, BlockedError, NRIError, NRIStoppedError, ReentrantError
 from fsm.runtimes.reference.nri.session import Config
-from fsm.runtimes.reference.nri.sut import FakePlugin
+from fsm.runtimes.reference.nri.sut import FakePlugin, NriApiSUT
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from fsm.runtimes.reference.nri.lifecycle import MergedAnswers
     from fsm.runtimes.reference.nri.messages import Container, Fields, Pod
-    from fsm.runtimes.reference.nri.plugins import MergedAnswers
 
 UNARRANGED = {
     "": {"block=unknown", "new-default=disabled", "relay-pod-update=unknown", "start=unsynchronised"},

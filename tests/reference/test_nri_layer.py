@@ -12,13 +12,14 @@ from nri_parts import ONE, POD, TWO, adjusted, always, domain_of_two
 
 from fsm.runtimes.reference.nri import sut
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.domain import Domain, Domains
 from fsm.runtimes.reference.nri.messages import (
     Answer,
     ChangesFailedError,
     ConflictError,
     Container,
     ContainerState,
+    Domain,
+    Domains,
     Eviction,
     NRIError,
     NRIStoppedError,

@@ -18,11 +18,12 @@ from fsm.language.library import load
 from fsm.runtimes.names import REQUESTS
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.connection import Connection, finish
-from fsm.runtimes.reference.nri.domain import Domains
+from fsm.runtimes.reference.nri.connection import Connection, UpstreamConnection, finish
+from fsm.runtimes.reference.nri.lifecycle import Plugins, relay_merged
 from fsm.runtimes.reference.nri.messages import (
     Answer,
     Container,
+    Domains,
     NRIError,
     NRIStoppedError,
     PluginLateError,
@@ -34,10 +35,8 @@ from fsm.runtimes.reference.nri.messages import (
     subscribed,
 )
 from fsm.runtimes.reference.nri.plugin_sut import NriPluginSUT
-from fsm.runtimes.reference.nri.plugins import Plugins, relay_merged
 from fsm.runtimes.reference.nri.session import Config, Terms, parts
 from fsm.runtimes.reference.nri.sut import FakePlugin
-from fsm.runtimes.reference.nri.upstream import UpstreamConnection
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence

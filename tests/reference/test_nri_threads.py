@@ -14,8 +14,7 @@ from fsm.machine.driver import Driver
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.connection import finish
-from fsm.runtimes.reference.nri.domain import Domains
-from fsm.runtimes.reference.nri.messages import Answer, BlockedError, Container, NRIStoppedError, Request
+from fsm.runtimes.reference.nri.messages import Answer, BlockedError, Container, Domains, NRIStoppedError, Request
 from fsm.runtimes.reference.nri.session import Config
 from fsm.runtimes.reference.nri.sut import FakePlugin
 from fsm.runtimes.reference.nri.sync_lock import CALL, PLUGIN, PluginSyncBlock, SyncLock, UpstreamSyncLock

@@ -18,15 +18,22 @@ from fsm.conformance.plan import steps
 from fsm.conformance.suite import conform, replay
 from fsm.language.library import load
 from fsm.runtimes.reference.container.container import Container
-from fsm.runtimes.reference.container.world import Exit, SimulatedWorld
+from fsm.runtimes.reference.container.world import Exit, Processes, SimulatedWorld
 from fsm.runtimes.reference.driven import CallError, WorldError, first_of
 from fsm.runtimes.reference.harness import turns
-from fsm.runtimes.reference.pods.metadata import Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.runtimes.reference.pods.service import Pods
-from fsm.runtimes.reference.pods.surroundings import Containers, Leases, Stage
+from fsm.runtimes.reference.pods.surroundings import (
+    Containers,
+    Leases,
+    Metadata,
+    MetadataError,
+    MetadataStore,
+    Pod,
+    PodStatus,
+    Stage,
+)
 from fsm.runtimes.reference.pods.sut import NAME, PodsSUT
 from fsm.runtimes.reference.sandbox.controller import Controller
-from fsm.runtimes.reference.sandbox.processes import Processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping

@@ -25,11 +25,11 @@ from fsm.runtimes.reference.runtime_handlers.introspection import (
     Runtime,
     RuntimeHandler,
     RuntimeHandlerFeatures,
+    RuntimeHandlersSUT,
     RuntimeInfo,
     cri_userns,
 )
 from fsm.runtimes.reference.runtime_handlers.introspection import Features as Document
-from fsm.runtimes.reference.runtime_handlers.sut import RuntimeHandlersSUT
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -19,13 +19,11 @@ from fsm.conformance.suite import conform, replay
 from fsm.language.library import load
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.container.world import Exit, Processes
 from fsm.runtimes.reference.driven import CallError, WorldError, driver
 from fsm.runtimes.reference.harness import turns
-from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox
-from fsm.runtimes.reference.sandbox.processes import Processes
+from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox, UpstreamController
 from fsm.runtimes.reference.sandbox.sut import PodSandboxSUT
-from fsm.runtimes.reference.sandbox.upstream import UpstreamController
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -302,7 +300,7 @@ def test_a_directory_that_exists(tmp_path: Path) -> None:
 DIES = """
 import os, sys
 from pathlib import Path
-from fsm.runtimes.reference.sandbox.processes import Processes
+from fsm.runtimes.reference.container.world import Processes
 print(Processes(Path(sys.argv[1], "pod")).run(), flush=True)
 os.kill(os.getpid(), 9)
 """

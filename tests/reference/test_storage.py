@@ -19,9 +19,8 @@ from hypothesis import strategies as st
 from real_parts import program
 
 from fsm.runtimes.reference.container import durable_files
-from fsm.runtimes.reference.container.checkpoint import CheckpointError, decode, encode
 from fsm.runtimes.reference.container.durable_files import UnknownContentError
-from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
+from fsm.runtimes.reference.container.record import CheckpointError, LinuxResources, Resources, Status, decode, encode
 from fsm.runtimes.reference.container.storage import DeletedError, StatusStorage, load, store
 
 if TYPE_CHECKING:

@@ -10,13 +10,12 @@ import pytest
 
 from fsm.checker import examine
 from fsm.language.build import build
-from fsm.language.build.claims import KINDS
-from fsm.language.build.machine_conditions import WORDS
-from fsm.language.build.specification import specify
+from fsm.language.build.grammar import WORDS
+from fsm.language.build.specification import KINDS, specify
 from fsm.language.machine_file import Written
-from fsm.language.property_file import Stated
 from fsm.language.read import parse
 from fsm.language.schema import schema
+from fsm.language.vocabularies import Stated
 from fsm.machine.property.evidence import Proved
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from fsm.language.build import build
-from fsm.language.build.system_conditions import PART_WORDS
+from fsm.language.build.grammar import PART_WORDS
 from fsm.language.build.systems import build_system
 from fsm.language.machine_file import Written
 from fsm.language.read import parse
 from fsm.language.schema import schema
-from fsm.language.system_file import WrittenSystem
+from fsm.language.vocabularies import WrittenSystem
 from fsm.machine.graph import explore
 from fsm.machine.product import SystemTable
 

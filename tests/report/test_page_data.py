@@ -20,11 +20,9 @@ from fsm.machine.calls.rules import Rules
 from fsm.machine.product import SystemTable
 from fsm.machine.table import tabulate
 from fsm.monitor.judgement.stories import TOLD
-from fsm.report.page.document import document
-from fsm.report.page.machine_data import machine_data
-from fsm.report.page.recording_data import STEPS
-from fsm.report.page.system_data import system_data
-from fsm.report.page.walk_data import walks
+from fsm.report.page import document
+from fsm.report.page.machine_data import machine_data, system_data, walks
+from fsm.report.page.result_data import STEPS
 
 
 class Elements(HTMLParser):

@@ -38,12 +38,11 @@ from fsm.machine.findings import (
 )
 from fsm.monitor.judgement import Judged, judge
 from fsm.report import ExitCode, Report, words
+from fsm.report.annotations import github, sarif
 from fsm.report.cases import cases as as_cases
-from fsm.report.github import github
 from fsm.report.json_report import json as as_json
 from fsm.report.junit import junit
 from fsm.report.layout import Layout
-from fsm.report.sarif import sarif
 from fsm.report.text import text
 from fsm.runtimes.recordings.runtime_forms import LOG
 from fsm.trace import Observation

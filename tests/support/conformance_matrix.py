@@ -35,11 +35,11 @@ from fsm.conformance.failure import FailedError, Failure
 from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps as read_steps
-from fsm.conformance.shrinking import REPEATS
+from fsm.conformance.stateful import REPEATS
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.live.workload import WORKLOAD
-from fsm.runtimes.node_model import NODE, node
+from fsm.runtimes.runtime_schemes import NODE, node
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Detailed, Stimulus
 

@@ -21,8 +21,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from fsm.runtimes.reference.container.checkpoint import encode
-from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status
+from fsm.runtimes.reference.container.record import LinuxResources, Resources, Status, encode
 from fsm.runtimes.reference.container.storage import StatusStorage, load, store
 
 if TYPE_CHECKING:

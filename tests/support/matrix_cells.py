@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
-from fsm.conformance.forcing import Obstacle
 from fsm.conformance.plan import IDLE
+from fsm.conformance.tested import Obstacle
 from fsm.machine import Cannot
 from fsm.machine.table import tabulate
-from fsm.report.failures import failure_lines
+from fsm.report.conformance_report import failure_lines
 from fsm.report.layout import PLAIN
 
 if TYPE_CHECKING:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from fsm.runtimes.reference.nri.domain import Domain
-from fsm.runtimes.reference.nri.messages import Answer, Container, Pod
+from fsm.runtimes.reference.nri.messages import Answer, Container, Domain, Pod
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence

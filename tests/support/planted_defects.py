@@ -12,29 +12,27 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from msgspec import structs
 
 from fsm import checker
-from fsm.checker import refinement, safety, whole
+from fsm.checker import cones, refinement, safety
 from fsm.checker.cones import Cones
-from fsm.checker.idempotence import IdempotenceAutomaton
 from fsm.checker.instants import StepCache, Successors
 from fsm.checker.liveness import LeadsToGraph
-from fsm.checker.packed import facts, leading, programs
+from fsm.checker.packed import leading, programs, sequences
 from fsm.checker.packed.expansion import REJECTED
 from fsm.checker.packed.leading import Waiting
 from fsm.checker.packed.packed_graph import PackedGraph
-from fsm.checker.safety import SequenceAutomaton
+from fsm.checker.safety import IdempotenceAutomaton, SequenceAutomaton
 from fsm.linearizability import moves
 from fsm.linearizability.frontier import Frontier
 from fsm.linearizability.moves import Moves
 from fsm.machine import product
 from fsm.machine.calls import belief, unobserved
 from fsm.machine.calls.rules import Rules
-from fsm.machine.in_progress import InProgress
 from fsm.machine.product import symmetry
 from fsm.machine.product.influence import Influence
-from fsm.machine.product.joint_moves import JointMove
 from fsm.machine.product.symmetry import Orbits, Symmetry
+from fsm.machine.product.system import JointMove
 from fsm.machine.property.evidence import Proved
-from fsm.machine.table import UNSPECIFIED
+from fsm.machine.table import UNSPECIFIED, InProgress
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -269,7 +267,7 @@ def _no_influence(_: Call) -> Call:
 
 
 def _no_step_elsewhere(right: Call) -> Call:
-    return lambda condition, of_atom: False if of_atom is whole._at_step else right(condition, of_atom)  # noqa: SLF001  (an engine's own)
+    return lambda condition, of_atom: False if of_atom is cones._at_step else right(condition, of_atom)  # noqa: SLF001  (an engine's own)
 
 
 def _a_step_each(right: Call) -> Call:
@@ -300,10 +298,10 @@ SYSTEM: Final[dict[str, Plant]] = {
 CONES: Final[dict[str, Plant]] = {
     "the cone has no influence": wrapped(Influence, "_cone", _no_influence),
     "what is true of the cone is true of the whole": wrapped(checker, "of_whole", lambda _: lambda _, found, *__: found),
-    "no claim is relaxed": returning(whole, "relaxed"),
-    "no run is taken again": wrapped(whole, "_again", lambda _: lambda run, *_: run),
-    "nothing steps elsewhere": wrapped(whole, "with_atoms", _no_step_elsewhere),
-    "conditions hold in a step each": wrapped(whole._Elsewhere, "relaxed", _a_step_each),  # noqa: SLF001  (an engine's own)
+    "no claim is relaxed": returning(cones, "relaxed"),
+    "no run is taken again": wrapped(cones, "_again", lambda _: lambda run, *_: run),
+    "nothing steps elsewhere": wrapped(cones, "with_atoms", _no_step_elsewhere),
+    "conditions hold in a step each": wrapped(cones._Elsewhere, "relaxed", _a_step_each),  # noqa: SLF001  (an engine's own)
     "silence is not looked for": returning(Cones, "_silent", frozenset()),
 }  # fmt: skip
 
@@ -339,7 +337,7 @@ COMPILED: Final[dict[str, Plant]] = {
     "every is some": wrapped(programs.Tests, "atom", _some_for_every),
     "a step has one option": wrapped(programs.Writing, "_options_of", _one_option_less),
     "conditions of steps are dropped": wrapped(programs.Tests, "of", _condition_dropped),
-    "before is after": lambda patch: patch.setattr(facts, "is_at", lambda atom, *, before: False),  # noqa: ARG005  (as it is)
+    "before is after": lambda patch: patch.setattr(sequences, "is_at", lambda atom, *, before: False),  # noqa: ARG005  (as it is)
     "what is busy is at rest": returning(programs.Tests, "busy", REJECTED),
     "a copy is in one state only": returning(PackedGraph, "locals_of", frozenset()),
 }  # fmt: skip

@@ -26,7 +26,7 @@ from crashing import MEMORY, traced
 from fsm.runtimes.reference.container import durable_files
 from fsm.runtimes.reference.container.record import Status
 from fsm.runtimes.reference.container.storage import load, store
-from fsm.runtimes.reference.pods.metadata import Metadata, MetadataStore
+from fsm.runtimes.reference.pods.surroundings import Metadata, MetadataStore
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

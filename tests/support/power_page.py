@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from fsm.mutation.power import EditAnswer
-    from fsm.recordings.restarts import Assume
+    from fsm.recordings.time_order import Assume
 
 PAGE: Final = RECORDINGS.parent.parent / "docs" / "reference" / "power.md"
 LIMIT: Final = 30

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fsm.language.build.machine_conditions import outputs
+from fsm.language.build.grammar import outputs
 from fsm.language.build.specification import specify
-from fsm.language.property_file import Stated
 from fsm.language.read import parse
+from fsm.language.vocabularies import Stated
 
 if TYPE_CHECKING:
     import random

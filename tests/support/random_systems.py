@@ -12,7 +12,7 @@ from fsm.errors import InputError
 from fsm.language.build.systems import build_system
 from fsm.language.library import load
 from fsm.language.read import parse
-from fsm.language.system_file import WrittenSystem
+from fsm.language.vocabularies import WrittenSystem
 
 if TYPE_CHECKING:
     import random

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from fsm.language.build.specification import specify
-from fsm.language.property_file import Stated
 from fsm.language.read import parse
+from fsm.language.vocabularies import Stated
 
 if TYPE_CHECKING:
     from fsm.machine.product.system import System

@@ -17,8 +17,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from fsm.runtimes.sockets import nri_pb2 as nri
-from fsm.runtimes.sockets.frames import Multiplexer
-from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RUNTIME
+from fsm.runtimes.sockets.nri_link import CONNECTIONS, PLUGIN, RUNTIME, Multiplexer
 from fsm.runtimes.sockets.ttrpc import Client, MessageDecoder, MessageKind, RpcError, encoded
 from fsm.runtimes.sockets.ttrpc_pb2 import Request, Response, Status
 

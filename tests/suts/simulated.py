@@ -6,7 +6,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.lookup import Simulated
 from fsm.language.library import load
 from fsm.sut import UnsupportedError
 

@@ -29,12 +29,13 @@ from fsm.checker.packed.exploration import (
     no_progress,
     parent,
     rehash,
+    unfolded,
+    written_orbits,
 )
 from fsm.checker.packed.programs import StateVector, Writing
-from fsm.checker.packed.representatives import unfolded, written_orbits
 from fsm.compiled import Numbers
 from fsm.machine.product import SystemTable
-from fsm.machine.product.joint_moves import Locals
+from fsm.machine.product.system import Locals
 from fsm.machine.property.claims import Counts
 from fsm.machine.traversal import Explored, LimitError
 

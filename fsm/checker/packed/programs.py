@@ -15,7 +15,7 @@ from fsm.checker.packed.expansion import ACCEPTED, MEMO, REJECTED, Program, Word
 from fsm.compiled import Numbers
 from fsm.machine.conditions import All, At, Atom, Condition, Not, Some
 from fsm.machine.product import JointPath, JointRow, SystemTable
-from fsm.machine.product.joint_moves import JointMove, Locals
+from fsm.machine.product.system import JointMove, Locals
 from fsm.machine.traversal import Numbering
 
 BITS: Final = 64

@@ -6,16 +6,170 @@ states and arrows.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import Final
 
-from fsm.diagrams.abstraction import Move
-from fsm.diagrams.abstraction.drawn_names import parts
+from fsm.diagrams.abstraction import Abstraction, Act, LabelMeanings, Meaning, Move, groups, parts, proposed
 from fsm.diagrams.compare.difference import ComparedMove, ComparedState, Comparison, Where, Why, side_of
-from fsm.diagrams.compare.drawing_with_machine import Matching
 from fsm.diagrams.read import Location
-from fsm.diagrams.read.drawing import Drawing
+from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing
 from fsm.errors import InputError, Problem
 from fsm.machine import Event, Machine, State
 from fsm.machine.table import tabulate
+
+ANY: Final = "any state"  # name that `fsm draw` gives to the source of an arrow from any state
+
+
+def _without_label_sources(drawing: Drawing, found: Mapping[str, tuple[str, ...]], known: LabelMeanings) -> Drawing:
+    """Remove the source of arrows that start at their own label, as ``fsm draw`` draws left-out events."""
+    written = {name: (name, *drawing.below.get(name, ())) for name in drawing.states if not found[name]}
+    states = {arrow.target for arrow in drawing.arrows} | {arrow.source for arrow in drawing.arrows if arrow.steps}
+    words = {
+        name: lines
+        for name, lines in written.items()
+        if name not in states and all(meaning for _, meaning in known.meant(lines))
+    }
+    arrows = tuple(
+        replace(arrow, source=None, steps=(ArrowLabel(names=words[arrow.source], place=arrow.place),))
+        if arrow.source in words
+        else arrow
+        for arrow in drawing.arrows
+    )
+    kept = {name: place for name, place in drawing.states.items() if name not in words}
+    return replace(drawing, states=kept, arrows=arrows)
+
+
+def _merged(machine: Machine, found: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Map each drawn name to its states, merging names for the same state and adding names for undrawn states."""
+    merged: dict[str, tuple[str, ...]] = {}
+    names: dict[str, str] = {}
+    for name, states in found.items():
+        same = next((names[state] for state in states if state in names), name)
+        merged[same] = merged.get(same, ()) + states
+        names |= dict.fromkeys(states, same)
+    drawn = {state for states in merged.values() for state in states}
+    for name, states in proposed(machine).items():
+        merged.setdefault(name, tuple(state for state in states if state not in drawn))
+    return {name: states for name, states in merged.items() if states}
+
+
+class Matching:
+    """Compares *machine*, the first side, with *drawing*.  See :func:`~fsm.diagrams.compare.compare` for *complete*."""
+
+    def __init__(self, machine: Machine, drawing: Drawing, *, complete: bool) -> None:
+        self.known = LabelMeanings(machine)
+        self.found = groups(machine, {name: drawing.below.get(name, ()) for name in drawing.states})
+        self.drawing = _without_label_sources(drawing, self.found, self.known)
+        events = [(arrow, event) for arrow in self.drawing.arrows for event in self.known.events(arrow.labels)]
+        self.events = {event for _, event in events}
+        self.sourceless = any(arrow.source is None for arrow in self.drawing.arrows)
+        nowhere = {event for arrow, event in events if arrow.source is None and machine.events[event].interrupts}
+        self.abstraction = Abstraction(machine, _merged(machine, self.found), nowhere)
+        self.initial = self.abstraction.shown[machine.initial]
+        self.shown = {self._drawn_name(name) for name in self.drawing.states}
+        self.shown |= {self.initial, ""} if self.sourceless else set()
+        self.strict = complete or machine.omits is not None
+        self.moves: list[ComparedMove] = []
+        self.drawn: dict[Move, set[str]] = {}
+
+    def compared(self) -> Comparison:
+        for arrow in self.drawing.arrows:
+            self._add_arrow(arrow)
+        for key, acts in self.abstraction.must.items():
+            self._add_machine_move(key, acts)
+        return Comparison(
+            first=self.abstraction.table.machine.name,
+            second=self.drawing.place,
+            states=tuple(self._compared_states()),
+            moves=tuple(self.moves),
+            initial=self.initial,
+        )
+
+    def _drawn_name(self, name: str | None) -> str:
+        if name is None:
+            return self.initial
+        return next((self.abstraction.shown[state] for state in self.found[name]), name)
+
+    def _add_arrow(self, arrow: Arrow) -> None:
+        target = self._drawn_name(arrow.target)
+        unknown = [name for name in (arrow.source, arrow.target) if name not in {None, ANY} and not self.found[name]]
+        if not arrow.labels:
+            first = arrow.source is None
+            if first and target == self.initial:
+                return
+            wrong = Why.STATE if unknown else Why.INITIAL if first else Why.UNLABELLED
+            source = "" if first else self._drawn_name(arrow.source)
+            self._add_drawn_move(arrow, Move(source, "", target), "", wrong)
+            return
+        # An arrow from any state stands for an arrow from each state in which the machine has the move.
+        anywhere = arrow.source == ANY and not self.found[ANY]
+        for label, meaning in self.known.meant(arrow.labels):
+            event, outcome = meaning or Meaning(label)
+            nowhere = arrow.source is None and event in self.abstraction.nowhere
+            source = ANY if anywhere else "" if nowhere else self._drawn_name(arrow.source)
+            sources = dict.fromkeys(self.abstraction.shown.values()) if anywhere else [source]
+            keys = [Move(each, event, target) for each in sources]
+            allowed = [] if unknown else [key for key in keys if self.abstraction.allows(key, outcome)]
+            for key in allowed:
+                self._add_common_move(arrow, key, label, outcome)
+            if not allowed:
+                elsewhere = outcome and not anywhere and self.abstraction.allows(keys[0], "")
+                known = None if anywhere else Why.STATE if unknown else Why.OUTCOME if elsewhere else None
+                why = Why.EVENT if meaning is None else known
+                self._add_drawn_move(arrow, Move(source, event, target), label, why)
+
+    def _add_drawn_move(self, arrow: Arrow, key: Move, label: str, why: Why | None) -> None:
+        # If exactly one label is wrong, point at it, because the arrowhead may be far away.
+        wrong = [step.place for step in arrow.steps] if why in {Why.EVENT, Why.OUTCOME} else []
+        places = (None, wrong[0] if len(wrong) == 1 else arrow.place)
+        self.moves.append(ComparedMove(**key._asdict(), where=Where.SECOND, label=label, places=places, why=why))
+
+    def _add_common_move(self, arrow: Arrow, key: Move, label: str, outcome: str) -> None:
+        if outcome in self.drawn.setdefault(key, set()):
+            return
+        self.drawn[key].add(outcome)
+        ways = tuple(dict.fromkeys(act.outcome for act in self.abstraction.acts(key)))
+        places = (None, arrow.place)
+        self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
+
+    def _add_machine_move(self, key: Move, acts: list[Act]) -> None:
+        """Record a move of a complete drawing if it is missing or may be left out."""
+        drawn = self.drawn.get(key)
+        ends = self.abstraction.ends.get(key)
+        if drawn is not None:
+            # A label that names one outcome does not cover outcomes that have labels of their own.
+            acts = [act for act in acts if act.named and not {"", act.outcome} & drawn]
+        elif ends and self._shows_where_call_ends(ends):
+            return
+        missing = [act for act in acts if not self._may_be_left_out(key, act)]
+        if missing or (acts and drawn is None):
+            where = Where.FIRST if missing else Where.UNDRAWN
+            outcomes = tuple(dict.fromkeys(act.outcome for act in missing or acts))
+            self.moves.append(ComparedMove(**key._asdict(), where=where, outcomes=outcomes))
+
+    def _shows_where_call_ends(self, ends: set[Move]) -> bool:
+        """Check whether the drawing shows where a call finally leads instead of where it begins."""
+        seen = [end for end in ends if end.source != end.target]
+        return all(end in self.drawn for end in seen) and any(end not in self.abstraction.must for end in seen)
+
+    def _may_be_left_out(self, key: Move, act: Act) -> bool:
+        if self.strict:
+            return self.abstraction.omitted(act, key.event)
+        return act.failed or key.event not in self.events or not {key.source, key.target} <= self.shown
+
+    def _compared_states(self) -> list[ComparedState]:
+        shown = self.abstraction.shown
+        stands_for = {name: tuple(state for state in shown if shown[state] == name) for name in shown.values()}
+        places = {self._drawn_name(name): place for name, place in reversed(self.drawing.states.items())}
+        states = []
+        for name, own in stands_for.items():
+            drawn = name in places or (name == self.initial and self.sourceless)
+            where = Where.BOTH if drawn else Where.FIRST if self.strict else Where.UNDRAWN
+            states.append(ComparedState(name=name, where=where, stands_for=own, place=places.get(name)))
+        for name, place in self.drawing.states.items():
+            if name != ANY and not self.found[name]:
+                states.append(ComparedState(name=name, where=Where.SECOND, place=place, why=Why.STATE))
+        return states
+
 
 __all__ = ["ComparedMove", "ComparedState", "Comparison", "Where", "Why", "choose", "compare"]
 

@@ -11,8 +11,8 @@ from typing import Final, Literal, TypeAlias
 
 from fsm.machine import Machine
 from fsm.machine.product import read
+from fsm.machine.product.influence import waiting
 from fsm.machine.product.system import System
-from fsm.machine.product.waiting import waiting
 from fsm.machine.property.claims import LeadsTo, Property
 from fsm.machine.property.evidence import Run, RunStep
 from fsm.machine.table import Done

@@ -19,11 +19,9 @@ from typing import Final
 
 from fsm.diagrams.read import ascii as characters
 from fsm.diagrams.read import dot
-from fsm.diagrams.read.boxes import strokes
-from fsm.diagrams.read.canvas import Canvas, canvas
+from fsm.diagrams.read.canvas import Canvas, canvas, strokes
 from fsm.diagrams.read.drawing import Arrow, ArrowLabel, Drawing, Location
-from fsm.diagrams.read.mermaid import mermaid_drawings
-from fsm.diagrams.read.plantuml import plantuml_drawings
+from fsm.diagrams.read.state_diagrams import mermaid_drawings, plantuml_drawings
 from fsm.errors import InputError, Problem, contents, decoded_text, refused
 
 __all__ = ["Arrow", "ArrowLabel", "Drawing", "Location", "at", "find", "parse"]

@@ -14,14 +14,10 @@ from collections.abc import Iterator, Mapping
 from operator import not_
 from typing import Final
 
-from fsm.diagrams.read.boxes import Box, boxes
-from fsm.diagrams.read.canvas import Canvas
+from fsm.diagrams.read.canvas import STARTS, Box, Canvas, GridCell, boxes
 from fsm.diagrams.read.drawing import Arrow, Drawing
-from fsm.diagrams.read.labels import Labels, PlacedLabel
-from fsm.diagrams.read.nets import Net, NetEnd, Nets
-from fsm.diagrams.read.phrases import phrases
-from fsm.diagrams.read.strokes import STARTS, GridCell
-from fsm.diagrams.read.wires import Stroke, Wires
+from fsm.diagrams.read.nets import Labels, Net, NetEnd, Nets, PlacedLabel
+from fsm.diagrams.read.wires import Stroke, Wires, phrases
 from fsm.errors import Problem
 
 LARGEST: Final = 100_000  # maximum number of characters in the drawings of a file

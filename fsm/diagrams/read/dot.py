@@ -13,7 +13,7 @@ from html import unescape
 from typing import Final, NamedTuple
 
 from fsm.diagrams.read.drawing import MOST, Arrow, ArrowLabel, Drawing, Location, only_step
-from fsm.diagrams.read.mermaid import NOWHERE
+from fsm.diagrams.read.state_diagrams import NOWHERE
 from fsm.errors import Problem
 
 _HEADING: Final = re.compile(

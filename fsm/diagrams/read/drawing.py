@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from fsm.diagrams.abstraction.drawn_names import THEN
+from fsm.diagrams.abstraction import THEN
 from fsm.errors import Problem
 
 MOST: Final = 30_000  # maximum number of names and arrows in a drawing

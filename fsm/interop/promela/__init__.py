@@ -12,8 +12,7 @@ from typing import Final, assert_never
 
 from fsm.interop.promela import products
 from fsm.interop.promela.products import Product, option
-from fsm.interop.promela.steps import reached, steps
-from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, size
+from fsm.interop.promela.vocabulary import CannotExportError, PromelaNames, reached, size, steps
 from fsm.machine import Machine
 from fsm.machine.conditions import All, Condition, Not
 from fsm.machine.property import claims

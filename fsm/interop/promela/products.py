@@ -10,8 +10,16 @@ from functools import reduce
 from operator import or_
 from typing import Final
 
-from fsm.interop.promela.steps import ExportedStep, silent, steps
-from fsm.interop.promela.vocabulary import INSTANT, NOWHERE, CannotExportError, PromelaNames, size
+from fsm.interop.promela.vocabulary import (
+    INSTANT,
+    NOWHERE,
+    CannotExportError,
+    ExportedStep,
+    PromelaNames,
+    silent,
+    size,
+    steps,
+)
 from fsm.machine import Event, Machine, outcomes
 from fsm.machine.conditions import Condition
 from fsm.machine.property.claims import Fair, Idempotent, LeadsTo

@@ -8,13 +8,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final, get_args
 
-from fsm.language.build.cells import Sets, keys, ways
-from fsm.language.build.citations import check_used, clauses_of
-from fsm.language.build.definitions import definitions
-from fsm.language.build.events import Events, check_ends
-from fsm.language.build.problems import Problems
-from fsm.language.build.profiles import profiles
-from fsm.language.build.requirements import Demands, kinds_of_fields, requirements
+from fsm.language.build.cells import Events, Sets, check_ends, keys, ways
+from fsm.language.build.problems import Problems, check_used, clauses_of, definitions
+from fsm.language.build.profiles import Demands, kinds_of_fields, profiles, requirements
 from fsm.language.machine_file import Cells, Written
 from fsm.language.read import Model
 from fsm.machine import Machine, Omission, State, StateKind

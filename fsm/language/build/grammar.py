@@ -2,13 +2,32 @@
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeVar
 
-from fsm.language.build.definitions import Definitions
-from fsm.machine import Kind
-from fsm.machine.conditions import All, Condition, Not, Sequence, Some, WrittenCondition
+from fsm.errors import documented, nearest
+from fsm.language.build.cells import ways
+from fsm.language.build.problems import Definitions
+from fsm.machine import Kind, Machine
+from fsm.machine.conditions import (
+    All,
+    At,
+    Condition,
+    Emits,
+    EmitsOnly,
+    Happens,
+    In,
+    Not,
+    Replies,
+    Sequence,
+    SilentOn,
+    Some,
+    StateChanges,
+    StepEmits,
+    WrittenCondition,
+)
+from fsm.machine.product.system import Copy, Part, System
 
 T = TypeVar("T")
 
@@ -140,3 +159,233 @@ def _tokens(text: str) -> list[tuple[str, int]]:
             raise ConditionError(f"{text!r} has {odd!r} in it", "use names, parentheses, and, or, not, then")
         found.append((match[1], match.end()))
     return found
+
+
+WORDS: Final = frozenset(
+    {"is", "was", "shows", "showed", "emits", "only", "happens", "replies", "moves", "stays", "silent", "on"}
+    | {"not", "and", "or", "then"}
+)
+"""Words that cannot be used as names in a condition."""
+
+NOTHING: Final = "nothing"
+
+
+@dataclass(slots=True, kw_only=True)
+class MachineGrammar(Grammar):
+    """Parses conditions about ``machine``.
+
+    >>> from fsm.language.library import load
+    >>> grammar = MachineGrammar(text="gone then open", machine=load("examples/models/door.toml"))
+    >>> [each.text for each in grammar.sequence()]
+    ['gone', 'open']
+    """
+
+    machine: Machine
+
+    def atom(self, word: str) -> Condition:
+        match word:
+            case "moves":
+                return StateChanges()
+            case "stays":
+                return Not(of=StateChanges())
+            case "is" | "was":
+                return In(states=self._states(self.word("a state")), before=word == "was")
+            case "shows" | "showed":
+                return In(states=self._showing(self.word("what is shown")), before=word == "showed")
+            case "emits":
+                return self._emits()
+            case "silent":
+                return self._silent()
+            case _ if word in WORDS or word in {")", ","}:
+                raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", "see 'fsm check --help'")
+        return self._named(word)
+
+    def _emits(self) -> Condition:
+        if not self.take("only"):
+            return Emits(output=self._output(self.word("an output")))
+        found = [self._output(word) for word in self.emitted()]
+        return EmitsOnly(outputs=tuple(each for each in found if each))
+
+    def _silent(self) -> Condition:
+        if not self.take("on"):
+            raise ConditionError(f"{self.text!r} lacks 'on' after 'silent'", "say of which event: silent on …")
+        word = self.word("an event")
+        event = self.machine.event(word)
+        if event is None:
+            raise ConditionError(f"unknown event '{word}'", nearest(word, self.machine.events, of="events"))
+        return SilentOn(event=event.name)
+
+    def _named(self, word: str) -> Condition:
+        machine = self.machine
+        event = machine.event(word)
+        if event and self.take("replies"):
+            return Replies(event=event.name, reply=self.reply(event.name, event.kind))
+        if event and self.take("happens"):
+            return Happens(event=event.name)
+        if event and word in machine.states:
+            hint = f"say 'is {word}' of the state, '{word} happens' of the event"
+            raise ConditionError(f"'{word}' is a state and an event", hint)
+        if event:
+            return Happens(event=event.name)
+        if word in machine.states or word in self.define:
+            return In(states=self._states(word))
+        known = (*machine.states, *machine.events, *self.define)
+        raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="states and events"))
+
+    def _states(self, word: str) -> frozenset[str]:
+        named = self.define.get(word)
+        if named is not None and not isinstance(named, str):
+            return frozenset(named)
+        if word not in self.machine.states:
+            known = (*self.machine.states, *(name for name, each in self.define.items() if not isinstance(each, str)))
+            raise ConditionError(f"unknown state '{word}'", nearest(word, known, of="states"))
+        return frozenset({word})
+
+    def _showing(self, word: str) -> frozenset[str]:
+        found = frozenset(each.name for each in self.machine.states.values() if each.shows == word)
+        if not found:
+            shown = dict.fromkeys(each.shows for each in self.machine.states.values())
+            raise ConditionError(f"no state shows '{word}'", nearest(word, shown, of="shown"))
+        return found
+
+    def _output(self, word: str) -> str:
+        if word == NOTHING:
+            return ""
+        known = outputs(self.machine)
+        if word not in known:
+            raise ConditionError(f"no event emits '{word}'", nearest(word, known, of="outputs"))
+        return word
+
+
+def outputs(machine: Machine) -> tuple[str, ...]:
+    """Return every output of *machine* and of its profiles, in model order."""
+    rows = [
+        *((event.cells, event.ends) for event in machine.events.values()),
+        *((each.cells, each.ends) for profile in machine.profiles.values() for each in profile.overrides),
+    ]
+    cells = (cell for both in rows for row in both for cell in row.values())
+    return tuple(dict.fromkeys(output for way in ways(cells) for output in way.emits))
+
+
+PART_WORDS: Final = frozenset(
+    {"every", "some", "no", "is", "was", "not", "and", "or", "then", "emits", "only", "tells", "replies", "happens"}
+)
+"""Words that cannot be the name of a part or of a joint event."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """The copies of each part, and the joint events by name, that a condition on ``system`` may mention."""
+
+    system: System
+    meant: Mapping[str, tuple[Copy, ...]]
+    events: Mapping[str, tuple[str, ...]]
+
+
+def scope(system: System, copy: Copy | None) -> Scope:
+    """Return what a condition on *system* may mention if *copy* is meant."""
+    meant = {name: system.related(name, copy) for name in system.parts}
+    those = {each for copies in meant.values() for each in copies}
+    events: dict[str, list[str]] = {}
+    for joint in system.events.values():
+        if joint.of is None or joint.of in those:
+            for name in dict.fromkeys(filter(None, (joint.family, joint.rpc))):
+                events.setdefault(name, []).append(joint.name)
+    return Scope(system=system, meant=meant, events={name: tuple(each) for name, each in events.items()})
+
+
+@dataclass(slots=True, kw_only=True)
+class SystemGrammar(Grammar):
+    """Parses conditions about what is in ``scope``."""
+
+    scope: Scope
+
+    def atom(self, word: str) -> Condition:
+        match word:
+            case "every" | "some" | "no":
+                found = self._at(self._part(self.word("a part")), every=word == "every")
+                return Not(of=found) if word == "no" else found
+            case "emits" | "tells":
+                return self._emits(word)
+            case _ if word in self.scope.system.parts:
+                return self._at(self._one(word), every=True)
+            case _ if word in PART_WORDS or word in {")", ",", "("}:
+                hint = f"see {documented('reference/system-language')}"
+                raise ConditionError(f"{self.text!r} has '{word}' instead of a condition", hint)
+        return self._event(word)
+
+    def _part(self, word: str) -> Part:
+        if word not in self.scope.system.parts:
+            raise ConditionError(f"unknown part '{word}'", nearest(word, self.scope.system.parts, of="parts"))
+        return self.scope.system.parts[word]
+
+    def _one(self, word: str) -> Part:
+        count = len(self.scope.meant[word])
+        if count != 1:
+            raise ConditionError(f"'{word}' means {count} copies in {self.text!r}", f"say every {word} or some {word}")
+        return self.scope.system.parts[word]
+
+    def _at(self, part: Part, *, every: bool) -> Condition:
+        verb = self.word("'is' or 'was'")
+        if verb not in {"is", "was"}:
+            hint = f"say {part.name} is …, or {part.name} was …"
+            raise ConditionError(f"{self.text!r} has '{verb}' after '{part.name}'", hint)
+        negated = self.take("not")
+        word = self.word("a state")
+        states = part.machine.states
+        named = self.define.get(word, word)
+        for each in (word,) if isinstance(named, str) else named:
+            if each not in states:
+                raise ConditionError(f"unknown state '{each}' of '{part.name}'", nearest(each, states, of="states"))
+        meant = frozenset({word} if isinstance(named, str) else named)
+        meant = frozenset(states) - meant if negated else meant
+        copies = tuple(copy.digit for copy in self.scope.meant[part.name])
+        return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
+
+    def _emits_only(self, words: list[str]) -> Condition:
+        """Return the condition that *words* are emitted in order, and that their emitters emit nothing else."""
+        found: list[str] = []
+        among: set[str] = set()
+        for word in words:
+            names = self._emitted(word)
+            if len(names) > 1:
+                raise ConditionError(f"{len(names)} copies emit '{word}' in {self.text!r}", "say for which: for = …")
+            found += names
+        for part in self.scope.system.parts.values():
+            known = outputs(part.machine)
+            if set(words) & set(known):
+                among |= {f"{output}{copy.suffix}" for output in known for copy in self.scope.meant[part.name]}
+        return EmitsOnly(outputs=tuple(found), among=frozenset(among))
+
+    def _emits(self, verb: str) -> Condition:
+        if verb == "emits" and self.take("only"):
+            return self._emits_only(self.emitted())
+        word = self.word("an output")
+        if word == NOTHING and verb == "emits":
+            return Emits(output="")
+        return _any(Emits(output=name) if verb == "emits" else StepEmits(output=name) for name in self._emitted(word))
+
+    def _emitted(self, word: str) -> list[str]:
+        by = {part.name: outputs(part.machine) for part in self.scope.system.parts.values()}
+        emitters = (part for part, known in by.items() if word in known)
+        names = [f"{word}{copy.suffix}" for part in emitters for copy in self.scope.meant[part]]
+        if not names:
+            known = dict.fromkeys(output for each in by.values() for output in each)
+            raise ConditionError(f"no part emits '{word}'", nearest(word, known, of="outputs"))
+        return names
+
+    def _event(self, word: str) -> Condition:
+        names = self.scope.events.get(word)
+        if names is None:
+            known: Collection[str] = (*self.scope.system.parts, *self.scope.events)
+            raise ConditionError(f"unknown name '{word}'", nearest(word, known, of="parts and events"))
+        if self.take("replies"):
+            reply = self.reply(word, self.scope.system.events[names[0]].kind)
+            return _any(Replies(event=name, reply=reply) for name in names)
+        self.take("happens")
+        return _any(Happens(event=name) for name in names)
+
+
+def _any(conditions: Iterable[Condition]) -> Condition:
+    found = tuple(conditions)
+    return found[0] if len(found) == 1 else Some(of=found)

@@ -4,20 +4,221 @@ Copies are enumerated here.  Each copy of the part that a joint event is *of* ha
 step of each copy, and conditions are about the copies that are meant.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Final
 
 from fsm.errors import InputError
-from fsm.language.build.citations import check_used, clauses_of
-from fsm.language.build.definitions import Definitions, definitions
-from fsm.language.build.joint_events import JointEventBuilder, conditions, joint_events, means
-from fsm.language.build.problems import Problems
-from fsm.language.build.system_conditions import PART_WORDS, scope
+from fsm.language.build.cells import ways
+from fsm.language.build.grammar import PART_WORDS, ConditionError, Scope, SystemGrammar, scope
+from fsm.language.build.problems import Definitions, Problems, check_used, clauses_of, definitions, implied
 from fsm.language.read import File
-from fsm.language.system_file import WrittenJoint, WrittenSystem, WrittenVariant
+from fsm.language.read.toml import Keys
+from fsm.language.vocabularies import (
+    WrittenChange,
+    WrittenJoint,
+    WrittenStep,
+    WrittenSystem,
+    WrittenVariant,
+    WrittenWay,
+)
 from fsm.machine import Machine
-from fsm.machine.product.system import Copy, JointEvent, Part, System, Variant
+from fsm.machine.conditions import Condition
+from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartStep, System, Variant
+from fsm.machine.versions import meant
+
+_STEP: Final = re.compile(
+    r"(?P<reset>reset\s+)?(?P<every>every\s+)?(?P<part>[A-Za-z0-9_-]+)"
+    r"(?(reset)|\.(?P<event>[A-Za-z0-9_-]+)(?P<ends>\.ends)?(?:/(?P<outcomes>[A-Za-z0-9_.,\s-]+))?)"
+)
+
+
+def joint_events(file: File[WrittenSystem], profile: str | None) -> dict[str, WrittenJoint]:
+    """Return the joint events of *file* by name, under *profile* or without one."""
+    joints, changes = file.written.event, dict[str, WrittenChange]()
+    for own in meant(profile, file.written.profile).values():
+        changes |= file.written.profile[own].event
+    return {name: _changed(each, changes[name]) if name in changes else each for name, each in joints.items()}
+
+
+def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
+    words = ("about", "clause", "when")
+    changed: dict[str, object] = {word: getattr(change, word) for word in words if word in change.model_fields_set}
+    if change.steps:
+        changed |= {"steps": change.steps, "ways": change.ways, "when": change.when}
+    elif change.ways or change.without:
+        kept = {name: way for name, way in joint.ways.items() if name not in change.without}
+        changed |= {"steps": [], "ways": {**kept, **change.ways}}
+    return joint.model_copy(update=changed)
+
+
+def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
+    """Return the path of *rest* of the joint event *name*, in *profile* if written there, or in the event."""
+    for variant in meant(profile, file.written.profile).values():
+        own = ("profile", variant, "event", name, *rest)
+        if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:
+            return own
+    return ("event", name, *rest)
+
+
+def means(
+    problems: Problems[WrittenSystem], text: str, within: Scope, define: Definitions, at: Keys
+) -> Condition | None:
+    """Return the meaning of the condition *text*.  If it has an error, report it and return ``None``."""
+    try:
+        return SystemGrammar(text=text, scope=within, define=define).condition().means
+    except ConditionError as error:
+        problems.say("FSM704", error.what, error.hint, *(error.at or at))
+        return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JointEventBuilder:
+    """Builds the joint event ``name`` for each copy of its part."""
+
+    problems: Problems[WrittenSystem]
+    profile: str | None
+    system: System
+    name: str
+    written: WrittenJoint
+    define: Definitions
+
+    def joints(self) -> Iterator[JointEvent]:
+        """Yield the joint event once for each copy of its part, or just once if it has no part."""
+        of = self.written.of
+        if not self.problems.known("FSM701", "unknown part", of, self.system.parts, *self._at("of")):
+            return
+        if bool(self.written.steps) == bool(self.written.ways):
+            what = "both steps and ways" if self.written.ways else "neither steps nor ways"
+            self._say("FSM705", f"joint event '{self.name}' has {what}", "give the steps of its one way, or its ways")
+            return
+        name = self.written.clause
+        self.problems.known("FSM108", "unknown clause", name, self.system.clauses, *self._at("clause"))
+        own = implied(self.problems, self.problems.model.written.system, self.name, self.written.about, self.written)
+        for copy in self.system.parts[of].copies if of is not None else (None,):
+            yield JointEvent(
+                name=f"{self.name}{copy.suffix if copy else ''}",
+                family=self.name,
+                kind=self.written.meant_kind,
+                about=self.written.about,
+                clause=self.system.clauses.get(name or "", own),
+                ways=tuple(self._ways(copy)),
+                of=copy,
+                rpc=self.written.rpc or "",
+                when=self._condition(self.written.when, copy, "when"),
+            )
+
+    def _ways(self, copy: Copy | None) -> Iterator[JointWay]:
+        if self.written.steps:
+            yield JointWay(name="done", steps=tuple(self._steps(self.written.steps, copy, "steps")))
+        for name, way in self.written.ways.items():
+            yield self._way(name, way, copy)
+
+    def _way(self, name: str, way: WrittenWay, copy: Copy | None) -> JointWay:
+        reply = (way.reply,) if isinstance(way.reply, str) else tuple(way.reply or ())
+        if reply and self.written.meant_kind != "call":
+            what = f"{self.written.meant_kind} '{self.name}' has a reply"
+            self._say("FSM706", what, "only calls reply", "ways", name, "reply")
+        return JointWay(
+            name=name,
+            about=way.about,
+            when=self._condition(way.when, copy, "ways", name, "when"),
+            steps=tuple(self._steps(way.steps, copy, "ways", name, "steps")),
+            reply=reply,
+        )
+
+    def _steps(self, written: list[str | WrittenStep], copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        for number, each in enumerate(written):
+            step = WrittenStep.model_validate({"do": each}) if isinstance(each, str) else each
+            if step.each is not None:
+                yield from self._steps_of_copies(step, copy, *at, number)
+            elif step.do is None or step.steps:
+                what = "a step says neither or both of do and each"
+                self._say("FSM707", what, "write do = …, or each and steps", *at)
+            else:
+                yield from self._step(step, step.do.strip(), copy, *at, number)
+
+    def _steps_of_copies(self, written: WrittenStep, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        name = str(written.each)
+        if not self.problems.known("FSM701", "unknown part", name, self.system.parts, *self._at(*at, "each")):
+            return
+        if written.do is not None or written.when is not None or written.goes_on or not written.steps:
+            self._say("FSM707", "each goes with steps, and with nothing else", "write { each = …, steps = […] }", *at)
+        else:
+            for each in self.system.related(name, copy):
+                yield from self._steps(written.steps, each, *at, "steps")
+
+    def _step(self, written: WrittenStep, do: str, copy: Copy | None, *at: str | int) -> Iterator[PartStep]:
+        match = _STEP.fullmatch(do)
+        if match is None:
+            hint = "write PART.EVENT, PART.EVENT.ends, with /OUTCOME; or reset PART"
+            self._say("FSM707", f"{do!r} is no step", hint, *at)
+            return
+        parts = self.system.parts
+        if not self.problems.known("FSM701", "unknown part", match["part"], parts, *self._at(*at)):
+            return
+        part = parts[match["part"]]
+        meant = self.system.related(part.name, copy)
+        if not match["every"] and len(meant) != 1:
+            self._say("FSM707", f"'{part.name}' means {len(meant)} copies in {do!r}", f"write: every {do}", *at)
+            return
+        event, ends = match["event"] or "", bool(match["ends"])
+        outcomes = frozenset(each.strip() for each in (match["outcomes"] or "").split(",") if each.strip())
+        if event and not self._known(part.machine, event, outcomes, *at, ends=ends):
+            return
+        for each in meant:
+            yield PartStep(
+                copy=each,
+                event=event,
+                ends=ends,
+                outcomes=outcomes,
+                when=self._condition(written.when, each if match["every"] else copy, *at, "when"),
+                goes_on=written.goes_on,
+            )
+
+    def _known(self, machine: Machine, name: str, outcomes: frozenset[str], *at: str | int, ends: bool) -> bool:
+        if not self.problems.known("FSM701", "unknown event", name, machine.events, *self._at(*at)):
+            return False
+        event = machine.events[name]
+        if ends and not event.ends:
+            self._say("FSM707", f"event '{name}' has no ends", "only calls that take time have", *at)
+            return False
+        row = event.ends if ends else event.cells
+        known = {way.name for way in ways(row.values())} | {"ignored", "refused"}
+        for outcome in sorted(outcomes):
+            self.problems.known("FSM701", "unknown outcome", outcome, sorted(known), *self._at(*at))
+        return True
+
+    def _condition(self, text: str | None, copy: Copy | None, *at: str | int) -> Condition | None:
+        if text is None:
+            return None
+        return means(self.problems, text, scope(self.system, copy), self.define, self._at(*at))
+
+    def _say(self, code: str, what: str, hint: str, *at: str | int) -> None:
+        self.problems.say(code, what, hint, *self._at(*at))
+
+    def _at(self, *rest: str | int) -> Keys:
+        return joint_place(self.problems.model, self.profile, self.name, *rest)
+
+
+def conditions(written: WrittenSystem) -> Iterator[str]:
+    """Yield the text of every condition in *written*."""
+    yield from (part.heard for part in written.part.values() if part.heard is not None)
+    changes = [change for profile in written.profile.values() for change in profile.event.values()]
+    joints: list[WrittenJoint | WrittenChange] = [*written.event.values(), *changes]
+    for joint in joints:
+        for each in (joint, *joint.ways.values()):
+            yield each.when or ""
+            yield from _step_conditions(each.steps)
+
+
+def _step_conditions(steps: list[str | WrittenStep]) -> Iterator[str]:
+    for step in steps:
+        if isinstance(step, WrittenStep):
+            yield step.when or ""
+            yield from _step_conditions(step.steps)
+
 
 MOST_COPIES: Final = 400  # maximum number of copies of parts in one system
 

@@ -10,13 +10,23 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import product
 
-from fsm.machine.calls.configuration import Configuration, Configurations, Pending, bits, each_of, late, numbers, plus
-from fsm.machine.calls.covering import Covering
-from fsm.machine.calls.endings import finals
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules
+from fsm.machine.calls.configuration import (
+    Configuration,
+    Configurations,
+    Covering,
+    Pending,
+    bits,
+    each_of,
+    late,
+    numbers,
+    plus,
+    released,
+)
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, FREE, HELD, LOST, LOST_BEGUN, CallInstant, Rules, finals
 from fsm.machine.calls.unobserved import Unobserved, resting_on, tried
 from fsm.machine.table import Table, Way
 from fsm.machine.traversal import closure
+from fsm.sut import Response, Stimulus
 from fsm.trace import ABSENT, Key
 
 
@@ -313,3 +323,42 @@ def dynamics(
     return Dynamics(
         rules=rules, covering=Covering(rules), unseen=tuple(unseen), outputs=outputs, limits=limits, names=names
     )
+
+
+def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
+    """Return the configurations that are possible after the response *seen* to *step*; none if it is a violation.
+
+    The SUT's state is read before its outputs, so *seen* also includes outputs of hidden events in between.
+    """
+    moves = replace(dynamics, coming=seen.outputs)
+    before = moves.closed(before)
+    row = moves.table.row[step.event]
+    if seen.reply is None:
+        found = moves.closed(_held(moves, before, step))
+    elif step.stage == "end":
+        before = moves.closed(each._replace(pending=released(each.pending, row)) for each in before)
+        found = moves.observed(before, Key(event=step.event, phase="reply", reply=seen.reply)).configurations
+    else:
+        found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
+        if moves.rules.interrupts(row):
+            # The test has caused the interruption itself, so it awaits no more replies.
+            found = frozenset(each._replace(pending=()) for each in found)
+    return shown(moves, found, seen)
+
+
+def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
+    """Yield the configurations in which the call of *step* has begun or advanced by a stage, but not ended."""
+    row = moves.table.row[step.event]
+    for here in before:
+        if step.stage == "begin":
+            yield from moves.advanced(here, Pending(row, ASKED, 1 << here.state), here.pending)
+        for call, others in each_of(here.pending if step.stage == "end" else ()):
+            if (call.row, call.stage) == (row, HELD):
+                yield from moves.advanced(here, call._replace(stage=BEGUN), others)
+
+
+def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
+    """Return the configurations in *found* that show the state in *seen*, and what hidden events lead to from there."""
+    shows = moves.table.shows
+    left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
+    return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

@@ -1,9 +1,10 @@
 """Configurations of one entity: its state together with the calls in progress."""
 
 from collections.abc import Iterator
+from functools import cache, lru_cache
 from typing import Final, NamedTuple, TypeAlias
 
-from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST
+from fsm.machine.calls.rules import ASKED, BEGUN, CUT, HELD, LOST, LOST_BEGUN, Rules
 
 
 class Pending(NamedTuple):
@@ -117,3 +118,154 @@ def bits(configurations: Configurations) -> int:
     5
     """
     return sum(1 << state for state in {each.state for each in configurations})
+
+
+_ENDS: Final = 64
+"""Number of bits that encode how a call may have ended.  Bit 0 means cut off; each other bit stands for one end."""
+
+_ANY: Final = (1 << _ENDS) - 1
+"""All of these bits.  The call may still take effect, or may have ended in any way that changes nothing."""
+
+_REMEMBERED: Final = 100_000
+"""Maximum number of cached splits of pending calls."""
+
+_Kind: TypeAlias = tuple[object, ...]
+
+
+class _Open(NamedTuple):
+    """The part of a configuration in which a covering one may allow more.
+
+    ``sets`` is a bit set of the lost calls and, for each awaited call, of the states it met and its possible ends.
+    """
+
+    sets: int
+    deviations: tuple[str, ...]
+    due: Due | None
+
+
+class Covering:
+    """Decides whether one configuration covers another under *rules*.
+
+    >>> from fsm.language.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> rules = Rules(tabulate(load("examples/models/washer.toml")))
+    >>> idle, row = rules.table.states.index("idle"), rules.table.row["start"]
+    >>> filling = rules.table.states.index("filling")
+    >>> failed = next(way for way in rules.table.step(filling, row + 1) if way.name == "failed")
+    >>> asked = Configuration(idle, (Pending(row, ASKED, 1 << idle),))
+    >>> ended = Configuration(idle, (Pending(row, failed.index, 1 << idle),))
+    >>> covering = Covering(rules)
+    >>> covering.within(frozenset({ended}), frozenset({asked})), covering.within(frozenset({asked}), frozenset({ended}))
+    (True, False)
+    """
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+        self._split = lru_cache(_REMEMBERED)(self._split_calls)
+        self._waited = cache(self._split_call)
+        self._first: dict[_Kind, int] = {}
+        self._ends: dict[tuple[int, int], int] = {}
+        self._width = 0
+
+    def split(self, each: Configuration) -> tuple[_Kind, _Open]:
+        """Split *each* into the part that a covering configuration must share and the part where it may allow more."""
+        state, pending, queue, deviations, due = each
+        kind, sets = self._split(pending)
+        return (state, kind, queue), _Open(sets, deviations, due)
+
+    def within(self, less: Configurations, more: Configurations) -> bool:
+        """Check whether each configuration in *less* is covered by one in *more*."""
+        known: dict[_Kind, list[_Open]] = {}
+        for each in more:
+            shape, mine = self.split(each)
+            known.setdefault(shape, []).append(mine)
+        return all(any(covers(other, mine) for other in known.get(shape, ())) for shape, mine in map(self.split, less))
+
+    def _split_calls(self, pending: tuple[Pending, ...]) -> tuple[_Kind, int]:
+        if self._width < _ENDS + len(self._rules.table.states):  # some tables add states on demand
+            self._width = _ENDS + 2 * len(self._rules.table.states)
+        sets, width = 0, self._width
+        for call in pending:
+            if call.stage <= LOST:  # a lost call need not take effect, so more lost calls allow more
+                sets |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
+        waited = sorted(self._waited(call) for call in pending if call.stage > LOST)
+        for _, left in waited:
+            sets = sets << width | left
+        return (width, *(kind for kind, _ in waited)), sets
+
+    def _split_call(self, call: Pending) -> tuple[tuple[int, int], int]:
+        """Return the kind of *call*, which awaits its reply, and the bit set of what it leaves open."""
+        met = call.met << _ENDS
+        match call.stage:
+            case stage if stage >= 0:
+                end = self._end(call)
+                return ((call.row, ASKED), met | 1 << end) if end else ((call.row, self._alike(stage)), met)
+            case stage if stage == ASKED:
+                return (call.row, ASKED), met | _ANY
+            case stage if stage == CUT:
+                return (call.row, ASKED), met | 1
+            case stage:
+                return (call.row, stage), met
+
+    def _alike(self, stage: int) -> int:
+        """Return the first known way of the same cell that has the same replies and outputs as the way *stage*."""
+        way = self._rules.table.ways[stage]
+        return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
+
+    def _end(self, call: Pending) -> int:
+        """Return a number for the end of *call*, or 0 if a call that has not taken effect could not give its reply."""
+        table = self._rules.table
+        ended = table.ways[call.stage]
+        for state in numbers(call.met):
+            if not any(
+                way.to == state
+                and way.reply == ended.reply
+                and not (way.begins or way.emits or way.within or ended.emits or way.deviation)
+                for way in table.step(state, call.row) or ()
+            ):
+                return 0
+        number = self._ends.setdefault((call.row, self._alike(call.stage)), len(self._ends) + 1)
+        return number if number < _ENDS else 0
+
+
+class ConfigurationSet:
+    """A set of configurations none of which covers another."""
+
+    def __init__(self, covering: Covering) -> None:
+        self._split = covering.split
+        self._known: dict[_Kind, list[tuple[_Open, Configuration]]] = {}
+        self._met: set[Configuration] = set()
+        self.covered: set[Configuration] = set()
+        self.size = 0
+
+    def add(self, new: Configuration) -> bool:
+        """Add *new* unless it is known or covered.  Return whether it was added."""
+        if new in self._met:  # a common case, as calls are tried in every order
+            return False
+        self._met.add(new)
+        shape, mine = self._split(new)
+        known = self._known.setdefault(shape, [])
+        sets = mine.sets
+        for other, _ in known:
+            if other.sets | sets == other.sets and covers(other, mine):
+                return False
+        self.size += 1
+        less = [each for each in known if each[0].sets | sets == sets and covers(mine, each[0])]
+        if less:
+            self.covered.update(each for _, each in less)
+            self.size -= len(less)
+            known[:] = [each for each in known if each not in less]
+        known.append((mine, new))
+        return True
+
+    def all(self) -> Configurations:
+        return frozenset(each for known in self._known.values() for _, each in known)
+
+
+def covers(more: _Open, less: _Open) -> bool:
+    """Check whether a configuration with the open part *more* covers one of the same kind with the open part *less*."""
+    if more.sets | less.sets != more.sets:
+        return False
+    if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):
+        return False
+    return not more.deviations or set(more.deviations) <= set(less.deviations)

@@ -15,6 +15,8 @@ from fsm.machine.calls.configuration import (
     NOW,
     Configuration,
     Configurations,
+    ConfigurationSet,
+    Covering,
     Due,
     Pending,
     interrupted,
@@ -22,7 +24,6 @@ from fsm.machine.calls.configuration import (
     passing,
     plus,
 )
-from fsm.machine.calls.covering import ConfigurationSet, Covering
 from fsm.machine.calls.rules import ASKED, BEGUN, HELD, LOST, LOST_BEGUN, CallInstant, Rules
 from fsm.machine.table import Table, Way
 

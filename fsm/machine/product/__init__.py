@@ -17,10 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from fsm.machine import Event
 from fsm.machine.conditions import At, Atom, Condition, atoms, predicate
-from fsm.machine.in_progress import InProgress, closed, in_progress
-from fsm.machine.product.joint_moves import JointMove, Locals
-from fsm.machine.product.system import JointEvent, JointWay, System
-from fsm.machine.table import Done, Row, Table, Way, tabulate
+from fsm.machine.product.system import JointEvent, JointMove, JointWay, Locals, System
+from fsm.machine.table import Done, InProgress, Row, Table, Way, closed, in_progress, tabulate
 from fsm.machine.traversal import Numbering
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ from fsm.machine.product.system import Copy, JointEvent, JointWay, Part, PartSte
 
 if TYPE_CHECKING:
     from fsm.machine.product import JointPath, JointRow
-    from fsm.machine.product.joint_moves import JointMove
+    from fsm.machine.product.system import JointMove
 
 NONE, SOME = "none", "some"
 FILL, MAY_FILL, DRAIN = "fills", "may-fill", "drains"

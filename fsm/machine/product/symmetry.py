@@ -21,12 +21,11 @@ from typing import TYPE_CHECKING, Final, TypeAlias, assert_never
 from fsm.machine import conditions as atoms
 from fsm.machine.conditions import All, At, Condition, Not, Some
 from fsm.machine.product import read
-from fsm.machine.product.joint_moves import Locals
+from fsm.machine.product.system import Locals
 
 if TYPE_CHECKING:
     from fsm.machine.product import JointPath, JointRow, SystemTable
-    from fsm.machine.product.joint_moves import JointMove
-    from fsm.machine.product.system import Copy, System
+    from fsm.machine.product.system import Copy, JointMove, System
 
 Interchangeable: TypeAlias = tuple[tuple[int, ...], ...]
 """A group of interchangeable members.  Each is a tuple of the digits of one copy and everything it owns."""

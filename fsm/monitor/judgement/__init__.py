@@ -18,7 +18,7 @@ from fsm.machine import Machine
 from fsm.machine.findings import Illegal, Judgement, Violation
 from fsm.machine.versions import unknown_profile, within
 from fsm.monitor import Monitor
-from fsm.monitor.cache import shared
+from fsm.monitor.beliefs import shared
 from fsm.monitor.judgement.detection import AUTO, detected, name_of, read_ahead
 from fsm.monitor.judgement.histories import judge_history
 from fsm.monitor.judgement.joint import JointWatch, JudgeOfForm, nested
@@ -26,9 +26,8 @@ from fsm.monitor.judgement.part import WHOLE, Chosen, Part, Story, Teller, check
 from fsm.monitor.judgement.properties import PropertyWatch, stated
 from fsm.recordings import Source, open_recording, open_together
 from fsm.recordings.form import HISTORY, TRACE, Recording, RecordingForm
-from fsm.recordings.line_reader import BROKEN_OFF
-from fsm.recordings.notes import FOREIGN, INCOMPLETE
-from fsm.recordings.restarts import SHORTEST, Assume, Restarts
+from fsm.recordings.line_reader import BROKEN_OFF, FOREIGN, INCOMPLETE
+from fsm.recordings.time_order import SHORTEST, Assume, Restarts
 from fsm.trace import Batch, Line
 from fsm.verdict import Holds, Unknown
 
@@ -154,7 +153,7 @@ def judge(
         profile: the profile to use for every machine that has one of this name.  ``auto`` selects the profile for the
             program and version that the recording shows, if any.
         fresh: whether no entity existed before the recording began.
-        restarts: when to assume a restart of the runtime that no line shows (:data:`fsm.recordings.restarts.Assume`).
+        restarts: when to assume a restart of the runtime that no line shows (:data:`fsm.recordings.time_order.Assume`).
         shortest_restart: the minimum duration of a restart in seconds.
         properties: names of properties to judge as well.  If empty, judge all properties.  If ``None``, judge none.
         every: whether to keep all violations rather than only the first few of each cause.

@@ -17,7 +17,7 @@ from fsm.linearizability import Linearizable, NotLinearizable, linearize
 from fsm.linearizability.history import History, Operation
 from fsm.linearizability.moves import Step
 from fsm.machine import Clause, Deviation, Machine
-from fsm.machine.calls.endings import finals
+from fsm.machine.calls.rules import finals
 from fsm.machine.findings import (
     NOTHING_MET,
     Cause,
@@ -31,9 +31,9 @@ from fsm.machine.findings import (
     Stretch,
     Violation,
 )
-from fsm.machine.pairs import reachable_pairs
+from fsm.machine.graph import reachable_pairs
 from fsm.machine.versions import within
-from fsm.monitor.cache import shared
+from fsm.monitor.beliefs import shared
 from fsm.monitor.diagnosis import Explained
 from fsm.monitor.grouping import Folder
 from fsm.monitor.scene import Scene

@@ -28,7 +28,7 @@ from fsm.machine.findings import (
 )
 from fsm.machine.property.claims import KnownFailure, Property, Requires
 from fsm.machine.versions import within
-from fsm.monitor.field_clauses import held_to
+from fsm.monitor.extra_rules import held_to
 from fsm.monitor.grouping import Folder
 from fsm.monitor.property_watch.automata import parts
 from fsm.monitor.property_watch.property_product import PropertyProduct

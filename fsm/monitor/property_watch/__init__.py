@@ -18,9 +18,8 @@ from typing import Final, NamedTuple, TypeAlias
 from fsm.checker.instants import InstantStep, StepCache
 from fsm.checker.safety import DONE
 from fsm.machine import Machine
-from fsm.machine.calls.belief import Dynamics, dynamics
+from fsm.machine.calls.belief import Dynamics, dynamics, stepped
 from fsm.machine.calls.configuration import Configuration, Configurations, Pending
-from fsm.machine.calls.held import stepped
 from fsm.machine.calls.rules import HELD
 from fsm.machine.conditions import SilentOn, atoms
 from fsm.machine.property.claims import Always, Fair, LeadsTo, MatchesDiagram, Never, Property, Reachable

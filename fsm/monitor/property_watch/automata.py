@@ -7,11 +7,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias
 
-from fsm.checker.idempotence import CallPair, IdempotenceAutomaton
 from fsm.checker.instants import Instant, InstantStep, StepCache, holds, machine_table
 from fsm.checker.liveness import LeadsToGraph
 from fsm.checker.refinement import BeliefTable, OutputListener
-from fsm.checker.safety import DONE, SequenceAutomaton, breaches
+from fsm.checker.safety import DONE, CallPair, IdempotenceAutomaton, SequenceAutomaton, breaches
 from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.conditions import All, Condition, Not, Some, WrittenCondition
 from fsm.machine.property import claims

@@ -1,5 +1,207 @@
 """Create the files that a user starts with: a model, properties that it has, and a test.
 
 They are made from scratch, from a machine of the ``transitions`` library, or from a drawing. The properties are proved
-to hold for the model, and an error in the model would break them (:mod:`fsm.mutation.suggestions`).
+to hold for the model, and an error in the model would break them (:mod:`fsm.mutation.outcomes`).
 """
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from importlib.resources import files
+from pathlib import Path
+from string import Template
+from typing import Final
+
+import tomlkit
+
+from fsm.checker.breadth_first import reachable_size
+from fsm.diagrams.read import Arrow, Drawing
+from fsm.diagrams.read.state_diagrams import NOWHERE
+from fsm.errors import InputError, Problem, refused
+from fsm.interop.draft import Draft, DraftState, DraftTransition, machine_of
+from fsm.interop.transitions_object import FoundMachine
+from fsm.language.build import build
+from fsm.language.machine_file import Written
+from fsm.language.read import parse
+from fsm.language.write import toml
+from fsm.machine import Machine, outcomes
+from fsm.machine.table import tabulate
+from fsm.mutation.outcomes import first_properties, table_of
+
+BEFORE: Final = "absent"  # the source state of an arrow that has a label but no source
+
+
+def drawn_machine(drawing: Drawing, name: str) -> Machine:
+    """Return the machine called *name* that *drawing* shows. Each label becomes a call.
+
+    A call replies with an error in states that no arrow with its label leaves. Raise :class:`InputError` if the drawing
+    cannot be read, or if it does not show where a run begins or what an arrow means.
+    """
+    problems = [*drawing.problems, *_unlabelled(drawing)]
+    if problems:
+        raise InputError(problems)
+    left_out = {NOWHERE} if not any(arrow.labels for arrow in _into(drawing, NOWHERE)) else set[str]()
+    states = dict.fromkeys((_initial(drawing), *(state for state in drawing.states if state not in left_out)))
+    initial = _initial(drawing)
+    left = {each.source or initial for each in drawing.arrows if each.target not in {each.source, NOWHERE}}
+    draft = Draft(
+        name=name,
+        form="a drawing",
+        kind="call",
+        initial=initial,
+        states=tuple(DraftState(name=state, ignores=False, final=state not in left) for state in states),
+        transitions=tuple(_arrows(drawing, initial)),
+    )
+    return machine_of(draft, file=drawing.path, outcomes=True)
+
+
+def _into(drawing: Drawing, state: str) -> list[Arrow]:
+    return [each for each in drawing.arrows if each.target == state]
+
+
+def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
+    for each in drawing.arrows:
+        if each.source is not None and each.target != NOWHERE and not each.labels:
+            what = f"column {each.place.column}: the arrow from '{each.source}' to '{each.target}' has no label"
+            hint = "write the event that leads there"
+            yield Problem(path=drawing.path, line=each.place.line, code="FSM519", what=what, hint=hint)
+
+
+def _initial(drawing: Drawing) -> str:
+    """Return the state marked by an arrow from nowhere, :data:`BEFORE`, or the only state that nothing leads to."""
+    marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
+    if marked:
+        return marked[0]
+    if any(each.source is None for each in drawing.arrows):
+        return BEFORE
+    left = {each.source for each in drawing.arrows}
+    first = [
+        state
+        for state in drawing.states
+        if state in left and all(each.source == state for each in _into(drawing, state))
+    ]
+    if len(first) != 1:
+        what = "does not show where a run begins"
+        hint = "draw an arrow from nowhere: [*] --> STATE, or from a point"
+        raise refused(drawing.path, "FSM519", what, hint, line=drawing.line)
+    return first[0]
+
+
+def _arrows(drawing: Drawing, initial: str) -> Iterator[DraftTransition]:
+    """Yield a transition for each label of each arrow. Outcomes are named if a label leads to several states."""
+    drawn = [
+        DraftTransition(
+            event=label.replace(".", "-"),
+            source=each.source or initial,
+            line=each.place.line,
+            to="" if each.source == each.target else each.target,
+        )
+        for each in drawing.arrows
+        for label in each.labels
+    ]
+    for each in dict.fromkeys(replace(one, line=0) for one in drawn):
+        several = {one.to for one in drawn if (one.event, one.source) == (each.event, each.source)}
+        part = (each.to or each.source).replace(".", "-")
+        yield replace(each, event=f"{each.event}.{part}") if len(several) > 1 else each
+
+
+MOST_PROPERTIES: Final = 6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starter:
+    """The files of a starter, by path relative to its folder, and the ``machine`` that the model file defines."""
+
+    machine: Machine
+    files: Mapping[str, str]
+
+
+def starter(name: str, source: Machine | None = None, *, driven: FoundMachine | None = None, folder: Path) -> Starter:
+    """Return a starter for *folder*: the model of *source* or an example, and a test of *driven* or a stand-in."""
+    model = toml(source, comments=_comments(source)) if source else _filled("model", name=name)
+    path = f"models/{name}.toml"
+    machine = build(parse(model.encode(), Written, path=path))
+    module = re.sub(r"\W", "_", name)
+    imports = ["from pathlib import Path", "", "import fsm"]
+    if driven:
+        libraries = ["from pathlib import Path", "", "from transitions import MachineError", ""]
+        imports = ["import sys", *libraries, "import fsm", *_import_driven(driven, folder)]
+    test = _filled(
+        "test",
+        name=name,
+        module=module,
+        imports="\n".join(imports),
+        adapter=_driven(driven, machine) if driven else _stand_in(machine),
+    )
+    return Starter(
+        machine=machine,
+        files={path: model, f"properties/{name}.toml": _properties(machine), f"tests/test_{module}.py": test},
+    )
+
+
+def _filled(template: str, **words: str) -> str:
+    text = (files("fsm.mutation.starter") / f"{template}.txt").read_text(encoding="utf-8")
+    return Template(text).substitute(words)
+
+
+def _comments(source: Machine) -> list[str]:
+    complete = "Every event says something of every state, so nothing is left open by accident."
+    refuses = "where the source says nothing of it, it 'refuses', so"
+    return [
+        f"What each event does in each state. {complete}",
+        f"  fsm show models/{source.name}.toml    prints it",
+        f"  fsm draw models/{source.name}.toml    draws it",
+        "",
+        source.about,
+        f"Each event is a call: where it 'moves' it acts and replies ok; {refuses}",
+        "it replies an error and changes nothing. 'ignores' is another answer: it replies ok, and changes nothing.",
+    ]
+
+
+def _properties(machine: Machine) -> str:
+    size = reachable_size(tabulate(machine))
+    expect = tomlkit.inline_table()
+    expect.update({"states": size.states, "transitions": size.transitions, "depth": size.depth})
+    found = first_properties(machine, MOST_PROPERTIES)
+    stated = {each.candidate.name: table_of(each.candidate, each.kills) for each in found}
+    return _filled("properties") + tomlkit.dumps({"machine": machine.name, "expect": expect, "property": stated})
+
+
+def _stand_in(machine: Machine) -> str:
+    steps = []
+    for event in machine.events.values():
+        for state, cell in event.cells.items():
+            for way in (outcomes(cell, state, event.kind) or ())[:1]:
+                where = f"({json.dumps(event.name)}, {json.dumps(state)})"
+                steps.append(f"    {where}: ({json.dumps(way.reply[0] if way.reply else '')}, {json.dumps(way.to)}),")
+    shown = {state.name: state.shows for state in machine.states.values()}
+    plain = all(name == shows for name, shows in shown.items())
+    shows = "self.tested.state" if plain else f"{json.dumps(shown, ensure_ascii=False)}[self.tested.state]"
+    return _filled("stand_in", steps="\n".join(steps), initial=json.dumps(machine.initial), shows=shows)
+
+
+def _import_driven(driven: FoundMachine, folder: Path) -> list[str]:
+    relative = os.path.relpath(driven.folder.resolve(), folder.resolve())
+    place = "Path(__file__).parents[1]" + ("" if relative == "." else f" / {json.dumps(relative)}")
+    file = f"{driven.module.replace('.', '/')}.py"
+    return ["", f"sys.path.insert(0, str({place}))  # where {file} is", f"import {driven.module}  # noqa: E402"]
+
+
+def _driven(driven: FoundMachine, machine: Machine) -> str:
+    made = f"{driven.module}.{driven.made}"
+    first = [] if driven.fresh else [f"machine = {made}{driven.inside}", "machine.set_state(machine.initial)"]
+    renamed = {event.name: event.rpc for event in machine.events.values() if event.rpc}
+    attribute = driven.machine.model_attribute
+    named = isinstance(getattr(driven.machine.models[0], attribute), Enum)
+    return _filled(
+        "driven",
+        triggers=f"TRIGGERS = {json.dumps(renamed)}\n\n" if renamed else "",
+        reset="\n        ".join([*first, f"self.tested = {made}{driven.moved}"]),
+        trigger="TRIGGERS.get(event, event)" if renamed else "event",
+        shows=f"self.tested.{attribute}{'.name' if named else ''}",
+    )

@@ -12,7 +12,7 @@ from functools import partial
 from threading import Thread
 from typing import Any, ClassVar, Final
 
-from fsm.conformance.other_judges import ToldEvents
+from fsm.conformance.oracle import ToldEvents
 from fsm.machine import Machine
 from fsm.runtimes.live.call_recording import named
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait

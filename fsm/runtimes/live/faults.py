@@ -17,10 +17,10 @@ from typing import Final
 from urllib.parse import quote
 
 from fsm.errors import InputError, Problem, contents, documented
-from fsm.language.fault_file import WrittenFault, WrittenFaults
-from fsm.language.grpc_codes import CODES
+from fsm.language.names import CODES
 from fsm.language.read import File, parse
 from fsm.language.read.toml import LARGEST
+from fsm.language.vocabularies import WrittenFault, WrittenFaults
 from fsm.runtimes.live.passing_calls import PassingCalls
 from fsm.runtimes.sockets.http2 import (
     CONTINUATION,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from fsm.conformance.other_judges import ToldEvents
+from fsm.conformance.oracle import ToldEvents
 from fsm.conformance.race_runs import Witness
 from fsm.errors import InputError
 from fsm.language.library import load
@@ -24,14 +24,13 @@ from fsm.machine import Machine
 from fsm.machine.findings import Covered, Illegal, Violation
 from fsm.monitor.judgement import Judged, judge
 from fsm.runtimes.live.call_recording import encoded
-from fsm.runtimes.live.container_sut import RuntimeContainerSUT
+from fsm.runtimes.live.container_sut import RuntimeContainerSUT, RuntimePodSUT
 from fsm.runtimes.live.entity_sut import EntitySUT
-from fsm.runtimes.live.pod_sut import RuntimePodSUT
+from fsm.runtimes.live.nri_recorder import ToldPlugin
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
-from fsm.runtimes.live.told_plugin import ToldPlugin
 from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, RUNNING
-from fsm.runtimes.node_model import NODE
 from fsm.runtimes.recordings.nri_events import DECODER
+from fsm.runtimes.runtime_schemes import NODE
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import unquote_to_bytes
 
-from fsm.language.grpc_codes import CODES
+from fsm.language.names import CODES
 from fsm.runtimes.sockets.http2 import (
     CONTINUATION,
     DATA,

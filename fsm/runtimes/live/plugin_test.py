@@ -13,12 +13,11 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final
 
-from fsm.conformance.simulated import Simulated
+from fsm.conformance.lookup import Simulated
 from fsm.errors import refused
 from fsm.machine import Machine
 from fsm.machine.table import tabulate
-from fsm.runtimes.live.plugin_host import PluginHost
-from fsm.runtimes.live.plugin_inventory import Inventory, container, pod
+from fsm.runtimes.live.plugin_host import Inventory, PluginHost, container, pod
 from fsm.runtimes.names import EVENTS, POD_EVENTS, REQUEST
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import RelayedEvent

@@ -1,25 +1,25 @@
 """The connection, shared directory, events and pods that one test needs of a runtime, and their removal.
 
-Everything that a session makes carries the label of the run (:mod:`fsm.runtimes.live.leftovers`). A session first
+Everything that a session makes carries the label of the run. A session first
 removes what killed runs have left behind. At its end, it removes everything it made itself, including entities whose id
 was lost with a reply. It then looks again for leftovers of killed runs, because a runtime finishes a creation even if
 nobody waits for it, and shows the result only then.
 """
 
 import atexit
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from threading import Event, Lock, Thread
 from time import time_ns
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from fsm.conformance.other_judges import ToldEvents
+from fsm.conformance.oracle import ToldEvents
 from fsm.errors import InputError, refused
-from fsm.runtimes.live import leftovers
 from fsm.runtimes.live.call_keeper import CallKeeper
 from fsm.runtimes.live.call_recording import encoded, end_of_events, event_line, joined
 from fsm.runtimes.live.workload import archive, import_images
@@ -32,6 +32,91 @@ from fsm.runtimes.sockets.unix_sockets import path
 from fsm.scratch import ScratchFolder
 from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
+
+KEY: Final = "io.container-fsm.run"
+"""Key of the label on everything that a test makes in a runtime. Its value is a :class:`RunLabel` as text."""
+
+NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
+_STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
+
+
+class RunLabel(NamedTuple):
+    """One test run: its process, which ``started`` this many ticks after ``boot``, in the PID ``namespace``."""
+
+    boot: str
+    namespace: str
+    process: int
+    started: int
+
+    def __str__(self) -> str:
+        """Return the value of the label.
+
+        >>> str(RunLabel("b", "n", 7, 9))
+        'b.n.7.9'
+        """
+        return f"{self.boot}.{self.namespace}.{self.process}.{self.started}"
+
+
+def own() -> RunLabel:
+    """Return the label of this process."""
+    return RunLabel(_boot(), _namespace(), os.getpid(), _started(os.getpid()) or 0)
+
+
+def read(text: str) -> RunLabel | None:
+    """Return the label in *text*, or ``None`` if it is not a label.
+
+    >>> read("b.n.7.9"), read("else")
+    (RunLabel(boot='b', namespace='n', process=7, started=9), None)
+    """
+    parts = text.split(".")
+    if len(parts) != len(RunLabel._fields) or not all(part.isdecimal() for part in parts[2:]):
+        return None
+    return RunLabel(parts[0], parts[1], int(parts[2]), int(parts[3]))
+
+
+def ended(label: RunLabel) -> bool:
+    """Check whether the run has certainly ended: it began before this boot, or its process no longer exists.
+
+    Nothing is known about a process in another PID namespace.
+    """
+    if label.boot != _boot():
+        return True
+    return label.namespace == _namespace() and _started(label.process) != label.started
+
+
+def _boot() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip().replace("-", "")
+
+
+def _namespace() -> str:
+    return str(os.stat("/proc/self/ns/pid").st_ino)  # noqa: PTH116  (the target of the link is no path)
+
+
+def _started(process: int) -> int | None:
+    try:
+        text = Path(f"/proc/{process}/stat").read_text(encoding="utf-8", errors="replace")
+    except (FileNotFoundError, ProcessLookupError):
+        return None
+    fields = text.rpartition(")")[2].split()
+    return None if fields[0] in {"Z", "X"} else int(fields[_STARTED])
+
+
+def shims() -> dict[int, str]:
+    """Return, by process id, the id for which each running shim was started. Empty without ``/proc``."""
+    found = {}
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            program, *words = file.read_bytes().decode(errors="replace").split("\0")
+            if Path(program).name.startswith("containerd-shim") and "-id" in words[:-1]:
+                found[int(file.parent.name)] = words[words.index("-id") + 1]
+    return found
+
+
+def left(before: dict[int, str]) -> str:
+    """Return the command that kills the shims started since *before*, or an empty string if there are none."""
+    new = sorted(set(shims()) - set(before))
+    return f"kill {' '.join(map(str, new))}" if new else ""
+
 
 _LONG: Final = 86_400.0  # number of seconds after which a stream is replaced by a new one
 _AGAIN: Final = 0.05  # number of seconds between the end of a stream, such as at a restart, and the next stream
@@ -159,7 +244,7 @@ class RuntimeSession:
         self.address = address
         self.timeout = timeout or TIMEOUT
         self._seen = seen
-        self._label = str(leftovers.own())
+        self._label = str(own())
         self.calls = 0
         client, version = connected(address, timeout=self.timeout, seen=self._called)
         self.runtime = version.runtime_name
@@ -195,11 +280,11 @@ class RuntimeSession:
 
     @property
     def labels(self) -> dict[str, str]:
-        return {leftovers.KEY: self._label}
+        return {KEY: self._label}
 
     def name(self) -> str:
         """Return a name that is not used in the runtime."""
-        return f"fsm-{leftovers.own().process}-{next(_NUMBERS)}"
+        return f"fsm-{own().process}-{next(_NUMBERS)}"
 
     def pod(self) -> cri.PodSandboxConfig:
         """Return the configuration of a new pod that uses the host network."""
@@ -207,7 +292,7 @@ class RuntimeSession:
         logs = self.folder / "logs"
         logs.mkdir(exist_ok=True)
         return cri.PodSandboxConfig(
-            metadata=cri.PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=leftovers.NAMESPACE),
+            metadata=cri.PodSandboxMetadata(name=name, uid=f"{name}-{self._label}", namespace=NAMESPACE),
             log_directory=str(logs),
             labels=self.labels,
             linux=cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=HOST)),
@@ -276,8 +361,8 @@ def _images(client: CriClient) -> tuple[str, ...]:
 
 
 def _run_has_ended(label: str) -> bool:
-    known = leftovers.read(label)
-    return known is not None and leftovers.ended(known)
+    known = read(label)
+    return known is not None and ended(known)
 
 
 def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
@@ -301,4 +386,4 @@ def _remove_labelled(client: CriClient, chosen: Callable[[str], bool]) -> None:
 
 
 def _labelled(answer: object, each: str, chosen: Callable[[str], bool]) -> list[str]:
-    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(leftovers.KEY, ""))]
+    return [one.id for one in getattr(answer, each, ()) if chosen(one.labels.get(KEY, ""))]

@@ -18,13 +18,12 @@ from fsm.language.library import load
 from fsm.machine import Machine
 from fsm.machine.versions import unknown_profile
 from fsm.runtimes.live.call_recording import CallRecording
-from fsm.runtimes.live.container_sut import KilledContainerSUT, RuntimeContainerSUT
+from fsm.runtimes.live.container_sut import KilledContainerSUT, KilledPodSUT, RuntimeContainerSUT, RuntimePodSUT
 from fsm.runtimes.live.entity_sut import EntitySUT, KilledSUT
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
-from fsm.runtimes.live.pod_sut import KilledPodSUT, RuntimePodSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.names import CONTAINER, POD
-from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
+from fsm.runtimes.runtime_schemes import DAMAGED, NODE, RELAYED
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 

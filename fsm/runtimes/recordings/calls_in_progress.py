@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
 
+from fsm.errors import Problem
 from fsm.recordings.time_order import HELD
-from fsm.runtimes.names import MAKES, RELAYED
+from fsm.runtimes.names import FULL, MAKES, RELAYED
 from fsm.runtimes.recordings.cri_calls import LOST
-from fsm.trace import Line, Observation
+from fsm.trace import Line, Observation, nanoseconds
 
 NO_ID: Final = "a pod that has no id yet"
 
@@ -200,3 +201,57 @@ class CallsInProgress:
                     creations.remove(mine)
                     found[call, entity] = mine
         return found
+
+
+APART: Final = 60 * 1_000_000_000  # maximum number of nanoseconds between the recordings of one run
+_SHORTEST: Final = 8  # length of the shortest prefix of an id that is assumed not to match another id by chance
+
+_HINT: Final = "give the events and the calls of the same run"
+
+
+@dataclass(slots=True)
+class _Recorded:
+    ids: defaultdict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    first: int | None = None
+    last: int = 0
+
+    def at(self, time: int | str | None) -> None:
+        at = nanoseconds(time)
+        if at is not None:
+            self.first = at if self.first is None else min(self.first, at)
+            self.last = max(self.last, at)
+
+
+@dataclass(slots=True)
+class OneRun:
+    """The ids and times of both recordings, collected while they are read."""
+
+    events: _Recorded = field(default_factory=_Recorded)
+    calls: _Recorded = field(default_factory=_Recorded)
+    _created: set[str] = field(default_factory=set)
+
+    def called(self, seen: Observation) -> None:
+        self.calls.at(seen.at)
+        if seen.entity:
+            self.calls.ids[seen.of].add(seen.entity)
+            if seen.event in MAKES and seen.reply == "ok":
+                self._created.add(seen.of)
+
+    def problems(self, events: str, calls: str) -> list[Problem]:
+        """Return why the files *events* and *calls* cannot come from one run, or an empty list if they can."""
+        found = []
+        both = [of for of in self._created if self.events.ids[of]]
+        if both and not any(self._shared(of) for of in both):
+            found.append(f"has no {' and no '.join(sorted(both))} in common with {calls}")
+        if self.events.first is not None and self.calls.first is not None:
+            early = self.calls.first - self.events.last
+            late = self.events.first - self.calls.last
+            if max(early, late) > APART:
+                order = "ends before" if early > 0 else "begins after"
+                found.append(f"{order} {calls}, with {max(early, late) // 1_000_000_000} seconds in between")
+        return [Problem(path=events, line=0, code="FSM206", what=what, hint=_HINT) for what in found]
+
+    def _shared(self, of: str) -> bool:
+        received, called = self.events.ids[of], self.calls.ids[of]
+        short = tuple(each for each in called if _SHORTEST <= len(each) < FULL)
+        return not received.isdisjoint(called) or any(identity.startswith(short) for identity in received)

@@ -14,7 +14,7 @@ in progress is reported at the end (:data:`fsm.runtimes.recordings.nri_events.UN
 recorded call names the entity or its pod, and no unrecorded call before the first line or after the last one can have
 caused it.
 
-Files from different runs are rejected (:mod:`fsm.runtimes.recordings.one_run`).
+Files from different runs are rejected (:mod:`fsm.runtimes.recordings.calls_in_progress`).
 """
 
 from __future__ import annotations
@@ -31,14 +31,12 @@ from msgspec import structs
 from fsm.errors import InputError
 from fsm.recordings import form_among, open_recording
 from fsm.recordings.form import Recording
-from fsm.recordings.line_reader import LineReader
-from fsm.recordings.notes import Notes
+from fsm.recordings.line_reader import LineReader, Notes
 from fsm.recordings.time_order import HELD
 from fsm.runtimes.names import CONTAINER, FULL, MAKES, POD, RELAYED
-from fsm.runtimes.recordings.calls_in_progress import NO_ID, Asked, CallsInProgress, Received
+from fsm.runtimes.recordings.calls_in_progress import NO_ID, Asked, CallsInProgress, OneRun, Received
 from fsm.runtimes.recordings.cri_calls import LOST
 from fsm.runtimes.recordings.nri_events import CONNECTS, SUCCEEDS, UNASKED, UNRELAYED, NriEvent, NriEventReader
-from fsm.runtimes.recordings.one_run import OneRun
 from fsm.runtimes.recordings.runtime_forms import CALLS, COMBINED, LOG, named
 from fsm.trace import Batch, Line, Observation, batch, nanoseconds
 

@@ -9,7 +9,7 @@ Without ``id`` it marks the end of the stream.
 
 Lines are in the order in which calls ended. Each call becomes two observations, its request and its reply, which are
 sorted by time. A client does not see whether the runtime restarted. If the answered calls leave room for a restart, an
-observation says that there may have been one (:mod:`fsm.recordings.restarts`).
+observation says that there may have been one (:mod:`fsm.recordings.time_order`).
 """
 
 from collections import deque
@@ -20,13 +20,11 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
-from fsm.recordings.line_reader import decoded
-from fsm.recordings.notes import Notes
-from fsm.recordings.restarts import Restarts, Stretches
-from fsm.recordings.time_order import Ordering
+from fsm.recordings.line_reader import Notes, decoded
+from fsm.recordings.time_order import Ordering, Restarts, Stretches
 from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.runtimes.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, Numbered, ToldEvent
-from fsm.runtimes.recordings.error_texts import capitals, meant, met, unanswered, unresolved
+from fsm.runtimes.recordings.containerd_texts import capitals, meant, met, unanswered, unresolved
 from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Line, Nanoseconds, Observation
 

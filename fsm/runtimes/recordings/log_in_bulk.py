@@ -17,11 +17,24 @@ from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.time_order import WINDOW
 from fsm.runtimes.names import CONTAINER, POD
 from fsm.runtimes.recordings import pod_calls
-from fsm.runtimes.recordings.bulk_findings import Found, ScannedLines, Variants, batch_of
 from fsm.runtimes.recordings.containerd_log import CRASH, DOUBTFUL, NO_EVENT, RELEVANT, UNKNOWN_EXITS, Log
-from fsm.runtimes.recordings.line_forms import BESIDE, EITHER, NOTHING, QUIET, SAYS, SLOW, LineForm, form
-from fsm.runtimes.recordings.line_templates import Scanned, Templates
-from fsm.runtimes.recordings.log_entries import entry
+from fsm.runtimes.recordings.containerd_texts import entry
+from fsm.runtimes.recordings.line_templates import (
+    BESIDE,
+    EITHER,
+    NOTHING,
+    QUIET,
+    SAYS,
+    SLOW,
+    Found,
+    LineForm,
+    Scanned,
+    ScannedLines,
+    Templates,
+    Variants,
+    batch_of,
+    form,
+)
 from fsm.runtimes.recordings.open_calls import Beginning, OpenCalls, doubted
 from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.runtimes.recordings.pod_shapes import Pod, Shapes, Step, put_back

@@ -12,8 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from fsm.recordings.line_reader import decoded
-from fsm.recordings.notes import Notes
+from fsm.recordings.line_reader import Notes, decoded
 from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, POD_EVENTS
 from fsm.trace import ABSENT, Line, Nanoseconds, Observation
 

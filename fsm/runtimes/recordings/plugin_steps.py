@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from msgspec import structs
 
-from fsm.recordings import open_recording
-from fsm.recordings.as_recorded import AsRecorded, RecordedStep
+from fsm.recordings import AsRecorded, RecordedStep, open_recording
 from fsm.runtimes.recordings.combined import RecordedPoint, called, check_calls, received
 from fsm.runtimes.recordings.nri_events import CONNECTS, NriEvent, NriEventReader
 from fsm.runtimes.recordings.runtime_forms import COMBINED, EVENTS

@@ -12,12 +12,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 from fsm.mutation.strict_reading import FOREVER, RecordedAct, Room
 from fsm.recordings.line_reader import decoded
-from fsm.recordings.restarts import Restarts
+from fsm.recordings.time_order import Restarts
 from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, EVENT_NAMES, FULL_ID, INNER, POD, POD_CALLS, RELAYED
 from fsm.runtimes.recordings import nri_events
+from fsm.runtimes.recordings.containerd_texts import entry, meant, split, unanswered, unresolved
 from fsm.runtimes.recordings.cri_calls import DECODER, LOST, CriCallLine
-from fsm.runtimes.recordings.error_texts import meant, split, unanswered, unresolved
-from fsm.runtimes.recordings.log_entries import entry
 
 Entity: TypeAlias = tuple[str, str]  # the kind and the id of an entity
 

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from google.protobuf.message_factory import GetMessageClass
 
 from fsm.errors import InputError, refused
-from fsm.runtimes.recordings.error_texts import capitals
+from fsm.runtimes.recordings.containerd_texts import capitals
 from fsm.runtimes.sockets.cri_pb2 import DESCRIPTOR, VersionRequest, VersionResponse
 from fsm.runtimes.sockets.unix_sockets import CHANNEL_OPTIONS, reached, target
 

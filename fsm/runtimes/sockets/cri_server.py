@@ -16,21 +16,21 @@ import grpc
 from google.protobuf.message import DecodeError, Message
 
 from fsm.runtimes.names import READY, RUNNING
-from fsm.runtimes.recordings.error_texts import capitals
+from fsm.runtimes.recordings.containerd_texts import capitals
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.events.queue import QueueShutError
 from fsm.runtimes.reference.node.command import limits
 from fsm.runtimes.reference.node.error_words import full_id, refusal_text
 from fsm.runtimes.reference.node.node_containers import NodeContainer
 from fsm.runtimes.reference.node.node_service import HANDLERS, ServedNode
-from fsm.runtimes.reference.pods.metadata import Metadata
+from fsm.runtimes.reference.pods.surroundings import Metadata
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets import node_messages
 from fsm.runtimes.sockets.cri_client import METHODS, Method
 from fsm.runtimes.sockets.unix_sockets import SERVER_OPTIONS, listening, target
 
 if TYPE_CHECKING:
-    from fsm.runtimes.sockets.node_streams import NodeStreams
+    from fsm.runtimes.sockets.streaming import NodeStreams
 
 Entry = TypeVar("Entry", cri.PodSandbox, cri.Container)
 
@@ -74,7 +74,7 @@ class CriServer:
 
     def _streaming(self) -> "NodeStreams":
         if self._streams is None:
-            from fsm.runtimes.sockets.node_streams import NodeStreams  # noqa: PLC0415  (often not needed)
+            from fsm.runtimes.sockets.streaming import NodeStreams  # noqa: PLC0415  (often not needed)
 
             self._streams = NodeStreams(self.node)
         return self._streams

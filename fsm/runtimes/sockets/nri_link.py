@@ -3,16 +3,137 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+import struct
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from google.protobuf.message import Message
 
 from fsm.runtimes.names import REQUEST, REQUESTS
-from fsm.runtimes.sockets.frames import FrameError, Multiplexer
 from fsm.runtimes.sockets.nri_pb2 import Container, ContainerAdjustment, ContainerUpdate, LinuxResources, PodSandbox
 from fsm.runtimes.sockets.ttrpc import Client, Handler, ProtocolError, Server
+
+LONGEST: Final = 10 + (4 << 20)  # maximum size of a frame's payload in bytes: the longest ttrpc message with its header
+
+FIRST: Final = 4_096
+"""Size in bytes of the first frame of a longer message, and of the buffer into which NRI in Go reads it."""
+
+LINGER: Final = 1.0  # number of seconds within which a peer may read what was sent before the close
+RESERVED: Final = 0  # reserved number that no connection may have
+
+_HEADER: Final = struct.Struct(">II")
+_CHUNK: Final = 65_536
+
+Taker: TypeAlias = "Callable[[bytes], Awaitable[None]]"
+"""Takes the next bytes of a connection, and returns when it can take more."""
+
+
+class FrameError(Exception):
+    """The peer sent an invalid frame, so nothing after it can be read."""
+
+
+def frames(connection: int, data: bytes) -> bytes:
+    """Return the frames that carry *data*. If there are several, the first has :data:`FIRST` bytes.
+
+    >>> frames(1, b"abc").hex(" ")
+    '00 00 00 01 00 00 00 03 61 62 63'
+    """
+    cuts = [0, *range(FIRST, len(data), LONGEST)] if len(data) > FIRST else [0]
+    pieces = [data[start:end] for start, end in zip(cuts, [*cuts[1:], len(data)], strict=True)]
+    return b"".join(_HEADER.pack(connection, len(piece)) + piece for piece in pieces)
+
+
+class FrameDecoder:
+    """Decodes bytes, received in any pieces, into parts of the streams of each connection.
+
+    >>> decoder = FrameDecoder()
+    >>> [piece for byte in frames(2, b"ab") for piece in decoder.pieces(bytes([byte]))]
+    [(2, b'a'), (2, b'b')]
+    """
+
+    def __init__(self) -> None:
+        self._header = bytearray()
+        self._connection = RESERVED
+        self._left = 0
+
+    def pieces(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Yield connection numbers with the bytes for them. Raise :class:`FrameError` for invalid frames."""
+        at = 0
+        while at < len(data):
+            if self._left:
+                piece = data[at : at + self._left]
+                self._left -= len(piece)
+                at += len(piece)
+                yield self._connection, piece
+                continue
+            missing = _HEADER.size - len(self._header)
+            self._header += data[at : at + missing]
+            at += missing
+            if len(self._header) == _HEADER.size:
+                self._connection, self._left = _HEADER.unpack(self._header)
+                self._header.clear()
+                if self._connection == RESERVED:
+                    raise FrameError(f"a frame for connection {RESERVED}, which is reserved")
+                if self._left > LONGEST:
+                    raise FrameError(f"a frame of {self._left:,} bytes, more than {LONGEST:,}")
+
+    @property
+    def within(self) -> bool:
+        """Whether a frame is incomplete."""
+        return bool(self._left or self._header)
+
+
+class Multiplexer:
+    """Connections over one byte stream. First :meth:`open` them, then :meth:`run`."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._opened: dict[int, Taker] = {}
+        self._turn = asyncio.Lock()
+
+    def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
+        """Return a function that sends bytes on *connection*. Incoming bytes go to *received*, one call at a time.
+
+        Sending waits while the peer does not read, and raises :class:`ConnectionError` when the peer has gone.
+        """
+        if connection == RESERVED or connection in self._opened:
+            raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
+        self._opened[connection] = received
+
+        async def send(data: bytes) -> None:
+            async with self._turn:  # keep the frames of a message together
+                if self._writer.is_closing():
+                    raise ConnectionResetError("the connection is closed")
+                self._writer.write(frames(connection, data))
+                await self._writer.drain()
+
+        return send
+
+    async def run(self) -> None:
+        """Read until the peer closes. Raise :class:`FrameError` for an invalid or unfinished frame."""
+        decoder = FrameDecoder()
+        with suppress(ConnectionError):
+            while data := await self._reader.read(_CHUNK):
+                for connection, piece in decoder.pieces(data):
+                    if received := self._opened.get(connection):
+                        await received(piece)
+        if decoder.within and not self._writer.is_closing():
+            raise FrameError("the connection ended in the middle of a frame")
+
+    async def close(self) -> None:
+        """Close the stream after giving the peer a moment to read what was sent. May be called again."""
+        self._writer.close()
+        try:
+            async with asyncio.timeout(LINGER):
+                await self._writer.wait_closed()
+        except ConnectionError:
+            return
+        except TimeoutError:
+            self._writer.transport.abort()
+
 
 PLUGIN: Final = "nri.pkg.api.v1alpha1.Plugin"
 RUNTIME: Final = "nri.pkg.api.v1alpha1.Runtime"

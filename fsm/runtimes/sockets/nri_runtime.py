@@ -16,8 +16,8 @@ from google.protobuf.message import Message
 
 from fsm.runtimes.names import POD_EVENTS, REGISTRATION, REQUEST
 from fsm.runtimes.reference.clock import Tasks
+from fsm.runtimes.reference.nri.lifecycle import Plugins
 from fsm.runtimes.reference.nri.messages import NRIError, PluginLateError, PluginLostError, RegistrationError
-from fsm.runtimes.reference.nri.plugins import Plugins
 from fsm.runtimes.reference.nri.session import Config, Session, Terms, parts
 from fsm.runtimes.sockets import nri_pb2 as nri
 from fsm.runtimes.sockets.nri_link import (

@@ -4,10 +4,13 @@ Every field has containerd's type and bounds, which are checked when it is set. 
 copies.
 """
 
+import json
+import re
 from enum import StrEnum
 from typing import Annotated, Final, Self, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator, model_validator
+from pydantic.alias_generators import to_pascal
 from pydantic_core.core_schema import ValidatorFunctionWrapHandler
 
 Int32: TypeAlias = Annotated[int, Field(ge=-(2**31), lt=2**31)]
@@ -158,3 +161,133 @@ class Status(Record):
             (self.created_at, ContainerState.CREATED),
         )
         return next((state for time, state in times if time and not self.unknown), ContainerState.UNKNOWN)
+
+
+Json: TypeAlias = "str | int | float | bool | list[Json] | dict[str, Json] | None"
+
+VERSION: Final = "v1"
+
+_KEYS: Final = {name: to_pascal(name) for name in Status.model_fields if name not in FLAGS}
+"""Maps each written field to its key, in file order. Within resources, keys are field names."""
+
+
+class CheckpointError(Exception):
+    """A checkpoint cannot be used. The message contains its path and the reason."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+
+
+def encode(status: Status) -> bytes:
+    r"""Return the file content for *status*.
+
+    Without ``restore``, the result is a file of containerd before 2.1. Raise :class:`ValueError` if a part of *status*
+    has the wrong type.
+
+    >>> encode(Status(created_at=7, message="exit > 0"))  # doctest: +ELLIPSIS
+    b'{"Version":"v1","Pid":0,"CreatedAt":7,...,"ExitCode":0,"Reason":"","Message":"exit \\u003e 0","Resources":null}'
+    """
+    status = status.copied()
+    fields = {key: getattr(status, name) for name, key in _KEYS.items()}
+    if status.restore is None:
+        del fields[_KEYS["restore"]]
+    if status.resources is not None:
+        fields[_KEYS["resources"]] = status.resources.model_dump(exclude_defaults=True)
+    text = json.dumps({"Version": VERSION} | fields, ensure_ascii=False, separators=(",", ":"))
+    # Match a backslash together with the character after it, so that the end of "\\b" is not treated as "\b".
+    return re.sub(
+        r"\\.|[<>&\u2028\u2029\ud800-\udfff]", lambda match: _escape(match[0], old=status.restore is None), text
+    ).encode()
+
+
+def _escape(text: str, *, old: bool) -> str:
+    """Escape *text* as Go does if Python does not. *old* means Go before 1.22."""
+    if len(text) > 1:
+        return {r"\b": r"\u0008", r"\f": r"\u000c"}.get(text, text) if old else text
+    # Python keeps a byte that is not UTF-8 as a lone surrogate, but Go replaces it.
+    return r"\ufffd" if "\ud800" <= text <= "\udfff" else f"\\u{ord(text):04x}"
+
+
+def decode(data: bytes, path: str = "") -> Status:
+    """Decode the record in *data*. Raise :class:`CheckpointError` with *path* if it is invalid.
+
+    If a key is repeated, the last one wins.
+
+    >>> decode(b'{"version":"v1","PID":3,"CreatedAt":7,"Since":[1]} ').pid
+    3
+    >>> decode(b'{"Version":"v2"}', "/run/c1/status")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    fsm...CheckpointError: /run/c1/status: a record of version 'v2'; only 'v1' can be read
+    >>> decode(b'{"Version":"v1","Pid":-1}', "/run/c1/status")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    fsm...CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
+    """
+    content = _parsed(data, path)
+    content = {} if content is None else content  # as Go reads null
+    if not isinstance(content, dict):
+        raise CheckpointError(path, f"an object was expected, and this is {_short(content)}")
+    versions = [value for key, value in content.items() if folded(key) == "version" and value is not None]
+    version = versions[-1] if versions else ""
+    if not isinstance(version, str):
+        raise CheckpointError(path, f"Version is {_short(version)}: text was expected")
+    try:
+        status = Status.model_validate(content, context=_KEYS)
+    except ValidationError as error:
+        raise CheckpointError(path, _first_problem(error)) from error
+    if version != VERSION:
+        what = f"of version {_short(version)}" if version else "without a version"
+        raise CheckpointError(path, f"a record {what}; only {VERSION!r} can be read")
+    return status
+
+
+def _parsed(data: bytes, path: str) -> Json:
+    if not data.strip():
+        raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
+    # Decode a byte that is not UTF-8 to a lone surrogate, which is what an escaped surrogate becomes.
+    text = data.decode(errors="surrogateescape")
+    try:
+        parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        at = len(text[: error.pos].encode(errors="surrogateescape"))
+        raise CheckpointError(path, f"no JSON at byte {at} of {len(data)}: {error.msg}") from error
+    except ValueError as error:
+        raise CheckpointError(path, f"no JSON: {error}") from error
+    except RecursionError as error:
+        raise CheckpointError(path, "nested too deep") from error
+    return parsed
+
+
+def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
+    members: dict[str, Json] = {}
+    for name, value in pairs:
+        key = _without_surrogates(name)
+        members.pop(key, None)  # so that the last value wins, in its own position
+        members[key] = _without_surrogates(value) if isinstance(value, str) else value
+    return members
+
+
+def _integer(digits: str) -> int | float:
+    longest = 20  # digits that any field can hold; a longer number need not be exact
+    return int(digits) if len(digits) <= longest else float(digits)
+
+
+def _no_number(word: str) -> None:
+    raise ValueError(f"{word} is no number")
+
+
+def _without_surrogates(text: str) -> str:
+    """Replace lone surrogates in *text* with U+FFFD, as Go does."""
+    return re.sub(r"[\ud800-\udfff]", "\ufffd", text)
+
+
+def _first_problem(error: ValidationError) -> str:
+    problem = error.errors(include_url=False)[0]
+    (first, *inner), why = problem["loc"], problem["msg"]
+    place = ".".join(map(str, (_KEYS.get(str(first), first), *inner)))
+    return f"{place} is {_short(problem['input'])}: {why[0].lower()}{why[1:]}"
+
+
+def _short(value: object) -> str:
+    longest = 60
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from fsm.runtimes.reference.container import durable_files
-from fsm.runtimes.reference.container.checkpoint import decode, encode
-from fsm.runtimes.reference.container.record import ContainerState, Status
+from fsm.runtimes.reference.container.record import ContainerState, Status, decode, encode
 
 StatusChange: TypeAlias = Callable[[Status], Status]
 
@@ -113,7 +112,7 @@ def store(root: Path, status: Status) -> StatusStorage:
 def load(root: Path) -> StatusStorage:
     """Return a storage for the checkpoint in *root*, deleting temporary files of unfinished writes.
 
-    Raise :class:`OSError`, or :class:`~fsm.runtimes.reference.container.checkpoint.CheckpointError` for an invalid
+    Raise :class:`OSError`, or :class:`~fsm.runtimes.reference.container.record.CheckpointError` for an invalid
     file.
     """
     path = root / NAME

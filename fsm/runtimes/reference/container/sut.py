@@ -11,8 +11,7 @@ from fsm.runtimes.reference.container.record import FLAGS, LinuxResources, Recor
 from fsm.runtimes.reference.container.storage import NAME
 from fsm.runtimes.reference.container.world import KILLED, Exit, SimulatedWorld, Task
 from fsm.runtimes.reference.driven import ABSENT, driver
-from fsm.runtimes.reference.fault_injection import DAMAGE, Damage, Faults, damage
-from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.harness import DAMAGE, Damage, Faults, ReferenceSUT, damage
 
 FAULTS: Final[Mapping[tuple[str, str], str]] = {
     ("create", "failed"): "make",

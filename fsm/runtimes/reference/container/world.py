@@ -1,11 +1,18 @@
 """The world of a container or pod: processes, errors, and a simulated world that can fail."""
 
+import asyncio
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.fault_injection import Faults, hide, restore
+from fsm.runtimes.reference.harness import Faults, hide, restore
 
 KILLED: Final = 137
 
@@ -120,3 +127,185 @@ class SimulatedWorld:
         self.faults.clear()
         self.ended = False
         restore(self.root)
+
+
+PAUSE: Final = ("cat",)
+"""A command that does nothing, like a pause process. Its input stays empty, and closes when its parent exits."""
+
+POD: Final = "FSM_POD"
+"""Environment variable that says which pod a pause process belongs to."""
+
+SIGNALLED: Final = 128
+"""Offset added to the signal number in the exit code of a process that a signal ended."""
+
+
+def shell_code(code: int) -> int:
+    """Convert the return *code* of a process, which is negative after a signal, to the exit code that a shell reports.
+
+    >>> shell_code(3), shell_code(-9)
+    (3, 137)
+    """
+    return code if code >= 0 else SIGNALLED - code
+
+
+class WatchError(WorldError):
+    """The stream that should report an exit broke, or ended without an exit."""
+
+
+async def process_end(process: subprocess.Popen[bytes]) -> int:
+    """Wait for *process* to exit. Return its return code, which is negative after a signal."""
+    while (code := process.poll()) is None:
+        loop = asyncio.get_running_loop()
+        seen = asyncio.Event()
+        descriptor = os.pidfd_open(process.pid)
+        loop.add_reader(descriptor, seen.set)
+        try:
+            await seen.wait()
+        finally:
+            loop.remove_reader(descriptor)
+            os.close(descriptor)
+    return code
+
+
+@dataclass(eq=False)
+class Processes:
+    """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
+
+    Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by
+    name. *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Exits are reported while the
+    ``gate`` is open. If ``breaks``, the next report fails.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     world = Processes(Path(folder, "pod"))
+    ...     pid = world.run()
+    ...     print(world.task(), world.ended())
+    ...     world.kill()
+    ...     print(asyncio.run(world.dead()).code)
+    ...     world.delete()
+    ...     print(world.task())
+    True None
+    137
+    False
+    """
+
+    root: Path
+    faults: Faults = field(default_factory=Faults)
+    hook: Callable[[], object] = bool
+    now: Callable[[], int] = time.time_ns
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    breaks: bool = False
+    _process: subprocess.Popen[bytes] | None = None
+    _exit: Exit | None = None
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    def pretend(self, step: str) -> None:
+        """Do a *step* without effect here: ``read``, ``describe`` or ``forget`` data that containerd has in files."""
+        self.faults.point(step, effect=False)
+
+    def run(self) -> int:
+        """Create the directory with a file, and start the process. Return its id."""
+        self.faults.point("begin")
+        try:
+            self.root.mkdir()
+            (self.root / "hosts").touch()
+            named = os.environ | {POD: self.root.name}
+            self._process = subprocess.Popen(PAUSE, stdin=subprocess.PIPE, env=named)  # noqa: S603  (a constant)
+        except OSError as error:
+            raise WorldError(str(error)) from error
+        self.faults.point("run", effect=False)
+        return self._process.pid
+
+    def undo(self) -> None:
+        """Delete everything that a failed start has made."""
+        self.faults.point("undo", effect=False)
+        with suppress(NoTaskError):
+            self.delete()
+        self.clear()
+
+    def pid(self) -> int:
+        return self._running().pid
+
+    def task(self) -> bool:
+        """Check whether there is a task: a process or its remains. The fault ``no task`` deletes them."""
+        self.faults.point("task", effect=False)
+        if "no task" in self.faults and self._process is not None:
+            self.delete()
+        return self._process is not None
+
+    def ended(self) -> Exit | None:
+        """Return how the process ended, if that is known, or ``None`` while it is running."""
+        if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
+            self._exit = Exit(shell_code(code), self.now())
+        return self._exit
+
+    async def exited(self) -> Exit:
+        """Wait until the process has ended. May also raise :class:`WatchError`."""
+        await self.gate.wait()
+        if self.breaks:
+            self.breaks = False
+            self.gate.clear()
+            raise WatchError("the stream has ended")
+        return await self._wait()
+
+    async def _wait(self) -> Exit:
+        while (ended := self.ended()) is None:
+            await process_end(self._running())
+        return ended
+
+    def kill(self) -> None:
+        """Start killing the process. :meth:`dead` waits for its end."""
+        self.faults.point("kill")
+        if self._process is not None:
+            self._process.kill()
+
+    async def dead(self) -> Exit:
+        """Wait for the end of a killed process.
+
+        Raise :class:`~fsm.runtimes.reference.container.world.LateError` if that takes too long.
+        """
+        ended = await self._wait()
+        if "late" in self.faults:
+            raise LateError(ended)
+        return ended
+
+    def delete(self) -> None:
+        """Delete the task, after killing its process if it is still running.
+
+        Raise :class:`~fsm.runtimes.reference.container.world.NoTaskError` if there is no task.
+        """
+        self.faults.point("delete")
+        with self._running() as process:  # closes its input, and waits for its end
+            process.kill()
+        self.ended()
+        self._process = None
+
+    def clean(self) -> None:
+        """Clean up the files of a stopped sandbox. Can be repeated."""
+        self.faults.point("clean", effect=False)
+        (self.root / "hosts").unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        self.faults.point("clear", effect=False)
+        shutil.rmtree(self.root, ignore_errors=True)
+
+    def die(self) -> None:
+        """End the process with a signal, as if by itself."""
+        if self.runs():
+            self._running().terminate()
+            self._running().wait()
+
+    def runs(self) -> bool:
+        return self._process is not None and self.ended() is None
+
+    def end(self) -> None:
+        """Delete everything, without any faults."""
+        self.faults.clear()
+        self.undo()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise NoTaskError("no task")
+        return self._process

@@ -16,7 +16,7 @@ from fsm.runtimes.reference.driven import Driven, driver
 from fsm.runtimes.reference.events.backoff import Backoff
 from fsm.runtimes.reference.events.queue import EventQueue
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.domain import Domain
+from fsm.runtimes.reference.nri.messages import Domain
 
 MACHINE: Final = "service-component"
 

@@ -21,7 +21,7 @@ from fsm.runtimes.reference.criservice.service import Construction, Construction
 from fsm.runtimes.reference.criservice.upstream import UpstreamConstruction
 from fsm.runtimes.reference.harness import Action, K, LoopSUT, methods
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.domain import Domain
+from fsm.runtimes.reference.nri.messages import Domain
 from fsm.sut import BrokenError
 
 C = TypeVar("C", bound=Component)

@@ -17,8 +17,7 @@ from fsm.runtimes.reference.criservice.parts_sut import Feed, ProcessExitError, 
 from fsm.runtimes.reference.criservice.service import DRAIN_TIMEOUT, CloseError, CRIService, Parts, RunError
 from fsm.runtimes.reference.criservice.upstream import UnrecoverableError, UpstreamService
 from fsm.runtimes.reference.nri.api import NRI
-from fsm.runtimes.reference.nri.domain import Domain
-from fsm.runtimes.reference.nri.messages import Container, ContainerState, Pod
+from fsm.runtimes.reference.nri.messages import Container, ContainerState, Domain, Pod
 from fsm.sut import BrokenError, UnsupportedError
 
 FOLDERS: Final = 2

@@ -6,8 +6,7 @@ from typing import Final
 
 from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.events.backoff import FIRST, MACHINE, Backlog, Backoff, HandlerError, UpstreamBackoff
-from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription
-from fsm.runtimes.reference.events.upstream import UpstreamEventQueue
+from fsm.runtimes.reference.events.queue import EventQueue, QueueShutError, Subscription, UpstreamEventQueue
 from fsm.runtimes.reference.harness import Action, LoopSUT, ReferenceSUT
 from fsm.sut import BrokenError, UnsupportedError
 

@@ -11,7 +11,7 @@ from typing import Final, Self, TypeAlias
 
 from fsm.errors import reason
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.node.images import StoredImage
+from fsm.runtimes.reference.node.records import StoredImage
 from fsm.runtimes.reference.nri.messages import Fields
 from fsm.runtimes.sockets import cri_pb2 as cri
 

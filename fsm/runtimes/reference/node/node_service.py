@@ -16,26 +16,22 @@ from fsm.runtimes.names import CREATED, READY, RUNNING
 from fsm.runtimes.reference.clock import Clock
 from fsm.runtimes.reference.container.container import MACHINE as CONTAINERS
 from fsm.runtimes.reference.container.record import Status
+from fsm.runtimes.reference.container.world import Processes
 from fsm.runtimes.reference.driven import UNKNOWN, CallError, WorldError, driver
 from fsm.runtimes.reference.events.queue import EventQueue
-from fsm.runtimes.reference.node.child_processes import ChildProcess
 from fsm.runtimes.reference.node.command import ContainerRecord, Limits
 from fsm.runtimes.reference.node.error_words import full_id, worded
-from fsm.runtimes.reference.node.images import Images
 from fsm.runtimes.reference.node.node_containers import NodeContainer, NodeContainers
-from fsm.runtimes.reference.node.records import Records
+from fsm.runtimes.reference.node.records import Images, Records
 from fsm.runtimes.reference.node.relays import PluginSender, Relays
-from fsm.runtimes.reference.node.simulated_processes import resumed, simulated
+from fsm.runtimes.reference.node.workload_processes import ChildProcess, resumed, simulated
 from fsm.runtimes.reference.node.workloads import SimulatedPause
 from fsm.runtimes.reference.nri import messages
-from fsm.runtimes.reference.pods.metadata import Metadata, PodStatus
 from fsm.runtimes.reference.pods.service import MACHINE as PODS
 from fsm.runtimes.reference.pods.service import Pods
-from fsm.runtimes.reference.pods.surroundings import Leases, PodObserver
+from fsm.runtimes.reference.pods.surroundings import Leases, Metadata, PodObserver, PodStatus
 from fsm.runtimes.reference.sandbox.controller import MACHINE as CONTROLLER
-from fsm.runtimes.reference.sandbox.controller import Controller
-from fsm.runtimes.reference.sandbox.processes import Processes
-from fsm.runtimes.reference.sandbox.upstream import UpstreamController
+from fsm.runtimes.reference.sandbox.controller import Controller, UpstreamController
 from fsm.runtimes.sockets import cri_pb2 as cri
 
 T = TypeVar("T")

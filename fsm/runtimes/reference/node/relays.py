@@ -10,9 +10,8 @@ from typing import Protocol
 
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import Entities
+from fsm.runtimes.reference.nri.lifecycle import Entities, Relayed
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
-from fsm.runtimes.reference.nri.plugins import Relayed
 
 
 class PluginSender(Protocol):

@@ -10,10 +10,9 @@ from pathlib import Path
 from signal import SIGKILL
 from typing import Final, Protocol, TypeAlias
 
-from fsm.runtimes.reference.container.world import KILLED, Exit, NoTaskError, SimulatedWorld, Task
+from fsm.runtimes.reference.container.world import KILLED, Exit, NoTaskError, Processes, SimulatedWorld, Task
 from fsm.runtimes.reference.driven import WorldError
 from fsm.runtimes.reference.node.command import Command
-from fsm.runtimes.reference.sandbox.processes import Processes
 
 Write: TypeAlias = Callable[[bytes, bool], object]
 """``write(data, error)`` receives the output of a command. *error* is true for standard error."""

@@ -15,13 +15,22 @@ from math import inf
 from typing import Final
 
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, PluginLocal, finish
-from fsm.runtimes.reference.nri.domain import ContainerChange, Domains
-from fsm.runtimes.reference.nri.lifecycle import RELAYS, Entities, Lifecycle
+from fsm.runtimes.reference.nri.lifecycle import (
+    RELAYS,
+    Entities,
+    Lifecycle,
+    MergedAnswers,
+    Plugins,
+    Relayed,
+    relay_merged,
+)
 from fsm.runtimes.reference.nri.messages import (
     NOTHING,
     Answer,
     ChangesFailedError,
     Container,
+    ContainerChange,
+    Domains,
     Fields,
     NRIError,
     Pod,
@@ -30,7 +39,6 @@ from fsm.runtimes.reference.nri.messages import (
     Update,
     known,
 )
-from fsm.runtimes.reference.nri.plugins import MergedAnswers, Plugins, Relayed, relay_merged
 from fsm.runtimes.reference.nri.session import Config, Terms, default_config, parts
 from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 

@@ -3,26 +3,31 @@
 A second plugin must receive each request after the first plugin, unless the first plugin answered with an error.
 """
 
+import socket
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import zip_longest
+from itertools import count, cycle, zip_longest
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from fsm.language.library import load
 from fsm.machine import Moves
 from fsm.runtimes.names import REQUESTS
+from fsm.runtimes.reference.clock import TurnedClock
 from fsm.runtimes.reference.driven import driver
-from fsm.runtimes.reference.harness import ReferenceSUT
+from fsm.runtimes.reference.harness import Action, ReferenceSUT
 from fsm.runtimes.reference.nri.api import NRI
 from fsm.runtimes.reference.nri.connection import Plugin
-from fsm.runtimes.reference.nri.domain import Domain, Domains
+from fsm.runtimes.reference.nri.lifecycle import RELAYS
 from fsm.runtimes.reference.nri.messages import (
     Answer,
     Container,
     ContainerState,
+    Domain,
+    Domains,
     NRIError,
     NRIStoppedError,
     PluginLostError,
@@ -30,12 +35,12 @@ from fsm.runtimes.reference.nri.messages import (
     Request,
     Update,
 )
-from fsm.runtimes.reference.nri.session import RELEASES, Config
+from fsm.runtimes.reference.nri.session import RELEASES, Config, default_config
+from fsm.runtimes.reference.nri.sync_lock import PluginSyncBlock, SyncLock
 from fsm.sut import BrokenError
 
-FIRST: Final = "10"
-SECOND: Final = "20"
-"""Indices of the plugin whose requests are the outputs, and of the plugin that checks their order."""
+FIRST: Final = "10"  # index of the plugin whose requests are the outputs
+SECOND: Final = "20"  # index of the plugin that checks their order
 
 POD: Final = Pod(id="pod", name="pod", namespace="default")
 CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
@@ -43,10 +48,7 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(Plugin):
-    """A plugin that keeps what it receives. It answers an event with the function in ``answers``, if there is one.
-
-    ``heard`` has the index and the event of each request. Several plugins may share it.
-    """
+    """Answers an event with its function in ``answers``, and logs its index and the event in ``heard``."""
 
     index: str = "10"
     name: str = "fake"
@@ -206,3 +208,193 @@ class NriContainerSUT(_NriSUT):
             finally:
                 self._domain.containers = ()
                 self._alone.clear()
+
+
+TIMEOUT: Final = 10.0  # seconds that a plugin has to answer, which it does immediately
+
+OTHER: Final = "other"
+
+UNKNOWN_CALLS: Final = {("relay-pod-update", "unknown"), ("block", "unknown")}
+NEVER: Final = UNKNOWN_CALLS | {("new-default", "created"), ("start", "started")}
+NEVER_NEW: Final = UNKNOWN_CALLS | {("new-default", "disabled"), ("start", "unsynchronised")}
+"""Events and outcomes that do not occur in containerd 1.7 (``NEVER``) or in newer releases (``NEVER_NEW``)."""
+
+
+class NriApiSUT(ReferenceSUT[NRI]):
+    """The interface of the release in the profile. Even under ``upstream``, only intended outcomes are arranged."""
+
+    machine = "nri-api"
+    kinds = (NRI,)
+
+    def reset(self) -> None:
+        super().reset()
+        self._release = release(self._profile)
+        self._socket = str(self._new_folder() / "nri.sock")
+        self._scope.callback(self._end)
+        self._made: list[NRI] = []
+        self._outcome = ""
+        self._blocks: list[PluginSyncBlock] = []
+        self._numbers = count(1)
+        self._domain = Domain(containers=[Container(id=OTHER, pod_id=POD.id)])
+        self._domains = Domains([self._domain])
+        self._plugin = FakePlugin()
+        self._relayed = cycle(event for event in CALLS if event not in RELAYS)
+
+    def _end(self) -> None:
+        for block in self._blocks:
+            block.unblock()
+        for nri in self._made:
+            nri.wait_for_exits()
+            with suppress(Exception):  # a planted bug was found before
+                nri.stop()
+
+    def shows(self) -> str:
+        return self._made[0].state if self._made else "none"
+
+    def arrange(self, event: str, outcome: str) -> bool:
+        self._outcome = outcome
+        # The reference doesn't reproduce containerd's bugs, such as panicking after a stop.
+        intended = {way.name for way in driver(self.machine).offered(event, self.shows())}
+        never = NEVER if self._release == "containerd-1.7" else NEVER_NEW
+        return outcome in intended and (event, outcome) not in never
+
+    def _actions(self) -> Mapping[str, Action]:
+        return {
+            "new": self._new,
+            "new-default": lambda: self._make(default_config(self._release)),
+            "is-enabled": lambda: self._outputs.extend(["enabled"] * self._here.is_enabled()),
+            "configure-timeouts": self._configure_timeouts,
+            "register-domain": self._register_domain,
+            "start": self._start,
+            "stop": self._stop,
+            "relay": lambda: self._relay(next(self._relayed), self._container()),
+            "relay-end": lambda: self._relay_last("stop-container"),
+            "relay-pod-update": lambda: self._relay("update-pod-sandbox"),
+            "notify-exit": lambda: self._relay_last("notify-exit"),
+            "block": self._block,
+            "unblock": self._unblock,
+            "join": self._join,
+            "leave": lambda: self._here.disconnect(FakePlugin(index="30")),
+            "update-containers": self._update_containers,
+        }
+
+    def _clear_faults(self) -> None:
+        self._outcome = ""
+        self._plugin.answers = {}
+        self._domain.stubborn = ()
+
+    @property
+    def _here(self) -> NRI:
+        """The interface that was created first, which others must not affect, or a disabled one if there is none."""
+        return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
+
+    def _new(self) -> None:
+        request = -1 if self._outcome == "failed" else TIMEOUT
+        disable = self._outcome == "disabled"
+        try:
+            config = Config(disable=disable, plugin_request_timeout=request, release=self._release)
+        except ValueError as error:
+            raise NRIError(str(error), code="INVALID_ARGUMENT") from error
+        self._make(config)
+
+    def _make(self, config: Config) -> None:
+        config = replace(
+            config,
+            socket_path=self._socket,
+            plugin_registration_timeout=TIMEOUT,
+            plugin_request_timeout=TIMEOUT + next(self._numbers),
+        )
+        before = self._here.config
+        lock = SyncLock(TurnedClock(hurried=True))  # nothing can unblock it while a plugin waits
+        nri = self._kind(config, self._domains, [self._plugin], self._listen, lock)
+        self._made.append(nri)
+        changed = nri.is_enabled() and nri.config == config if nri is self._here else self._here.config != before
+        self._outputs += ["timeouts"] * changed
+
+    def _configure_timeouts(self) -> None:
+        nri, request = self._here, TIMEOUT + next(self._numbers)
+        nri.configure_timeouts(registration=TIMEOUT, request=request)
+        self._outputs += ["timeouts"] * (nri.config.request_timeout == request)
+
+    def _register_domain(self) -> None:
+        name = "k8s.io" if self._outcome == "duplicate" else f"domain-{next(self._numbers)}"
+        self._domains.register(Domain(name=name))
+
+    def _listen(self, path: str) -> Callable[[], None]:
+        listener = socket.socket(socket.AF_UNIX)
+        try:
+            listener.bind(path + "/no/such/place" if self._outcome == "no-socket" else path)
+        except OSError:
+            listener.close()
+            self._bound = False
+            raise
+        listener.listen()
+        return listener.close
+
+    def _start(self) -> None:
+        nri, before = self._here, len(self._plugin.synchronised)
+        self._bound = True
+        self._plugin.index = "none" if self._outcome == "no-plugins" else "10"
+        Path(self._socket).unlink(missing_ok=True)
+        try:
+            nri.start()
+        except NRIError:
+            if not self._bound:
+                self._outputs.append("left-running" if nri.plugins else "dismissed")
+            raise
+        self._outputs += ["synchronised"] * (len(self._plugin.synchronised) > before)
+
+    def _stop(self) -> None:
+        nri, before = self._here, self._here.plugins
+        nri.stop()
+        if before and not nri.plugins:
+            self._outputs.append("dismissed")
+
+    def _relay_last(self, event: str) -> None:
+        nri, container = self._here, self._container()
+        if self._outcome in {"ok", "error", "relayed"}:
+            happen(nri, "start-container", container)
+        self._relay(event, container)
+
+    def _container(self) -> Container:
+        return Container(id=f"container-{next(self._numbers)}", pod_id=POD.id)
+
+    def _relay(self, event: str, container: Container = CONTAINER) -> None:
+        self._plugin.answers = dict.fromkeys(REQUESTS, _refuse) if self._outcome == "error" else {}
+        before = len(self._plugin.heard)
+        try:
+            happen(self._here, event, container)
+        finally:
+            self._outputs += ["relayed"] * (len(self._plugin.heard) - before)
+
+    def _block(self) -> None:
+        self._blocks.append(self._here.block_plugin_sync())
+
+    def _unblock(self) -> None:
+        if self._outcome == "another" and len(self._blocks) == 1:
+            self._block()
+        while len(self._blocks) > 1 and self._outcome == "last":
+            self._blocks.pop().unblock()
+        (self._blocks.pop(0) if self._blocks else PluginSyncBlock()).unblock()
+
+    def _join(self) -> None:
+        plugin = FakePlugin(index="none" if self._outcome == "failed" else "20", name=f"comes-{next(self._numbers)}")
+        try:
+            self._here.register(plugin)
+        finally:
+            self._outputs += ["synchronised"] * len(plugin.synchronised)
+            with suppress(NRIError):
+                self._here.disconnect(plugin)
+
+    def _update_containers(self) -> None:
+        self._domain.stubborn = (OTHER,) if self._outcome == "failed" else ()
+        self._domain.done.clear()
+        container_id = "no such" if self._outcome == "nothing-known" else OTHER
+        try:
+            self._here.update_containers([Update(container_id=container_id)])
+        finally:
+            self._outputs += ["updated"] * len(self._domain.done)
+
+
+def _refuse(request: Request) -> Answer:
+    raise NRIError(f"no {request.event}", code="INTERNAL")

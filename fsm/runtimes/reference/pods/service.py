@@ -14,13 +14,18 @@ from fsm.runtimes.reference.clock import Clock, Tasks, perform
 from fsm.runtimes.reference.container.world import Exit
 from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, WorldError, driver, first_of, raise_reply
 from fsm.runtimes.reference.events.backoff import Backoff, HandlerError
-from fsm.runtimes.reference.pods.metadata import MAKING, Metadata, MetadataError, MetadataStore, Pod, PodStatus
 from fsm.runtimes.reference.pods.surroundings import (
     FAILURES,
+    MAKING,
     Containers,
     Leases,
     MakeError,
+    Metadata,
+    MetadataError,
+    MetadataStore,
+    Pod,
     PodObserver,
+    PodStatus,
     Stage,
     make,
     unmake,
@@ -50,7 +55,7 @@ class Pods:
     name to the id of its pod. Belongs to one event loop. Calls on one pod are serialised.
 
     >>> import tempfile
-    >>> from fsm.runtimes.reference.sandbox.processes import Processes
+    >>> from fsm.runtimes.reference.container.world import Processes
     >>> async def example(folder: Path) -> None:
     ...     async with Controller(lambda pod: Processes(folder / pod)) as controller:
     ...         pods = Pods(folder / "pods", controller, Leases(folder / "network"))

@@ -10,15 +10,23 @@ from typing import Any, Final
 
 from fsm.runtimes.names import NOT_READY, READY
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.container.world import Exit, Processes
 from fsm.runtimes.reference.driven import ABSENT, CallError
-from fsm.runtimes.reference.fault_injection import DAMAGE, CrashedError, Damage, Faults, damage, hide, restore
-from fsm.runtimes.reference.harness import Action, LoopSUT, methods
-from fsm.runtimes.reference.pods.metadata import Pod
+from fsm.runtimes.reference.harness import (
+    DAMAGE,
+    Action,
+    CrashedError,
+    Damage,
+    Faults,
+    LoopSUT,
+    damage,
+    hide,
+    methods,
+    restore,
+)
 from fsm.runtimes.reference.pods.service import MACHINE, Pods
-from fsm.runtimes.reference.pods.surroundings import Containers, Leases
+from fsm.runtimes.reference.pods.surroundings import Containers, Leases, Pod
 from fsm.runtimes.reference.sandbox.controller import Controller
-from fsm.runtimes.reference.sandbox.processes import Processes
 from fsm.sut import BrokenError, UnsupportedError
 
 NAME: Final = "pod"

@@ -8,12 +8,10 @@ from typing import Any, Final
 
 from fsm.machine.driver import CannotHappenError
 from fsm.runtimes.reference.clock import TurnedClock
-from fsm.runtimes.reference.container.world import Exit
+from fsm.runtimes.reference.container.world import Exit, Processes
 from fsm.runtimes.reference.driven import ABSENT, CallError
 from fsm.runtimes.reference.harness import Action, LoopSUT, methods, turns
-from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox
-from fsm.runtimes.reference.sandbox.processes import Processes
-from fsm.runtimes.reference.sandbox.upstream import UpstreamController
+from fsm.runtimes.reference.sandbox.controller import MACHINE, Controller, Sandbox, UpstreamController
 from fsm.sut import BrokenError, UnsupportedError
 
 POD: Final = "pod"

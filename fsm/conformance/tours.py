@@ -1,0 +1,312 @@
+"""Tours: the sequences of steps by which tests exercise a plan.
+
+Different states may look the same.  So each step of a test is followed by a few short runs that only the right state
+answers correctly, as in the W-method (T. S. Chow, *Testing software design modeled by finite-state machines*, 1978).
+Outcomes that can be arranged count as inputs.  A SUT that passes and has no more states than the machine is correct.
+A frugal tour takes few of the steps that the SUT calls costly.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from itertools import product
+from typing import Final, NamedTuple, TypeAlias
+
+from fsm.conformance.failure import Failure
+from fsm.conformance.oracle import Oracle
+from fsm.conformance.plan import Edge, Plan, Point
+from fsm.machine.traversal import BreadthFirst, closure
+from fsm.sut import Stimulus
+
+_Pair: TypeAlias = "tuple[Point, Point]"
+
+_Next: TypeAlias = "tuple[Edge, Point | None]"
+"""An edge, and where it takes a SUT that is at the other point, or ``None`` if that SUT answers wrongly."""
+
+
+class _Predecessor(NamedTuple):
+    """A pair of points, and an edge that leads from it to a pair that can be distinguished."""
+
+    to: _Pair
+    edge: Edge
+
+
+@dataclass(kw_only=True)
+class DistinguishingSequences:
+    """Runs that distinguish the points of a plan by replies, states (if ``shown``) and outputs (if ``emitted``)."""
+
+    oracle: Oracle
+    shown: bool = True
+    emitted: bool = True
+    _runs: dict[Point, tuple[tuple[Edge, ...], ...]] = field(default_factory=dict)
+
+    def runs(self, point: Point) -> tuple[tuple[Edge, ...], ...]:
+        """Return runs from *point* that together rule out every other point that can be distinguished from it."""
+        if point not in self._runs:
+            found = []
+            others = {other for other in self._points() if (point, other) in self._first_steps}
+            while others:
+                other = min(others)
+                found.append(run := self._run(point, other))
+                others = {each for each in others if not self._distinguishes(run, each)} - {other}
+            self._runs[point] = tuple(found)
+        return self._runs[point]
+
+    def _points(self) -> list[Point]:
+        plan = self.oracle.plan
+        return list(dict.fromkeys([plan.start, *(edge.to for edge in plan.edges if edge.to is not None)]))
+
+    def _run(self, point: Point, other: Point) -> tuple[Edge, ...]:
+        """Return the shortest run from *point* that a SUT at *other* answers wrongly."""
+        edge, after = self._first_steps[point, other]
+        return (edge, *self._run(edge.to, after)) if edge.to is not None and after is not None else (edge,)
+
+    def _distinguishes(self, run: tuple[Edge, ...], other: Point) -> bool:
+        here = {other}
+        for edge in run:
+            here = {to for each in here for to in self._answers(edge, each)}
+            if not here:
+                return True
+        return False
+
+    def _answers(self, edge: Edge, other: Point) -> set[Point]:
+        """Return the points to which the step of *edge* takes a SUT at *other* that responds as *edge* predicts."""
+        alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage)
+        named = [each for each in alternatives if each.step.expected == edge.step.expected]
+        found = set()
+        for each in named or alternatives:
+            if each.to is None:
+                return {other}
+            if self.oracle.fits(edge, self.oracle.foreseen(each, shown=self.shown, emitted=self.emitted)):
+                found.add(each.to)
+        return found
+
+    @cached_property
+    def _first_steps(self) -> dict[_Pair, _Next]:
+        """Maps each pair of points that runs can distinguish to the first step of a shortest such run."""
+        apart: dict[_Pair, _Next] = {}
+        leads: dict[_Pair, list[_Predecessor]] = {}
+        shows = self.oracle.plan.table.shows
+        for one, other in product(self._points(), repeat=2):
+            if one != other and not (self.shown and shows[one.state] != shows[other.state]):
+                self._compare((one, other), apart, leads)
+        back: BreadthFirst[_Pair, _Predecessor] = BreadthFirst(apart, lambda known: leads.get(known, ()))
+        for each in back:
+            apart.setdefault(each.to, (each.edge, back.node[1]))
+        return apart
+
+    def _compare(self, pair: _Pair, apart: dict[_Pair, _Next], leads: dict[_Pair, list[_Predecessor]]) -> None:
+        """Add to *apart* a step that distinguishes *pair*. Add to *leads* the pairs that other steps lead to."""
+        one, other = pair
+        for edge in self.oracle.plan.leaving(one):
+            if edge.to is None or not self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage):
+                continue
+            answers = self._answers(edge, other)
+            if not answers:
+                apart.setdefault(pair, (edge, None))
+            elif len(answers) == 1 and edge.to not in answers:
+                leads.setdefault((edge.to, min(answers)), []).append(_Predecessor(pair, edge))
+
+
+MOST_FAILURES: Final = 3  # number of failures of one kind after which their event is no longer tested
+
+
+_Edges: TypeAlias = dict[Point, tuple[Edge, ...]]
+
+
+class Route(NamedTuple):
+    """Edges to take in order, from the start if ``anew`` is true and otherwise from the current point."""
+
+    anew: bool
+    edges: tuple[Edge, ...]
+
+
+class FrugalTour:
+    """Finds routes that together take all *edges* of *plan*, with few costly events and no avoided edges.
+
+    One outcome of a costly event is enough at each point, provided that its other outcomes occur at other points.
+
+    >>> from fsm.language.library import load
+    >>> from fsm.machine.table import tabulate
+    >>> plan = Plan(tabulate(load("examples/models/washer.toml")), overlaps=False)
+    >>> route = FrugalTour(plan, plan.edges, lambda event: event == "power-cut").route(plan.start)
+    >>> route.anew, len(route.edges)
+    (False, 10)
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        edges: Iterable[Edge],
+        costly: Callable[[str], bool],
+        avoided: Callable[[Edge], bool] = lambda _: False,
+    ) -> None:
+        self.plan = plan
+        targets = (edge.to for edge in plan.edges if edge.to is not None)
+        self._points = tuple(dict.fromkeys([*(edge.source for edge in plan.edges), *targets]))
+        self._left = {(edge.source, edge.step) for edge in edges}
+        self._all = len(self._left)
+        self._after_costly = False
+        self._seen: set[Stimulus] = set()
+        self._missed: dict[Stimulus, list[Point]] = {}
+        self._costly = cache(costly)
+        self._avoided = avoided
+        self._failures: Counter[tuple[object, ...]] = Counter()
+        self._failed: set[object] = set()
+        self._cheap: _Edges = {}
+        self._dear: _Edges = {}
+        self.look()
+
+    @property
+    def done(self) -> int:
+        """Number of edges that have been taken or tried."""
+        return self._all - len(self._left)
+
+    def took(self, edge: Edge) -> None:
+        """Record that *edge* was taken or cannot be taken."""
+        self._left.discard((edge.source, edge.step))
+        self._after_costly = self._costly(edge.step.event)
+        if not self._after_costly:
+            return
+        self._seen.add(edge.step)
+        for other in self.plan.alternatives(edge.source, edge.step.event, edge.step.stage):
+            if other.step in self._seen:
+                self._left.discard((other.source, other.step))
+            else:
+                self._missed.setdefault(other.step, []).append(other.source)
+        self._left -= {(point, edge.step) for point in self._missed.pop(edge.step, ())}
+
+    def look(self) -> None:
+        """Recompute which edges may be taken."""
+        for point in self._points:
+            edges = [
+                edge
+                for edge in self.plan.leaving(point)
+                if self._failed.isdisjoint({edge.step.event, (edge.source, edge.step)}) and not self._avoided(edge)
+            ]
+            self._cheap[point] = tuple(edge for edge in edges if not self._costly(edge.step.event))
+            self._dear[point] = tuple(edge for edge in edges if self._costly(edge.step.event))
+
+    def failed(self, edge: Edge, failure: Failure) -> None:
+        """Record that *edge* led to *failure*. Avoid it and, after repeated failures of this kind, its event."""
+        self._failed.add((edge.source, edge.step))
+        self._failures[failure.kind] += 1
+        if self._failures[failure.kind] >= MOST_FAILURES:
+            self._failed.add(edge.step.event)
+        self.look()
+
+    def route(self, here: Point | None) -> Route | None:
+        """Return the next route, from *here* if possible and otherwise from the start; ``None`` if nothing is left."""
+        starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
+        cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
+        for find in (
+            *((self._by_cheap_steps, self._by_costly_steps) if cheap else ()),
+            partial(self._nearest, (self._dear,)),
+            self._to_costly_step,
+            partial(self._nearest, (self._cheap, self._dear)),
+        ):
+            for start in starts:
+                if edges := find(start):
+                    return Route(start != here, edges)
+        return None
+
+    def _is_left(self, edge: Edge) -> bool:
+        return (edge.source, edge.step) in self._left
+
+    def _by_cheap_steps(self, start: Point) -> tuple[Edge, ...]:
+        return self._follow(start, self._worth([start]))
+
+    def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
+        """For each point, return the most untested edges on a path of cheap steps, and that path's first edge."""
+        worth: dict[Point, tuple[int, Edge | None]] = {}
+        for point in self._postorder(starts):
+            best, onward, loops = 0, None, 0
+            for edge in self._cheap[point]:
+                left = self._is_left(edge)
+                if edge.to == point:
+                    loops += left
+                elif edge.to in worth and (untested := worth[edge.to][0] + left) > best:
+                    best, onward = untested, edge
+            worth[point] = best + loops, onward
+        return worth
+
+    def _postorder(self, starts: Iterable[Point]) -> list[Point]:
+        """Return the points reachable from *starts* by cheap steps, in depth-first postorder."""
+        seen, order = set(starts), []
+        stack = [(point, iter(self._cheap[point])) for point in seen]
+        while stack:
+            point, edges = stack[-1]
+            following = next((edge.to for edge in edges if edge.to is not None and edge.to not in seen), None)
+            if following is None:
+                order.append(point)
+                stack.pop()
+            else:
+                seen.add(following)
+                stack.append((following, iter(self._cheap[following])))
+        return order
+
+    def _follow(self, start: Point, worth: dict[Point, tuple[int, Edge | None]]) -> tuple[Edge, ...]:
+        path: list[Edge] = []
+        point = start
+        while worth[point][0]:
+            path += (edge for edge in self._cheap[point] if edge.to == point and self._is_left(edge))
+            onward = worth[point][1]
+            if onward is None or onward.to is None:
+                break
+            path.append(onward)
+            point = onward.to
+        return tuple(path)
+
+    def _by_costly_steps(self, start: Point) -> tuple[Edge, ...]:
+        """Return a path by costly steps to the point with the most untested edges ahead, and on along those edges.
+
+        The first costly step is the nearest one that leads there, preferably an untested one.
+        """
+        worth = self._worth(self._points)
+        leads = self._leads(sorted((point for point in worth if worth[point][0]), key=lambda point: -worth[point][0]))
+        cheap = self._search(start, self._cheap).exhausted()
+        leading = [edge for point in cheap.depth for edge in self._dear[point] if edge.to in leads]
+        first = next(filter(self._is_left, leading), leading[0] if leading else None)
+        if first is None or first.to is None:
+            return ()
+        best = leads[first.to]
+        costly = self._search(first.to, self._dear).exhausted()
+        return (*cheap.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
+
+    def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
+        """For each point, return the first point in *best_first* that costly steps reach from it, if there is one."""
+        into: dict[Point, list[Point]] = {}
+        for point in self._points:
+            for edge in self._dear[point]:
+                if edge.to is not None:
+                    into.setdefault(edge.to, []).append(point)
+        leads: dict[Point, Point] = {}
+
+        def new_sources(point: Point) -> Iterator[Point]:
+            return (source for source in into.get(point, ()) if source not in leads)
+
+        for best in best_first:
+            leads |= dict.fromkeys(closure({best} - leads.keys(), new_sources), best)
+        return leads
+
+    def _to_costly_step(self, start: Point) -> tuple[Edge, ...]:
+        """Return the shortest cheap path that ends with an untested costly step; empty right after a costly step."""
+        if self._after_costly and start != self.plan.start:
+            return ()
+        search = self._search(start, self._cheap).exhausted()
+        left = (edge for point in search.depth for edge in self._dear[point] if self._is_left(edge))
+        return next(((*search.path_to(edge.source), edge) for edge in left), ())
+
+    def _nearest(self, kinds: tuple[_Edges, ...], start: Point) -> tuple[Edge, ...]:
+        """Return the shortest path from *start*, using the edges in *kinds*, that ends with an untested edge."""
+        search = self._search(start, *kinds)
+        return next((search.path(edge) for edge in search if self._is_left(edge)), ())
+
+    @staticmethod
+    def _search(start: Point, *kinds: _Edges) -> BreadthFirst[Point, Edge]:
+        return BreadthFirst(
+            [start], lambda point: (edge for edges in kinds for edge in edges[point] if edge.to is not None)
+        )

@@ -1,0 +1,257 @@
+"""A machine at the level of detail of a drawing: states under their drawn names, and the moves between them.
+
+Several states may be drawn as one, and events that stay within it are then invisible.  A call that takes time is a move
+if it leads to a state that is drawn differently, whether or not the call has returned by then.  A drawing may instead
+show where the call ends.
+
+An event that leaves the state unchanged is a move only if it has no other outcome.  For example, a stop that may fail
+is not drawn as an arrow from a state to itself, but executing a process in a container is.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final, NamedTuple
+
+from fsm.machine import Ignores, Machine, Moves, Omission
+from fsm.machine.table import Row, Table, Way, tabulate
+from fsm.machine.traversal import closure
+
+
+class Move(NamedTuple):
+    """A move between drawn states.  ``source`` is empty for an arrow without a source."""
+
+    source: str
+    event: str
+    target: str
+
+
+class Act(NamedTuple):
+    """One outcome of an event in one state of the machine, as part of a move."""
+
+    state: str
+    outcome: str
+    named: bool  # drawings have a separate label for it
+    failed: bool  # the caller gets an error
+
+
+class Abstraction:
+    """*machine* with its states drawn under *names*.  A state that is not in *names* is drawn under its own name.
+
+    ``must`` holds the moves of a complete drawing, in the machine's order, and ``may`` the moves that a drawing can
+    omit.  ``shown`` maps each state to its drawn name.  Events in *nowhere* interrupt the machine.  They are drawn
+    without a source because the state before them does not matter.  ``ends`` maps a move that begins a call to the
+    moves with which the call may end.  ``begun`` holds the outcomes that begin a call without changing the state.  A
+    drawing may show them as loops.
+
+    >>> from fsm.diagrams.abstraction.drawn_names import proposed
+    >>> from fsm.language.library import load
+    >>> machine = load("examples/models/door.toml")
+    >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "push"]
+    ['open']
+    """
+
+    def __init__(self, machine: Machine, names: Mapping[str, tuple[str, ...]], nowhere: Collection[str] = ()) -> None:
+        drawn = {state: name for name, states in names.items() for state in states}
+        self.table = tabulate(machine)
+        self.shown = drawn | {state: state for state in machine.states if state not in drawn}
+        self.nowhere = nowhere
+        self.must: dict[Move, list[Act]] = {}
+        self.may: dict[Move, list[Act]] = {}
+        self.ends: dict[Move, set[Move]] = {}
+        self.begun: set[tuple[Move, str]] = set()
+        outcomes = [(event.name, way) for event in machine.events.values() for way in event.outcomes()]
+        self._labelled = {(event, way.name) for event, way in outcomes if way.aliases}
+        for row in self.table.rows:
+            for number in range(len(self.table.states)):
+                self._add_cell(row, number)
+
+    def _add_cell(self, row: Row, number: int) -> None:
+        table, cell = self.table, self.table.cell(number, row.index)
+        ways = table.step(number, row.index) or ()
+        if not isinstance(cell, Moves | Ignores):
+            return
+        finals = [end for way in ways for end in _final_outcomes(table, row, way)]
+        # Ignore deviations here. They may turn an ignored event into a move, but a drawing shows the machine itself.
+        stays = all(end.to == number and end.deviation is None for end in finals) and not row.ends
+        for way in ways:
+            key = self._key(row, number, way)
+            moves = self.shown[table.states[way.to]] != self.shown[table.states[number]]
+            if way.begins and not moves:
+                if way.to == number:
+                    self.begun |= {(key, way.name), (key, "")}
+                continue
+            self._add_act(row, number, way, must=isinstance(cell, Moves) and (moves or stays))
+            if way.begins:
+                self.ends.setdefault(key, set()).update(
+                    self._key(row, number, end) for end in _final_outcomes(table, row, way)
+                )
+        for end in finals:
+            if end not in ways:
+                self._add_act(row, number, end, must=False)
+
+    def _key(self, row: Row, number: int, way: Way) -> Move:
+        event = row.event.name
+        source = "" if event in self.nowhere else self.shown[self.table.states[number]]
+        return Move(source, event, self.shown[self.table.states[way.to]])
+
+    def _add_act(self, row: Row, number: int, way: Way, *, must: bool) -> None:
+        event = row.event.name
+        named = (event, way.name) in self._labelled
+        unconditional = event in self.nowhere and isinstance(self.table.cell(number, row.index), Moves)
+        into = self.must if must or unconditional or named else self.may
+        failed = bool(way.reply) and "ok" not in way.reply
+        act = Act(state=self.table.states[number], outcome=way.name, named=named, failed=failed)
+        into.setdefault(self._key(row, number, way), []).append(act)
+
+    def acts(self, key: Move) -> tuple[Act, ...]:
+        return (*self.must.get(key, ()), *self.may.get(key, ()))
+
+    def omitted(self, act: Act, event: str) -> bool:
+        """Check whether the model lists *act* among the things that drawings leave out."""
+        omission = (self.table.machine.omits or {}).get(event, Omission())
+        alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
+        return act.outcome in omission.outcomes or bool(alike & omission.states)
+
+    def allows(self, key: Move, outcome: str) -> bool:
+        """Check whether the machine has the move, by *outcome* if one is named."""
+        return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
+
+
+def _final_outcomes(table: Table, row: Row, way: Way) -> list[Way]:
+    """Return the specified outcomes with which a call that begins with *way* may end."""
+    if not way.begins:
+        return [way]
+    end = table.end.get(row.index, row.index)
+
+    def ways(state: int, *, begin: bool) -> list[Way]:
+        return [each for each in table.step(state, end) or () if each.begins == begin]
+
+    between = closure([way.to], lambda state: (each.to for each in ways(state, begin=True)))
+    return [each for state in between for each in ways(state, begin=False)]
+
+
+THEN: Final = " then "  # separates the labels along one line
+_SEVERAL: Final = re.compile(r"\s*[/,|]\s*|\s+or\s+")  # separates events that share a label
+# Matches names that cannot be mistaken for another part of a drawing.
+_PLAIN: Final = re.compile(r"\w[\w.()-]*(?: [\w.()-]+)*", re.ASCII)
+
+_OUTPUTS: Final = " / "  # separates an event from its outputs
+# What `fsm draw` may append to an event: a not-a-state marker, the end of a call, an error, or outputs.
+_ADDED: Final = re.compile(
+    r"(?:: …)?(?: ends)?(?: ✗(?: (?:[A-Z_]+|error)(?: or (?:[A-Z_]+|error))*)?)?(?: / [^,]+| ↗)?$"
+)
+
+
+class Meaning(NamedTuple):
+    """The event that a label stands for, and the outcome if the label names one."""
+
+    event: str
+    outcome: str = ""
+
+
+class LabelMeanings:
+    """Maps every label that a drawing of *machine* may use to its meaning.
+
+    >>> from fsm.language.library import load
+    >>> LabelMeanings(load("examples/models/washer.toml")).meant(["StopWash"])
+    [('StopWash', Meaning(event='stop', outcome=''))]
+    """
+
+    def __init__(self, machine: Machine) -> None:
+        self.meanings: dict[str, Meaning] = {}
+        for event in machine.events.values():
+            for way in event.outcomes():
+                written = (f"{event.name}/{way.name}", f"{event.name} {way.name}", f"{event.name}: {way.name}")
+                for alias in (*way.aliases, *written):
+                    self.meanings.setdefault(alias, Meaning(event.name, way.name))
+        for event in machine.events.values():
+            self.meanings |= dict.fromkeys(filter(None, (*event.words, *event.aliases)), Meaning(event.name))
+        self._outputs = machine.outputs()
+
+    def meant(self, labels: Iterable[str]) -> list[tuple[str, Meaning | None]]:
+        """Return the meaning of each of *labels*.  A label that names several events is split."""
+        found: list[tuple[str, Meaning | None]] = []
+        for label in labels:
+            several = [label] if self._meaning(label) else parts(self._without_outputs(label))
+            meanings = [(part, self._meaning(part)) for part in several]
+            found += meanings if any(meaning for _, meaning in meanings) else [(label, None)]
+        return found
+
+    def events(self, labels: Iterable[str]) -> set[str]:
+        return {meaning.event for _, meaning in self.meant(labels) if meaning}
+
+    def _without_outputs(self, label: str) -> str:
+        """Remove the outputs that ``fsm draw`` adds after a slash.  Commas separate outputs as well as events."""
+        if _OUTPUTS not in label:
+            return label
+        kept: list[str] = []
+        emitting = False
+        for part in label.split(", "):
+            if not (emitting and part in self._outputs):
+                event, emits, _ = part.partition(_OUTPUTS)
+                emitting = bool(emits)
+                kept.append(event)
+        return ", ".join(kept)
+
+    def _meaning(self, label: str) -> Meaning | None:
+        return self.meanings.get(label) or self.meanings.get(_ADDED.sub("", label))
+
+
+def parts(label: str) -> list[str]:
+    """Split a label into the events that share it.
+
+    >>> parts("Stop/Exit")
+    ['Stop', 'Exit']
+    """
+    return [label] if THEN in label else _SEVERAL.split(label)
+
+
+def plain(those: Iterable[str]) -> list[str]:
+    """Return the names that can be written in any drawing without being mistaken for something else.
+
+    >>> plain(["Create(Run) then Start(Run)", "-->", "CREATED", "(note)"])
+    ['Create(Run) then Start(Run)', 'CREATED']
+    """
+    return [each for each in those if _PLAIN.fullmatch(each) and not _SEVERAL.search(each)]
+
+
+def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """Map each *drawn* name to the states of *machine* that it stands for, or to an empty tuple if it is unknown.
+
+    The lines below a name may name further states, which are drawn as one with it.  A state that has no alias and is
+    not drawn under its own name belongs to the drawn state that shows the same value, if there is exactly one.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for name, below in drawn.items():
+        own = tuple(state.name for state in machine.states.values() if {name, *below} & {state.name, *state.aliases})
+        found[name] = own or tuple(state.name for state in machine.states.values() if state.shows == name)
+    taken = {state for states in found.values() for state in states}
+    shown = {name: {machine.states[state].shows for state in states} for name, states in found.items()}
+    for state in machine.states.values():
+        alike = [name for name, shows in shown.items() if state.shows in shows]
+        if state.name not in taken and not state.aliases and len(alike) == 1:
+            found[alike[0]] = (*found[alike[0]], state.name)
+    return found
+
+
+def proposed(machine: Machine) -> dict[str, tuple[str, ...]]:
+    """Return the names to use in a drawing of *machine*, each with the states that it stands for.
+
+    States that show the same value are drawn as one, unless they have different aliases.
+
+    >>> from fsm.language.library import load
+    >>> list(proposed(load("examples/models/washer.toml")))
+    ['IDLE', 'washing', 'done', 'frozen']
+    """
+    names: dict[str, tuple[str, ...]] = {}
+    taken = {name for state in machine.states.values() for name in (state.name, *state.aliases)}
+    for state in machine.states.values():
+        alike = [each for each in machine.states.values() if each.shows == state.shows]
+        aliased = {alias for each in alike for alias in plain(each.aliases)[:1]}
+        own = plain(state.aliases)
+        if own:
+            names[own[0]] = ()
+        elif len(aliased) != 1:
+            together = len(alike) > 1 and not aliased and plain([state.shows]) and state.shows not in taken
+            names[state.shows if together else state.name] = ()
+    return groups(machine, names)

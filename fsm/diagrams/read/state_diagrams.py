@@ -1,0 +1,173 @@
+"""State diagrams of Mermaid and PlantUML in a file, between Markdown fences, or in a comment.
+
+Only the part of the languages that defines states and transitions is read.  The name of a state is its text if it has
+one (``state "TEXT" as id``), and otherwise its id.  Text after a colon is a remark.  Colours, notes and directions are
+skipped.  Nested states, choices and forks have no meaning in a flat lifecycle, and are reported as problems.  The
+grammars are those of https://mermaid.js.org/syntax/stateDiagram.html and https://plantuml.com/state-diagram.
+"""
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from fsm.diagrams.read.drawing import MOST, Arrow, Drawing, Location, only_step
+from fsm.errors import Problem
+
+NOWHERE: Final = "[*]"  # the pseudostate, which is initial as a source and final as a target
+_HEADING: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+stateDiagram(?:-v2)?\s*;?\s*$")
+_FENCE: Final = re.compile(r"^\s*(?:```|~~~|\"\"\"|'''|\*/)")
+_ID: Final = r"(?:\[\*\]|[^\s:{}\[\]\"<>-](?:[^\s:{}\[\]\"<>]*[^\s:{}\[\]\"<>-])?)"
+_CLASS: Final = r"(?:\s*:::\s*[\w-]+)?"
+_ARROW: Final = re.compile(rf"^(?P<source>{_ID}){_CLASS}\s*-->\s*(?P<target>{_ID}){_CLASS}\s*(?::\s*(?P<label>.*?))?$")
+_NAMED: Final = re.compile(rf"^state\s+\"(?P<text>[^\"]*)\"\s+as\s+(?P<id>{_ID}){_CLASS}$")
+_PLAIN: Final = re.compile(rf"^(?:state\s+)?(?P<id>{_ID}){_CLASS}\s*(?::(?!:)\s*(?P<text>.*?))?$")
+_PASSED: Final = re.compile(
+    r"^(?:direction\b|classDef\b|class\b|style\b|click\b|hide\b|scale\b|accTitle\b|accDescr\b|note\b.*:|%%)"
+)
+_NOTE: Final = re.compile(r"^note\b[^:]*$")
+_BREAK: Final = re.compile(r"<br\s*/?>|\\n")
+_CODE: Final = re.compile(r"#(\d{1,7}|\w{1,9});", re.ASCII)
+_CODES: Final = {"quot": '"', "lt": "<", "gt": ">", "amp": "&", "colon": ":", "semi": ";", "num": "#"}
+
+
+@dataclass(frozen=True, slots=True)
+class StateDiagram:
+    """Collects the states and arrows of a diagram in the file at ``path``."""
+
+    path: str
+    problems: list[Problem] = field(default_factory=list)
+    states: dict[str, Location] = field(default_factory=dict)
+    texts: dict[str, str] = field(default_factory=dict)
+    arrows: list[tuple[str, str, str, Location]] = field(default_factory=list)
+
+    def read(self, heading: int, lines: Iterable[tuple[int, str]]) -> Drawing:
+        """Parse the diagram whose heading is on line *heading*, with *lines* below it."""
+        note, line = False, heading
+        for line, text in lines:
+            statement = text.strip().rstrip(";").strip()
+            place = Location(line=line, column=len(text) - len(text.lstrip()) + 1)
+            if note or _NOTE.match(statement):
+                note = statement != "end note"
+            elif statement and not _PASSED.match(statement):
+                self._statement(statement, place)
+            if len(self.arrows) + len(self.states) > MOST:
+                what, hint = f"the diagram has more than {MOST:,} names and arrows", "cut out the part that is meant"
+                self.problems.append(Problem(path=self.path, line=line, code="FSM411", what=what, hint=hint))
+                break
+        texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
+        return Drawing(
+            path=self.path,
+            line=heading,
+            last=line,
+            states={texts[name][0]: place for name, place in self.states.items()},
+            arrows=tuple(
+                Arrow(
+                    source=None if source == NOWHERE else texts[source][0],
+                    target=texts[target][0],
+                    steps=only_step((_plain(name) for name in _BREAK.split(label) if name.strip()), place),
+                    place=place,
+                )
+                for source, target, label, place in self.arrows
+            ),
+            below={text[0]: text[1:] for text in texts.values()},
+            problems=tuple(self.problems),
+        )
+
+    def _statement(self, statement: str, place: Location) -> None:
+        if arrow := _ARROW.match(statement):
+            for name in (arrow["source"], arrow["target"]):
+                if name != NOWHERE or name == arrow["target"]:
+                    self.states.setdefault(name, place)
+            self.arrows.append((arrow["source"], arrow["target"], arrow["label"] or "", place))
+        elif (named := _NAMED.match(statement)) or (named := _PLAIN.match(statement)):
+            self.states.setdefault(named["id"], place)
+            if named.re is _NAMED:
+                self.texts.setdefault(named["id"], named["text"])
+        else:
+            hint = "a transition is 'A --> B : event', a state is 'state \"NAME\" as A'; nested states are not read"
+            what = f"column {place.column}: not a statement of a flat state diagram: {statement!r}"
+            self.problems.append(Problem(path=self.path, line=place.line, code="FSM408", what=what, hint=hint))
+
+
+def _plain(text: str) -> str:
+    """Resolve Mermaid's character codes in *text*.
+
+    >>> _plain("a#colon; #35;1")
+    'a: #1'
+    """
+
+    def char(code: re.Match[str]) -> str:
+        number = int(code[1]) if code[1].isdigit() else 0
+        valid = 0 < number <= sys.maxunicode and chr(number).isprintable()
+        return chr(number) if valid else _CODES.get(code[1], code[0])
+
+    return " ".join(_CODE.sub(char, text).split())
+
+
+def blocks(
+    text: str, heading: re.Pattern[str], end: re.Pattern[str], *, ends_with_comment: bool
+) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
+    """Yield the line number of each *heading* in *text*, and the numbered lines below it up to *end*.
+
+    The mark of the comment that contains the block, group ``mark`` of *heading*, becomes blanks.
+    """
+    rows = iter(enumerate(text.split("\n"), 1))
+
+    def below(mark: str) -> Iterator[tuple[int, str]]:
+        for number, row in rows:
+            bare = row.replace(mark, " " * len(mark), 1) if row.lstrip().startswith(mark) else row
+            if end.match(bare) or (ends_with_comment and mark and bare == row):
+                return
+            yield number, bare
+
+    for line, row in rows:
+        if found := heading.match(row):
+            yield line, below(found["mark"])
+
+
+def mermaid_drawings(text: str, path: str) -> Iterator[Drawing]:
+    """Yield the diagrams in *text*, each from its heading to the end of its fence, its comment, or the file."""
+    for line, lines in blocks(text, _HEADING, _FENCE, ends_with_comment=True):
+        yield StateDiagram(path).read(line, lines)
+
+
+_STARTUML: Final = re.compile(r"^\s*+(?P<mark>//+!?|\*|#+|;+|)\s*+@startuml\b.*$")
+_ENDUML: Final = re.compile(r"\s*@enduml\s*$")
+_OF_STATES: Final = re.compile(r"^\s*(?:\[\*\]|state\b|.*-->\s*\[\*\])")
+_SHAFT: Final = re.compile(r"\s-+(?:\[[^\]]*\]-*)?(?:(?:left|right|up|down|le|ri|do|[lrud])-+)?(?:\[[^\]]*\]-*)?>\s")
+_DRESS: Final = re.compile(
+    r"\s*(?:<<(?!choice|fork|join|start|end|history|entry|exit|input|output|expansion)[^<>]*>>|"
+    r"\[\[[^\]]*\]\]|##?(?:\[[^\]]+\]\w*|[\w;:.\\/|-]+))"
+)
+_SKIPPED: Final = re.compile(
+    r"^(?:'|!|title\b|hide\b|show\b|skinparam\b|scale\b|header\b|footer\b|"
+    r"caption\b|mainframe\b|left to right\b|top to bottom\b)"
+)
+_BLOCK: Final = re.compile(
+    r"^(?:(?:skinparam\b.*|<style>.*)(?<!\})|(?:title|header|footer|legend\b.*|note\b[^:]*|/'.*))$"
+)
+_BLOCK_ENDS: Final = re.compile(r"^(?:\}|end ?\w+|</style>)$|'/$")
+
+
+def plantuml_drawings(text: str, path: str) -> Iterator[Drawing]:
+    """Yield the state diagrams in *text*."""
+    for line, below in blocks(text, _STARTUML, _ENDUML, ends_with_comment=False):
+        lines = list(below)
+        if any(_OF_STATES.match(row) for _, row in lines):
+            yield StateDiagram(path).read(line, _statements(lines))
+
+
+def _statements(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Yield the statements in *lines* that define states and arrows, in Mermaid's syntax."""
+    inside = False
+    for number, line in lines:
+        statement = line.strip()
+        if inside or _BLOCK.match(statement):
+            one_line = not inside and statement.startswith("skinparam") and not statement.endswith("{")
+            inside = not one_line and not _BLOCK_ENDS.search(statement)
+        elif not _SKIPPED.match(statement):
+            bare = _DRESS.sub("", line) if statement.startswith("state ") else line
+            head, colon, label = bare.partition(" : " if " : " in bare else ":")
+            yield number, f"{_DRESS.sub('', _SHAFT.sub(' --> ', head))}{colon}{label}"

@@ -1,0 +1,214 @@
+"""The vocabularies of property files, system files and files of faults, as their authors wrote them.
+
+The vocabulary of models is in :mod:`.machine_file`.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import Field, StringConstraints, Tag
+
+from fsm.language.machine_file import (
+    BY_FORM,
+    Cited,
+    Definition,
+    Form,
+    Happening,
+    Name,
+    Replies,
+    StateKey,
+    Text,
+    Texts,
+    WrittenClause,
+    WrittenDemand,
+)
+from fsm.language.names import ErrorCode
+from fsm.machine import Level
+from fsm.machine.property.claims import NO_PROFILE
+
+Conditions: TypeAlias = Texts  # a condition, or several with the same claim. ``then`` puts conditions in order
+
+
+class WrittenCounts(Form):
+    """The size of the reachable part.  If it changes, so has the meaning of the model."""
+
+    states: int = Field(ge=1, description="Reachable states.")
+    transitions: int = Field(ge=0, description="Possible outcomes in these states.")
+    depth: int = Field(ge=0, description="Steps to the most distant state.")
+
+
+class WrittenFailure(Form):
+    """A property that is known not to hold."""
+
+    under: Texts = Field(NO_PROFILE, description="Profiles under which it fails; 'none': without one, '*': always.")
+    alone: bool = Field(default=False, description="If true, it does not fail under profiles that extend these.")
+    about: str = Field(description="What is wrong there.")
+    length: int = Field(ge=0, description="Number of steps of the shortest counterexample.")
+    link: str = Field("", description="Where it is discussed.")
+
+
+Failures: TypeAlias = Annotated[
+    Annotated[WrittenFailure, Tag("<table>")] | Annotated[list[WrittenFailure], Tag("<list>")], BY_FORM
+]
+"""Known failures of a property: one, or several under different profiles."""
+
+
+class WrittenProperty(Cited):
+    """A property: a sentence, its source, and exactly one claim."""
+
+    says: str = Field(description="The property in a sentence, in your own words.")
+    link: str = ""
+    catches: list[str] = Field(default=[], description="Mutants of the machine that break it.")
+    fails: Failures = Field(default=[], description="Where it is known to fail, and how.")
+
+    for_: str | None = Field(None, alias="for", description="The part of a system whose every copy is meant.")
+    idempotent: Name | None = Field(None, description="A call that changes nothing if it is repeated immediately.")
+    once: str | None = Field(None, description="With idempotent: what must hold after the first call.")
+    always: Conditions | None = Field(None, description="What holds at every instant.")
+    when: str | None = Field(None, description="With always: the instants that are meant.")
+    never: Conditions | None = Field(None, description="What holds at no instant, or happens in no run in that order.")
+    until: str | None = Field(None, description="With never: forget everything before this.")
+    reachable: Conditions | None = Field(None, description="What happens in some run.")
+    from_each: list[StateKey] = Field(
+        default=[], alias="from-each", description="With reachable: the states of its first step; '*' means all."
+    )
+    leads_to: str | None = Field(None, alias="leads-to", description="What happens sooner or later.")
+    from_: str | None = Field(None, alias="from", description="With leads-to: the instant after which it must happen.")
+    fair: list[str] = Field(default=[], description="Events that happen if they stay possible.")
+    strongly_fair: list[str] = Field(
+        default=[], alias="strongly-fair", description="Events that happen if they become possible again and again."
+    )
+    follows: str | None = Field(None, description="The machine whose events explain the outputs.")
+    refines: str | None = Field(None, description="The machine that allows all observable behaviour of this one.")
+    overlap: int = Field(1, ge=0, le=3, description="With refines: maximum number of calls in progress.")
+    matches_diagram: str | None = Field(None, alias="matches-diagram", description="The file that has the drawing.")
+    requires: WrittenDemand | None = Field(None, description="A requirement on the fields of a status.")
+
+
+class Stated(Form):
+    """A whole property file."""
+
+    machine: str = Field(description="The model: a name, or a path relative to this file.")
+    define: Mapping[Name, Definition] = Field(default={}, description="Conditions and sets of states, by name.")
+    expect: WrittenCounts | None = None
+    under: Mapping[str, WrittenCounts] = Field(default={}, description="The expected size under each profile.")
+    property: Mapping[Name, WrittenProperty]
+
+
+MOST_COUNTED: Final = 100  # maximum number of copies of one part, for each copy of the part that it belongs to
+
+
+class SystemHeader(Form):
+    """The system as a whole."""
+
+    name: Name
+    title: str
+    about: str
+    source: str = Field(description="Where the facts come from: document and version.")
+    level: Level = Field("MUST", description="Level of joint events that have neither a clause nor a level.")
+
+
+class WrittenPart(Form):
+    """A part of the system: one or more copies of a machine."""
+
+    machine: str = Field(description="The machine: a name, or a path relative to this file.")
+    about: str = Field("", description="What it represents here.")
+    count: int = Field(1, ge=1, le=MOST_COUNTED, description="Number of copies; with per, for each copy of that part.")
+    per: Name | None = Field(None, description="The part to whose copies the copies of this one belong.")
+    initial: Name | None = Field(None, description="Its initial state. Default: the machine's.")
+    without: list[Name] = Field(default=[], description="Outcomes that its events do not have here.")
+    heard: str | None = Field(None, description="Its outputs are observed only while this holds.")
+
+
+Step: TypeAlias = Annotated[Text | Annotated["WrittenStep", Tag("<table>")], BY_FORM]
+
+
+class WrittenStep(Form):
+    """An event of a part, or of every copy of it, or several steps for each copy in turn."""
+
+    do: str | None = Field(None, description="[every] PART.EVENT[.ends][/OUTCOME[,OUTCOME]], or: reset [every] PART.")
+    each: Name | None = Field(None, description="The part for whose copies, in turn, the steps are taken.")
+    steps: list[Step] = Field(default=[], description="With each: the steps.")
+    when: str | None = Field(None, description="Skip the step unless this holds; with every, for each copy.")
+    goes_on: bool = Field(default=False, alias="goes-on", description="If true, continue after an error reply.")
+
+
+class WrittenWay(Form):
+    """A possible course of a joint event: its steps, in order."""
+
+    about: str = Field("", description="When the environment chooses it.")
+    when: str | None = Field(None, description="This way is possible only if this holds.")
+    steps: list[Step] = Field(default=[], description="Events of parts, in order. All must be possible.")
+    reply: Replies | None = Field(None, description="The reply. Default: the error of the last step, or ok.")
+
+
+class WrittenJoint(Happening):
+    """An event in which several parts take part."""
+
+    of: Name | None = Field(None, description="The part whose copies each have their own event.")
+    when: str | None = Field(None, description="It can happen only if this holds.")
+    steps: list[Step] = Field(default=[], description="Events of parts, in order, if there is only one way.")
+    ways: Mapping[Name, WrittenWay] = Field(default={}, description="Its possible ways by name, if there are several.")
+
+
+class WrittenChange(Form):
+    """The changes of a profile to a joint event."""
+
+    about: str | None = Field(None, description="Its purpose there, in a sentence.")
+    clause: Name | None = Field(None, description="The clause that it rests on there.")
+    when: str | None = Field(None, description="It can happen only if this holds.")
+    steps: list[Step] = Field(default=[], description="The steps of its only way there. They also replace when.")
+    ways: Mapping[Name, WrittenWay] = Field(default={}, description="Ways that are added or replaced.")
+    without: list[Name] = Field(default=[], description="Ways that it does not have there.")
+
+
+class WrittenVariant(Form):
+    """A variant of the system, such as a version or a fix."""
+
+    about: str
+    since: str = ""
+    until: str = ""
+    event: Mapping[Name, WrittenChange] = Field(default={}, description="Changed joint events.")
+
+
+class WrittenSystem(Form):
+    """A whole system file."""
+
+    system: SystemHeader
+    part: Mapping[Name, WrittenPart]
+    define: Mapping[Name, Definition] = Field(default={}, description="Conditions, and sets of states, by name.")
+    event: Mapping[Name, WrittenJoint]
+    clause: Mapping[Name, WrittenClause] = {}
+    profile: Mapping[str, WrittenVariant] = {}
+
+
+Do: TypeAlias = Literal["delay", "lose-reply", "fail", "cancel"]
+
+MethodPattern: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^(\*|[A-Z][A-Za-z0-9]*|/[A-Za-z0-9_.]+/[A-Za-z0-9]+)$")
+]
+"""``OpenDoor``, the full path ``/house.v1.Doors/OpenDoor``, or ``*`` for any method."""
+
+
+class WrittenFault(Form):
+    """A fault, and the calls that it affects."""
+
+    method: MethodPattern = Field(description="The method: its name, its full path, or * for any method.")
+    id: str | None = Field(None, min_length=1, description="Affect only calls on the entity whose id begins with this.")
+    nth: int | None = Field(None, ge=1, description="Affect only this matching call, counted from 1.")
+    every: int | None = Field(None, ge=1, description="Affect only every Nth matching call.")
+    probability: float | None = Field(None, ge=0, le=1, description="Affect each matching call with this probability.")
+    seed: int = Field(0, description="Seed of the random choices; they are the same in every run.")
+    do: Do = Field(description="What the proxy does to the call.")
+    when: Literal["before", "after"] = Field(
+        "before", description="With delay and fail: before the server is called, or after it has answered."
+    )
+    milliseconds: int = Field(0, ge=0, le=86_400_000, description="The delay, or the time until the call is cancelled.")
+    code: ErrorCode = Field("UNAVAILABLE", description="Error code of a failed call.")
+    message: str = Field("injected by fsm proxy", description="Message of a failed call.")
+
+
+class WrittenFaults(Form):
+    """Faults. The first one that matches a call happens."""
+
+    fault: list[WrittenFault] = Field(min_length=1, description="The faults; the first that matches a call happens.")

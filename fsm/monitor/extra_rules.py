@@ -1,0 +1,214 @@
+"""Rules that no cell of a machine contains: ids are fresh, and fields of a status keep their clauses.
+
+A run of a machine may create an entity again, but a runtime never gives the same id twice.
+"""
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
+from itertools import chain
+from typing import Final, TypeAlias
+
+from fsm.machine import ANY_ERROR, Clause, Event, Machine, Moves, Profile, Refuses
+from fsm.machine.calls.belief import Dynamics
+from fsm.machine.calls.configuration import Configurations
+from fsm.machine.fields import Demand, FieldValue, Requirement
+from fsm.machine.findings import Cause, Permitted, Violation
+from fsm.monitor.diagnosis import Explained
+from fsm.monitor.grouping import Folder
+from fsm.trace import Key, Line, Observation, nanoseconds
+
+REMEMBERED: Final = 65_536
+"""Maximum number of ids to remember."""
+
+
+class FreshIds:
+    """Tracks the ids given by creations, which are calls that leave the initial state.
+
+    Without *dynamics*, nothing is tracked.
+    """
+
+    def __init__(self, dynamics: Dynamics | None) -> None:
+        self._initial = dynamics.table.machine.initial if dynamics else ""
+        self._clauses = _creations(dynamics) if dynamics else {}
+        self._named: OrderedDict[str, int | None] = OrderedDict()
+        self._given: OrderedDict[str, int | None] = OrderedDict()
+
+    def gives(self, seen: Observation | Key) -> bool:
+        """Check whether *seen* gives an id."""
+        return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
+
+    def known(self, identity: str) -> bool:
+        """Check whether *identity* was given before."""
+        return identity in self._given
+
+    def give(self, identity: str) -> None:
+        """Record that *identity*, a new id, was given."""
+        self._named.pop(identity, None)
+        _remember(self._given, identity, None)
+
+    def named(self, seen: Observation) -> None:
+        """Record the id of *seen*, whose entity was neither alive nor at rest."""
+        # Only calls with intervals need this.  Their recordings have no columns, so compiled code need not report ids.
+        if self._clauses and seen.entity not in self._named:
+            _remember(self._named, seen.entity, nanoseconds(seen.at))
+
+    def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
+        """Return the violation if *seen* gives an id that is not fresh, or ``None`` if it does not.
+
+        *after* holds the configurations after *seen*.
+        """
+        if not self.gives(seen):
+            return None
+        named = self._named.pop(seen.entity, None)
+        early = named is not None and seen.start is not None and named < seen.start
+        if seen.entity not in self._given and not early:
+            self.give(seen.entity)
+            return None
+        return Explained(
+            cause=Cause.REPLY,
+            illegal=seen.reply,
+            before=(self._initial,),
+            permitted=(Permitted(state=self._initial, what=(ANY_ERROR,)),),
+            clause=self._clauses[seen.event],
+            after=after,
+        )
+
+
+def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) -> None:
+    ids[identity] = at
+    if len(ids) > REMEMBERED:
+        ids.popitem(last=False)
+
+
+def _creations(dynamics: Dynamics) -> dict[str, Clause]:
+    """For each call that can leave the initial state by succeeding, return a clause that refuses the call."""
+    machine = dynamics.table.machine
+    found = {}
+    for name, row in dynamics.names.items():
+        event = dynamics.table.rows[row].event
+        refused = [cell.clause for cell in event.cells.values() if isinstance(cell, Refuses)]
+        ways = machine.step(machine.initial, event.name) or ()
+        if event.kind == "call" and refused and any(way.to != machine.initial and way.replies("ok") for way in ways):
+            found[name] = refused[0]
+    return found
+
+
+Kept: TypeAlias = dict[str, dict[str, FieldValue]]
+"""Maps each clause to the fields that must keep their values."""
+
+ENTITIES: Final = 65_536
+"""Maximum number of entities whose fields are remembered."""
+
+
+def demanded(
+    machine: Machine,
+    shown: str,
+    seen: Mapping[str, FieldValue],
+    before: Kept | None = None,
+    possible: Collection[str] = (),
+) -> Iterator[tuple[Requirement, list[Demand]]]:
+    """Yield each clause that *machine* requires of every state showing *shown*, with its demands on the fields *seen*.
+
+    If *possible* names any of these states, the others are ignored.  *before* maps each clause to the values that must
+    not change.  Values that must not change from now on are added to it.
+
+    >>> from fsm.language.library import load
+    >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})
+    >>> [(clause.clause.name, each.legal) for clause, those in found for each in those if not each.holds]
+    [('washing-has-a-start', 'started set')]
+    """
+    states = {state.name for state in machine.states.values() if state.shows == shown}
+    states = states.intersection(possible) or states
+    read = {name: _time(value) if machine.fields.get(name) == "time" else value for name, value in seen.items()}
+    known = {name: value for name, value in read.items() if value is not None}
+    for name, each in machine.requires.items():
+        if states and states <= each.states:
+            kept = {} if before is None else before.setdefault(name, {})
+            if found := list(each.demands(known, kept)):
+                yield each, found
+            kept |= {one: at for one, at in each.kept(known).items() if at or machine.fields[one] == "int"}
+
+
+def _acts_in(event: Event) -> set[str]:
+    cells = [(state, each) for state, each in event.cells.items() if isinstance(each, Moves)]
+    return {state for state, each in cells if any(way.to != state for way in each.outcomes)}
+
+
+def _time(value: FieldValue) -> int | None:
+    return 0 if value in {"", "0001-01-01T00:00:00Z"} else nanoseconds(value)
+
+
+class FieldClauses:
+    """Checks the statuses of one trace against the field clauses of *machine*, which may be under a profile.
+
+    Violations are added to *folder*, with the known deviations of *profiles* that explain them.  ``tested`` counts how
+    often each clause was tested.
+    """
+
+    def __init__(self, machine: Machine, profiles: Iterable[Profile], folder: Folder) -> None:
+        events = [each for each in machine.events.values() if each.interrupts or _acts_in(each) == {machine.initial}]
+        self.anew = {word for each in events for word in each.words}
+        self.tested = dict.fromkeys(machine.requires, 0)
+        self._machine, self._folder = machine, folder
+        self._kept: OrderedDict[str, Kept] = OrderedDict()
+        self._known = tuple(chain.from_iterable(each.exemptions for each in profiles))
+
+    @property
+    def kept(self) -> Collection[str]:
+        """Live view of the entities whose fields are remembered."""
+        return self._kept.keys()
+
+    def forget(self, entity: str = "") -> None:
+        """Forget the fields of *entity* (default: all entities), because they may change now."""
+        if entity:
+            self._kept.pop(entity, None)
+        else:
+            self._kept.clear()
+
+    def notice(self, seen: Observation) -> None:
+        """Forget the fields that may change after *seen*: an interruption, a creation, or a gap for all entities."""
+        if seen.event in self.anew or (seen.phase == "gap" and not seen.entity):
+            self.forget(seen.entity)
+
+    def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
+        """Return the violations of field clauses by *seen*.  If *possible* is given, the state is one of these."""
+        if not seen.fields:
+            return ()
+        found = []
+        shown, fields = seen.shows or seen.met, seen.fields
+        kept = self._kept[seen.entity] = self._kept.pop(seen.entity, {})
+        if len(self._kept) > ENTITIES:
+            self._kept.popitem(last=False)
+        for requirement, those in demanded(self._machine, shown, fields, kept, possible):
+            clause = requirement.clause
+            self.tested[clause.name] += 1
+            wrong = [each for each in those if not each.holds]
+            if not wrong:
+                continue
+            deviations = [each.deviation for each in self._machine.exemptions if each.explains(clause, fields)]
+            if deviations:
+                self._folder.tolerate(self._machine.name, deviations, seen, place)
+                continue
+            names = tuple(dict.fromkeys(name for each in wrong for name in each.fields))
+            violation = Violation(
+                machine=self._machine.name,
+                cause=Cause.FIELDS,
+                observation=seen,
+                file=place.file,
+                line=place.number,
+                permitted=(Permitted(state=shown, what=(" and ".join(each.legal for each in wrong),)),),
+                clause=clause,
+                illegal=", ".join(names),
+                found=", ".join(f"{name} {fields[name] if fields[name] != '' else 'empty'}" for name in names),
+                resembles=tuple(each.deviation for each in self._known if each.explains(clause, fields)),
+            )
+            self._folder.fold(violation)
+            found.append(violation)
+        return tuple(found)
+
+
+def held_to(requirements: Iterable[Requirement], machine: Machine, folder: Folder) -> FieldClauses:
+    """Return a checker of the statuses of *machine* against *requirements* instead of the machine's own clauses."""
+    requires = {each.clause.name: each for each in requirements}
+    return FieldClauses(replace(machine, requires=requires, exemptions=()), (), folder)

@@ -1,0 +1,227 @@
+"""Sources of lines other than one whole file: a file or pipe that is followed, and the files of a rotated recording.
+
+A followed file is polled, because inotify does not work on every file system and does not make rotation simpler.  A
+renamed file is read until it no longer grows; only then is the new file read.  If the file was copied and truncated,
+the rest is read from the copy.  If no copy matches, lines are missing, and the next piece has ``gap`` set.
+
+Rotated files are put in the order of their times, and read as one run with the line numbers of each file.
+"""
+
+import os
+import re
+import select
+import stat
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from fsm.errors import refused, stdin
+from fsm.recordings import either
+from fsm.recordings.form import UNKNOWN, RecordingForm, own_forms, recognised
+from fsm.recordings.line_reader import PIECE, STDIN, LineReader, Piece, unreadable
+
+LOOK: Final = 0.2
+"""Seconds between two polls of a file that has not grown."""
+
+_TAIL: Final = 256
+"""Number of bytes before the current position by which a file is recognised."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Followed:
+    """The file *name* (``-`` for standard input), followed until ``over()`` is true or the pipe ends.
+
+    ``missing`` is called on every poll that finds no such file. Line numbers start again with each file.
+    """
+
+    name: str
+    over: Callable[[], bool] = lambda: False
+    missing: Callable[[], None] = lambda: None
+    look: float = LOOK
+    _file: int = -1
+    _lost: bool = False
+    _since: float = field(default_factory=time.monotonic)
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
+        """Yield whole lines as they arrive, and pieces without lines while none arrive."""
+        reader = LineReader(name=self.name, notes=notes, advanced=advanced)
+        try:
+            yield from self._awaited()
+            while not self.over() and self._file >= 0:
+                gap, self._lost = self._lost, False
+                for piece in reader.pieces(self._data(notes)):
+                    piece.gap, gap = gap and bool(piece.lines), gap and not piece.lines
+                    piece.quiet = 0 if piece.lines else int((time.monotonic() - self._since) * 1e9)
+                    yield piece
+        finally:
+            self._close()
+
+    def _data(self, notes: Counter[str]) -> Iterator[bytes]:
+        """Yield the bytes of one file until it is replaced or truncated."""
+        regular = self.name != STDIN and stat.S_ISREG(os.fstat(self._file).st_mode)
+        begun = False
+        for data in self._grown(notes) if regular else self._piped():
+            if data:
+                if not begun and data.startswith(b"\x1f\x8b"):
+                    what = "cannot be followed: it is compressed"
+                    raise refused(self.name, "FSM201", what, "judge it without --follow")
+                begun, self._since = True, time.monotonic()
+            yield data
+
+    def _piped(self) -> Iterator[bytes]:
+        while not self.over():
+            if not select.select([self._file], [], [], self.look)[0]:
+                yield b""
+            elif data := os.read(self._file, PIECE):
+                yield data
+            else:
+                break
+        self._file = -1
+
+    def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
+        at, tail, replaced = 0, b"", False
+        while not self.over():
+            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # bytes already read are gone
+                notes["truncations"] += 1
+                yield from self._copied(at, tail)
+                return
+            if data := os.pread(self._file, PIECE, at):
+                at += len(data)
+                tail = (tail + data)[-_TAIL:]
+                replaced = False
+                yield data
+                continue
+            if replaced:  # and the old file has not grown since
+                notes["rotations"] += 1
+                self._close()
+                for _ in self._awaited():
+                    yield b""
+                return
+            replaced = self._is_replaced()
+            yield b""
+            time.sleep(self.look)
+
+    def _copied(self, at: int, tail: bytes) -> Iterator[bytes]:
+        path = Path(self.name)
+        copies = (file for file in path.parent.glob(f"{path.name}[.-]*") if file.is_file())
+        for copy in sorted(copies, key=lambda file: -file.stat().st_mtime_ns):
+            with copy.open("rb") as file:
+                file.seek(max(0, at - len(tail)))
+                if file.read(len(tail)) == tail:
+                    while data := file.read(PIECE):
+                        yield data
+                    return
+        self._lost = True
+
+    def _is_replaced(self) -> bool:
+        mine = os.fstat(self._file)
+        try:
+            now = os.stat(self.name)  # noqa: PTH116  (like os.fstat for the open file)
+        except OSError:
+            self.missing()
+            return False
+        return (now.st_ino, now.st_dev) != (mine.st_ino, mine.st_dev)
+
+    def _awaited(self) -> Iterator[Piece]:
+        if self.name == STDIN:
+            try:
+                self._file = stdin().fileno()
+            except OSError as error:
+                raise unreadable(self.name, error, "opened") from error
+            return
+        while not self.over():
+            try:
+                self._file = os.open(self.name, os.O_RDONLY | os.O_CLOEXEC)
+            except FileNotFoundError:
+                self.missing()
+                yield Piece()
+                time.sleep(self.look)
+            except (OSError, ValueError) as error:
+                raise unreadable(self.name, error, "opened") from error
+            else:
+                if stat.S_ISDIR(os.fstat(self._file).st_mode):
+                    what = "cannot be followed: it is a directory"
+                    raise refused(self.name, "FSM201", what, "give the path of a log")
+                return
+
+    def _close(self) -> None:
+        if self._file >= 0 and self.name != STDIN:
+            os.close(self._file)
+        self._file = -1
+
+
+_OVERLAP: Final = 60_000_000_000
+"""Maximum overlap of consecutive files in nanoseconds. Clocks may be set back, and lines may be out of order."""
+
+_NUMBERED: Final = re.compile(r"(.*?)(?:\.(\d{1,6}))?(?:\.gz|\.zst)?")
+
+
+class _File(NamedTuple):
+    first: int
+    name: str
+    form: RecordingForm
+    time: Callable[[bytes], int | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rotated:
+    """The lines of the files *names*, one file after another."""
+
+    names: Sequence[str]
+
+    def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
+        """Yield the lines of each file and any gap before it. Raise :class:`InputError` for files of several runs."""
+        latest, before = 0, ""
+        files = sorted(filter(None, map(_file, self.names)), key=lambda file: file[:2])
+        for first, name, form, began in files:
+            wrong = ""
+            if form is not files[0].form:
+                wrong = f"is {form.title}, and {files[0].name} is {files[0].form.title}"
+            elif latest > first + _OVERLAP:
+                wrong = f"begins long before {before} ends, so they are not one recording that was rotated"
+            if wrong:
+                raise refused(name, "FSM217", wrong, "judge them without --rotated")
+            if gap := _missing(before, name):
+                notes["rotated files that are missing"] += 1
+            for piece in LineReader(name=name, notes=notes, advanced=advanced):
+                latest = max(latest, next(filter(None, map(began, reversed(piece.lines))), 0))
+                piece.file, piece.gap, gap = name, gap, False
+                yield piece
+            before = name
+
+
+def _file(name: str) -> _File | None:
+    """Return the first time, the name and the form of the file *name*, or ``None`` if it has only blank lines."""
+    if name == STDIN:
+        raise refused(name, "FSM217", "cannot be put in the order of times", "give the files")
+    form, lines = None, False
+    for piece in LineReader(name=name, notes=Counter()):
+        form = form or recognised(name, piece.lines)
+        for line in piece.lines:
+            lines = lines or bool(line.strip())
+            if form and form.time and (at := form.time(line)):
+                return _File(at, name, form, form.time)
+    if not lines:
+        return None
+    title = form.title if form else UNKNOWN
+    what = f"no line of it has a time, and it is {title}" if form and form.time else f"it is {title}"
+    hint = f"give the files of one run, each a {either(each.title for each in own_forms() if each.time)}"
+    raise refused(name, "FSM217", f"cannot be put in the order of times: {what}", hint)
+
+
+def _missing(before: str, name: str) -> bool:
+    one, other = _numbered(before), _numbered(name)
+    return bool(before) and one[0] == other[0] and one[1] > other[1] + 1
+
+
+def _numbered(name: str) -> tuple[str, int]:
+    """Split the name of a rotated file into the name without its number, and the number.
+
+    >>> _numbered("door.log.12.gz"), _numbered("door.log")
+    (('door.log', 12), ('door.log', 0))
+    """
+    found = _NUMBERED.fullmatch(name)
+    return (found[1], int(found[2] or 0)) if found else (name, 0)

@@ -1,0 +1,259 @@
+"""Coverage by recordings as terminal text, Markdown and HTML."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from itertools import groupby
+from operator import attrgetter
+from typing import Final
+
+from fsm.errors import visible
+from fsm.report.cover_report import CoveredMachine, CoverReport, CoverRow, Standing, path_of
+from fsm.report.layout import PLAIN, Layout
+from fsm.report.words import grouped
+
+_MARKUP: Final = re.compile(r"([\\`*_{}\[\]<>()#|!~&])")
+
+
+def text(cover: CoverReport, layout: Layout = PLAIN) -> str:
+    """Return the complete table as lines, ending in a newline."""
+    return "\n".join(_lines(cover, layout)) + "\n"
+
+
+def _lines(cover: CoverReport, layout: Layout) -> Iterator[str]:
+    numbers = cover.numbers()
+    for machine in cover.machines:
+        yield from layout.wrapped(f"{machine.name}: {machine.summary()}", "", marked=machine.name)
+    yield ""
+    for side, those in groupby(cover.listed(), key=attrgetter("side")):
+        if cover.against:
+            yield f"{side} set"
+        yield from (f"{each.number:>3}  {each.name}: {each.kind}, {each.verdict}" for each in those)
+    if cover.shell:
+        yield from (
+            "",
+            "run once, before any of the lines below:",
+            *(f"      {line}" for line in cover.client.preamble.splitlines()),
+        )
+    for machine in cover.machines:
+        yield from ("", layout.style(machine.name, "bold"))
+        yield from _machine(machine, numbers, layout)
+
+
+def _machine(machine: CoveredMachine, numbers: Mapping[str, str], layout: Layout) -> Iterator[str]:
+    for event, met in groupby(machine.standing(Standing.COVERED), key=lambda row: row.cell[0]):
+        yield from layout.wrapped(f"{event}: {'; '.join(_state_count(row, numbers) for row in met)}")
+    if machine.compared:
+        for side, those in machine.sides().items():
+            yield from layout.wrapped(f"{side}: {len(those)}{_cell_list(those)}", marked=side)
+    for why, those in machine.beyond().items():
+        yield from layout.wrapped(
+            f"not covered, {why}: {len(those)}{_cell_list(those)}", marked="not covered", how="cyan"
+        )
+    for standing, about, rows in machine.missing():
+        how = "yellow" if standing is Standing.CALLS else "cyan"
+        yield from layout.wrapped(f"not covered, {about}: {len(rows)}", marked="not covered", how=how)
+        for row in rows:
+            yield f"    {row.name}" if row.lines else f"    {row.name}: {path_of(row)}"
+            yield from (f"      {line}" for line in row.lines)
+
+
+def _state_count(row: CoverRow, numbers: Mapping[str, str]) -> str:
+    return f"{sum(row.counts.values()):,} in {row.cell[1]} {_recording_numbers(row.counts, numbers)}"
+
+
+def _recording_numbers(counts: Iterable[str], numbers: Mapping[str, str]) -> str:
+    """Return the numbers of the recordings in *counts*.  Three or more consecutive numbers become a range.
+
+    >>> _recording_numbers("abdef", {"a": "1", "b": "2", "c": "3", "d": "4", "e": "5", "f": "6"})
+    '[1 2 4-6]'
+    """
+    met = sorted(int(numbers[name]) for name in counts)
+    ranges: list[list[int]] = []
+    for number in met:
+        if ranges and ranges[-1][-1] == number - 1:
+            ranges[-1].append(number)
+        else:
+            ranges.append([number])
+    parts = (f"{each[0]}-{each[-1]}" if len(each) > 2 else " ".join(map(str, each)) for each in ranges)  # noqa: PLR2004
+    return f"[{' '.join(parts)}]"
+
+
+def _cell_list(rows: Sequence[CoverRow]) -> str:
+    by_event = groupby(rows, key=lambda row: row.cell[0])
+    events = grouped((tuple(row.cell[1] for row in those), event) for event, those in by_event)
+    parts = [f"{', '.join(names)} in {', '.join(states)}" for states, names in events.items()]
+    return f": {'; '.join(parts)}" if parts else ""
+
+
+def markdown(cover: CoverReport) -> str:
+    """Return the complete table as Markdown, ending in a newline."""
+    return "\n".join(_markdown(cover)) + "\n"
+
+
+def _markdown(cover: CoverReport) -> Iterator[str]:
+    numbers = cover.numbers()
+    yield from ("# Coverage of the specification", "", "| | recording | kind | verdict |", "|---|---|---|---|")
+    for each in cover.listed():
+        side = f" ({each.side})" if cover.against else ""
+        yield f"| {each.number}{side} | {_escaped(each.name)} | {_escaped(each.kind)} | {each.verdict} |"
+    if cover.shell:
+        yield from ("", "Before any of the lines below, once:", "", "```sh", *cover.client.preamble.splitlines(), "```")
+    for machine in cover.machines:
+        yield from ("", f"## {_escaped(machine.name)}", "", f"{machine.summary()}.", "")
+        yield from _table(machine, numbers)
+        if machine.compared:
+            yield ""
+            yield from (
+                f"- {side}: {len(those)}{_escaped(_cell_list(those))}" for side, those in machine.sides().items()
+            )
+        if beyond := machine.beyond():
+            yield from ("", "Not covered, and beyond calls alone:", "")
+            yield from (
+                f"- {_escaped(why)}: {len(those)}{_escaped(_cell_list(those))}" for why, those in beyond.items()
+            )
+        for _, about, rows in machine.missing():
+            yield from ("", f"Not covered, {about}:", "", "```sh")
+            for row in rows:
+                yield from (f"# {row.name}", *(row.lines or (f"# {path_of(row)}",)))
+            yield "```"
+
+
+def _table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    yield from ("| event | covered | by calls | open | beyond |", "|---|---|---|---|---|")
+    for event, cells_of_event in groupby(machine.rows, key=lambda row: row.cell[0]):
+        rows = tuple(cells_of_event)
+        met = [_state_count(row, numbers) for row in rows if row.standing is Standing.COVERED]
+        calls, open_ = (
+            [row.cell[1] for row in rows if row.standing is standing] for standing in (Standing.CALLS, Standing.OPEN)
+        )
+        rest = sum(row.standing is Standing.BEYOND for row in rows)
+        cells = ([event], met, calls, open_, [f"{rest}"] if rest else [])
+        yield f"| {' | '.join(_escaped('; '.join(those)) for those in cells)} |"
+
+
+def _escaped(value: str) -> str:
+    return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
+
+
+# Text in a cell that is not covered.
+_STYLE: Final = """\
+:root { color-scheme: light dark }
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }
+table { border-collapse: collapse; margin: .6rem 0 }
+th, td { border: 1px solid #8886; padding: .15rem .5rem; text-align: left }
+td.number { text-align: right; font-variant-numeric: tabular-nums }
+.wide { overflow-x: auto }
+.covered { background: #2c9c4a44 } .calls { background: #d99a0066 } .open { background: #7a6fd044 } \
+.beyond { background: #8884 }
+.first { outline: 3px solid #2468c8; outline-offset: -3px } \
+.second { outline: 3px dashed #b03a8c; outline-offset: -3px }
+.key span { padding: .1rem .5rem; margin-right: .5rem }
+pre { background: #8882; padding: .6rem; overflow-x: auto }
+summary { cursor: pointer }"""
+_MARKS: Final[Mapping[Standing, str]] = {Standing.CALLS: "calls", Standing.OPEN: "open", Standing.BEYOND: "·"}
+
+
+def html(cover: CoverReport) -> str:
+    """Return the complete document, ending in a newline."""
+    return "\n".join(_html_document(cover)) + "\n"
+
+
+def _shown(value: str) -> str:
+    return escape(visible(value))
+
+
+def _html_document(cover: CoverReport) -> Iterator[str]:
+    yield from (
+        "<!DOCTYPE html>",
+        '<html lang="en">',
+        "<head>",
+        '<meta charset="utf-8">',
+        "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">",
+        '<meta name="viewport" content="width=device-width">',
+        "<title>Coverage of the specification</title>",
+        f"<style>\n{_STYLE}\n</style>",
+        "</head>",
+        "<body>",
+        "<h1>Coverage of the specification</h1>",
+    )
+    yield '<div class="wide"><table><thead><tr><th>number<th>recording<th>kind<th>verdict</tr></thead><tbody>'
+    for recording in cover.listed():
+        side = f" {recording.side} set" if cover.against else ""
+        cells = (f"{recording.number}{side}", escape(recording.name), escape(recording.kind), recording.verdict)
+        yield f'<tr><td class="number">{"<td>".join(cells)}</tr>'
+    yield "</tbody></table></div>"
+    if any(row.lines for machine in cover.machines for row in machine.rows):
+        preamble = "\n".join(map(_shown, cover.client.preamble.splitlines()))
+        yield from ("<h2>To run once, before the lines of any pair</h2>", f"<pre>{preamble}</pre>")
+    for machine in cover.machines:
+        yield from _html_machine(machine, cover.numbers())
+    yield from ("</body>", "</html>")
+
+
+def _html_machine(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    yield f"<h2>{_shown(machine.name)}</h2>"
+    yield f"<p>{_shown(machine.summary())}.</p>"
+    yield '<p class="key"><span class="covered">12</span>number of times it was covered '
+    yield '<span class="calls">calls</span>not covered, although a client can cover it by calls alone '
+    yield '<span class="open">open</span>a client exercises it by calls alone, but the recording does not prove it '
+    yield '<span class="beyond">·</span>not covered, and calls alone cannot cover it'
+    if machine.compared:
+        yield ' <span class="first">n</span>only in the first set <span class="second">n</span>only in the second set'
+    yield "</p>"
+    yield from _html_table(machine, numbers)
+    for _, about, rows in machine.missing():
+        yield f"<h3>Not covered, {about}: {len(rows)}</h3>"
+        yield from map(_client_path, rows)
+    for why, those in machine.beyond().items():
+        yield f"<h3>Not covered, {_shown(why)}: {len(those)}</h3>"
+        yield from (_client_path(row) for row in those if row.path.steps)
+        if pathless := [_shown(row.name) for row in those if not row.path.steps]:
+            yield f"<p>{', '.join(pathless)}</p>"
+    yield from _counts(machine, numbers)
+
+
+def _html_table(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    states = [*machine.coverage.machine.states]
+    heads = "".join(f'<th scope="col">{_shown(state)}' for state in states)
+    yield f'<div class="wide"><table><thead><tr><th>{heads}</tr></thead><tbody>'
+    for event, group in groupby(machine.rows, key=lambda row: row.cell[0]):
+        rows = {row.cell[1]: row for row in group}
+        cells = "".join(
+            _cell(rows[state], numbers, compared=machine.compared) if state in rows else "<td>" for state in states
+        )
+        yield f'<tr><th scope="row">{_shown(event)}{cells}</tr>'
+    yield "</tbody></table></div>"
+
+
+def _cell(row: CoverRow, numbers: Mapping[str, str], *, compared: bool) -> str:
+    total = sum(row.counts.values())
+    side = "" if not compared or bool(row.counts) == bool(row.others) else " first" if row.counts else " second"
+    kind = row.standing.name.lower() + side
+    about = "; ".join(f"{number}: {count:,}" for number, count in _numbered(row.counts, numbers)) or row.why
+    title = f' title="{_shown(about)}"' if about else ""
+    return f'<td class="{kind} number"{title}>{f"{total:,}" if total else _MARKS[row.standing]}'
+
+
+def _numbered(counts: Mapping[str, int], numbers: Mapping[str, str]) -> Iterator[tuple[str, int]]:
+    return ((numbers[name], count) for name, count in counts.items())
+
+
+def _client_path(row: CoverRow) -> str:
+    steps = _shown(path_of(row))
+    lines = "\n".join(map(_shown, row.lines))
+    shell = f"<pre>{lines}</pre>" if lines else ""
+    return f"<details><summary>{_shown(row.name)}</summary><p>{steps}</p>{shell}</details>"
+
+
+def _counts(machine: CoveredMachine, numbers: Mapping[str, str]) -> Iterator[str]:
+    yield "<details><summary>How often each recording covered each (event, state) pair</summary><table>"
+    yield "<thead><tr><th>event and state<th>recordings</tr></thead><tbody>"
+    for row in machine.rows:
+        both = {**row.counts, **row.others}
+        if both:
+            those = ", ".join(f"{number}: {count:,}" for number, count in _numbered(both, numbers))
+            yield f"<tr><td>{_shown(row.name)}<td>{those}</tr>"
+    yield "</tbody></table></details>"
