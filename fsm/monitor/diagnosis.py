@@ -68,7 +68,8 @@ def explain(scene: Scene) -> Explained:
     >>> found.before, found.permitted[0].what, found.clause.level, found.edits[0][0].instead
     (('shut',), ('ok',), 'MUST', 'ok')
     """
-    table, fault = scene.dynamics.table, _fault(scene)
+    table = scene.dynamics.table
+    fault, permitted, clause = reasons(scene)
     states, whatever = _states(scene, fault), _whatever(scene, fault)
     edits = _edits(scene, fault, states)
     after = frozenset().union(*(left for _, left in edits))
@@ -79,12 +80,20 @@ def explain(scene: Scene) -> Explained:
         cause=fault.cause,
         illegal=fault.illegal,
         before=tuple(table.states[state] for state in states),
-        permitted=_alternatives(scene, fault, states),
-        clause=min(_clauses(scene, fault, states), key=_strength, default=None) or implied(table),
+        permitted=permitted,
+        clause=clause,
         edits=tuple(edits),
         resembles=_resembling(scene, fault, states),
         after=tried(lambda: scene.dynamics.closed(after)) or scene.dynamics.closed(whatever),
     )
+
+
+def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
+    """Return the illegal part of ``scene.seen``, what would be legal instead, and the weakest clause that it may break."""
+    fault = _fault(scene)
+    states = _states(scene, fault)
+    clause = min(_clauses(scene, fault, states), key=_strength, default=None) or implied(scene.dynamics.table)
+    return fault, _alternatives(scene, fault, states), clause
 
 
 def _fault(scene: Scene) -> Fault:

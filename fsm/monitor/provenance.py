@@ -16,7 +16,7 @@ from fsm.machine.calls.unobserved import TooManyError
 from fsm.machine.findings import Cause, Permitted
 from fsm.machine.property.evidence import Sight, UsedCell, run_step, used_cell
 from fsm.machine.table import UNSPECIFIED, Way
-from fsm.monitor.diagnosis import explain
+from fsm.monitor.diagnosis import reasons
 from fsm.monitor.scene import Scene
 from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
@@ -98,13 +98,13 @@ def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
         if possible or not here:
             yield RuledOut(state=names[state], cause=Cause.TIME, clause=broken.clause if broken else None)
             continue
-        found = explain(replace(scene, before=here))
-        if scene.seen.phase == "reply" and not any(each.what for each in found.permitted):
+        fault, permitted, against = reasons(replace(scene, before=here))
+        if scene.seen.phase == "reply" and not any(each.what for each in permitted):
             yield RuledOut(state=names[state], cause=None)
         else:
             # A look rules out states by what they show, without breaking a clause.
-            clause = found.clause if broken or found.cause is not Cause.STATE else None
-            yield RuledOut(state=names[state], cause=found.cause, permitted=found.permitted, clause=clause)
+            clause = against if broken or fault.cause is not Cause.STATE else None
+            yield RuledOut(state=names[state], cause=fault.cause, permitted=permitted, clause=clause)
 
 
 def _states(configurations: Iterable[Configuration]) -> list[int]:
