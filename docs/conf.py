@@ -100,7 +100,7 @@ html_copy_source = False
 html_show_sphinx = False
 templates_path: list[str] = []
 
-_CHART: Final = re.compile(r"^```mermaid\n.*?^```\n+\[The same as a picture\.\]\((.*?)\)", re.MULTILINE | re.DOTALL)
+_CHART: Final = re.compile(r"^```mermaid\n.*?^```\n+\[The same run as a picture\.\]\((.*?)\)", re.MULTILINE | re.DOTALL)
 """Sequence charts, which a forge draws and Sphinx does not."""
 
 _TITLED: Final = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)

@@ -13,7 +13,7 @@ compiled = pytest.importorskip("fsm.compiled", reason="the extra 'fast' is not i
 
 
 class Terminal(io.StringIO):
-    """A terminal, as far as one asks."""
+    """A stream that claims to be a terminal."""
 
     def isatty(self) -> bool:
         return True

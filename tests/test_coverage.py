@@ -27,7 +27,7 @@ def counts(found: tuple[MachineCoverage, ...]) -> list[Mapping[tuple[str, str], 
 
 
 def test_one_is_as_it_was(calls: Judged) -> None:
-    """Of one recording there is what its judgements have, also if it is given twice."""
+    """The coverage of one recording is that of its judgements, even if it is given twice."""
     own = [
         {cell: {calls.name: count} for cell, count in judgement.covered.cells.items() if count}
         for judgement in calls.judgements

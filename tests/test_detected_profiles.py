@@ -93,7 +93,7 @@ def test_what_is_followed_changes_its_profile_at_a_restart() -> None:
 
 
 def test_a_recording_without_a_version_is_followed_without_a_profile() -> None:
-    """And it is said so."""
+    """A message says that the recording does not show its version."""
     done = fsm("judge", "--follow", "--profile", "auto", "-", stdin=Path(HOLDING).read_bytes())
 
     assert 0 == done.returncode

@@ -1,4 +1,4 @@
-"""What a command takes is looked at while it computes."""
+"""The time and memory that a command uses are checked while it runs."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expect
 
 
 def test_the_same_signal_interrupts_later() -> None:
-    """What does not come to its end can be interrupted as it was asked to end."""
+    """If the command does not end at the first signal, the same signal interrupts it."""
     code = (
         "import signal, time\n"
         "import fsm.interruption\n"

@@ -37,7 +37,7 @@ WRONG: tuple[tuple[str, str, dict[str, object], str], ...] = (
     ("FSM208", "uncalled.edn", {"models": ["cri-container"]}, "start ends that was not called"),
     ("FSM211", "trace.jsonl", {"models": ["cri-pod"], "properties": ["stop-is-idempotant"]}, "no property"),
     ("FSM212", "version.jsonl", {}, "Invalid enum value 2 - at `$.trace`"),
-    ("FSM214", "outside.jsonl", {}, "machine '/etc/passwd.toml' is no file in the folder of the recording"),
+    ("FSM214", "outside.jsonl", {}, "machine '/etc/passwd.toml' is not a file in the folder of the recording"),
     ("FSM219", "key.jsonl", {}, "unknown key 'evnt'"),
     ("FSM213", "c1.status.json", {}, "is no checkpoint: it is without a version"),
     ("FSM220", "trace.jsonl", {"form": "cri-call"}, "is not the name of a form of recording"),
@@ -66,7 +66,7 @@ HEADERS = {"unseen.jsonl": ["exit", "exti"], "called.jsonl": ["stop"]}
     ],
 )
 def test_a_header_that_is_mistaken_is_no_missing_machine(header: str, what: str, tmp_path: Path) -> None:
-    """Also where the machine is given; in what is no trace the key may mean anything."""
+    """Also where the machine is given; in a file that is not a trace, the key may mean anything."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(f"{header}\n{TRACE}", encoding="utf-8")
 
@@ -116,7 +116,7 @@ STARTED_TWICE = """{"trace": 1, "machine": "container-status", "fresh": true}
 
 
 def test_every_format_has_the_property_and_its_lines(tmp_path: Path) -> None:
-    """Of a trace that keeps to it none speaks of a violation."""
+    """For a trace that satisfies it, no format reports a violation."""
     file = tmp_path / "trace.jsonl"
     file.write_text(STARTED_TWICE, encoding="utf-8")
     (tmp_path / "once.jsonl").write_text(STARTED_TWICE.rpartition("{")[0], encoding="utf-8")
@@ -144,7 +144,7 @@ def test_every_format_has_the_property_and_its_lines(tmp_path: Path) -> None:
 def test_mistakes_have_a_code_and_a_way_out(
     code: str, name: str, how: dict[str, object], what: str, tmp_path: Path
 ) -> None:
-    """What cannot be judged says why, and what to do."""
+    """If a file cannot be judged, the error says why, and what to do."""
     (tmp_path / "trace.jsonl").write_text(TRACE, encoding="utf-8")
     for file, text in HISTORIES.items():
         (tmp_path / file).write_text(text, encoding="utf-8")
@@ -172,7 +172,7 @@ def test_every_code_of_recordings_has_a_case() -> None:
     [
         ("cri-containr", "machine 'cri-containr' is not the name of a model"),
         ("no/such.toml", "machine '{beside}/no/such.toml' cannot be opened: no such file or directory"),
-        ("x\0.toml", "machine 'x\0.toml' is no file in the folder of the recording, nor below it"),
+        ("x\0.toml", "machine 'x\0.toml' is not a file in the folder of the recording or below it"),
     ],
 )
 def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
@@ -373,7 +373,7 @@ DAEMON = {
 
 @pytest.mark.parametrize("case", DAEMON)
 def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
-    """Where no container and no pod is told of, none was judged."""
+    """If a log mentions no container and no pod, none was judged."""
     daemon = tmp_path / "daemon.log"
     daemon.write_text(DAEMON[case], encoding="utf-8")
 
@@ -386,7 +386,7 @@ def test_a_recording_of_nobody_is_unknown(case: str, tmp_path: Path) -> None:
 
 
 def test_a_restart_and_events_that_the_machine_does_not_know_are_unknown(tmp_path: Path) -> None:
-    """That the runtime started again says nothing of a container."""
+    """A restart of the runtime says nothing about a container."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text('{"event": "restart"}\n{"entity": "c1", "event": "x"}\n', encoding="utf-8")
 

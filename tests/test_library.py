@@ -79,7 +79,7 @@ def test_the_same_text_elsewhere_is_another_machine(door: Path) -> None:
 
 
 def test_a_mistake_is_told_again_and_mended_at_once(door: Path) -> None:
-    """Nothing is remembered of what was refused."""
+    """Nothing about a refused file is remembered."""
     door.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"'), encoding="utf-8")
     for _ in range(2):
         with pytest.raises(InputError, match="did you mean 'shut'"):

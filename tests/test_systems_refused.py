@@ -1,4 +1,4 @@
-"""What takes one machine refuses a system, and a verdict on several machines is the worst of theirs."""
+"""Functions for one machine refuse a system, and the verdict on several machines is the worst of theirs."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -48,8 +48,8 @@ _WHY: Final = {"": "", OUT_OF_TIME: "out of time", OUT_OF_MEMORY: "out of memory
 @click.command("check")
 @click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
 @profiles_option(
-    "Check only under this profile; A+B combines profiles, 'none' is no profile; may be repeated. Default: none, and "
-    "each profile of the model."
+    "Check only under this profile; A+B combines profiles, 'none' means no profile; may be repeated. Default: none, "
+    "and each profile of the model."
 )
 @property_option("Check only this property; may be repeated.")
 @click.option("--runs", is_flag=True, help="Also show the runs of witnesses and of known failures.")

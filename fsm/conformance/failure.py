@@ -27,7 +27,7 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step, its response, and the point before it. ``came`` is the step with the outcome that occurred instead."""
+    """A step, its response, and the point before it. If another outcome occurred, ``came`` is the step with it."""
 
     step: Stimulus
     seen: Response | None

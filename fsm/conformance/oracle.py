@@ -67,7 +67,7 @@ class Oracle:
         return {point(each) for each in self.at(here)} == {here}
 
     def foreseen(self, edge: Edge, *, shown: bool, emitted: bool) -> Response:
-        """Return a correct response to *edge*. *shown* and *emitted* say whether it has the state and the outputs."""
+        """Return a correct response to *edge*, including the state if *shown*, and the outputs if *emitted*."""
         last = edge.ways[-1]
         return Response(
             reply=None if last.begins else next(iter(last.reply), ""),

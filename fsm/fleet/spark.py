@@ -102,7 +102,7 @@ def judge(
     form = _form(frame, by)
     machines = _sent(models)
     if form == "observations" and not machines and ABOUT not in frame.columns:
-        raise ValueError("the observations do not name their machine: give models")
+        raise ValueError("the observations do not name their machine: set models")
     task = tasks.ClusterTask(
         form=form,
         models=machines,

@@ -17,7 +17,7 @@ _NODES: Final = 5
 
 
 def text(summary: Summary, layout: Layout = PLAIN, *, by: By = "clause", least: Level = "MUST") -> str:
-    """Return the whole report, ending in a newline. Violations of clauses below *least* are called surprises."""
+    """Return the whole report, ending in a newline. Violations below level *least* are reported as surprises."""
     return "\n".join(_lines(summary, layout, by, least)) + "\n"
 
 

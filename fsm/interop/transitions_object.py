@@ -72,7 +72,7 @@ def _module(path: Path) -> tuple[Path, str]:
         parts.insert(0, folder.name)
         folder = folder.parent
     if path.suffix != ".py" or not all(each.isidentifier() for each in parts):
-        raise refused(str(path), "FSM517", "is no Python file that can be imported", "give a file such as door.py")
+        raise refused(str(path), "FSM517", "is not a Python file that can be imported", "give a file such as door.py")
     return folder, ".".join(parts)
 
 
@@ -139,7 +139,7 @@ def _value(made: str, namespace: dict[str, Any], path: Path) -> tuple[object, bo
         keywords = {str(each.arg): ast.literal_eval(each.value) for each in call.keywords} if call else {}
     except (SyntaxError, ValueError) as error:
         hint = "give a name, or a call with plain values, such as 'Door(\"oak\")'"
-        raise refused(str(path), "FSM518", f"'{made}' is no name of a machine", hint) from error
+        raise refused(str(path), "FSM518", f"'{made}' is not the name of a machine", hint) from error
     if named not in namespace:
         known = [name for name in namespace if not name.startswith("_")]
         raise refused(str(path), "FSM518", f"has no '{named}'", nearest(named, known, of="names"))

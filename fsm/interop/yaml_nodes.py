@@ -78,8 +78,8 @@ Scalar: TypeAlias = "str | bool | None"
 class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, and the line on which it begins.
 
-    ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  Methods add values of the wrong type to
-    ``problems``, under the name *of* if it is given and otherwise under the key.
+    ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  Methods report values of the wrong type
+    in ``problems``.  They call such a value *of* if that is given, and otherwise use its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]

@@ -1,4 +1,4 @@
-"""All rules for input files, by code.  Their texts are in ``codes.toml`` beside this module, or in a domain's file."""
+"""The rules for input files, by code.  Their texts are in ``codes.toml`` next to this module, or in a domain's file."""
 
 import tomllib
 from collections.abc import Iterator, Mapping

@@ -1,4 +1,4 @@
-"""Requirements on the fields that a status shows with a state: times, numbers and texts."""
+"""Requirements on the fields that a status reports along with a state: times, numbers and texts."""
 
 from __future__ import annotations
 

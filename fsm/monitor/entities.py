@@ -166,7 +166,7 @@ class Entities:
         self.cells[ALL + PLACE], self.cells[ALL + BELIEF], self.cells[NOBODY + PLACE] = AT_REST, NONE, NEW
 
     def slot(self, identity: str) -> int:
-        """Return the slot of *identity*.  An id without one gets one, until a :meth:`sweep` finds it new."""
+        """Return the slot of *identity*, allocating one if necessary.  A :meth:`sweep` frees unused ones."""
         slot = self.slots.get(identity)
         if slot is None:
             if not self._free:

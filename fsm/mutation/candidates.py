@@ -291,7 +291,7 @@ class _EventCandidates:
     def _silent(self) -> Iterator[Candidate]:
         silent = [state for state, found in self._cells.items() if found is None]
         if silent:
-            says = f"Nothing is stated of {self.event.name} where it is {_either(silent)}."
+            says = f"Nothing is stated about {self.event.name} where it is {_either(silent)}."
             claim = {"always": f"silent on {self.event.name}", "when": self.reading.now(silent)}
             yield self._candidate("unstated", says, claim, silent)
             others = [state for state in self.reading.reached if state not in silent]

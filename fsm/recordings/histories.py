@@ -120,7 +120,7 @@ def read(name: str, data: bytes) -> RecordedHistory:
         line = data.count(b"\n", 0, error.start) + 1
         pairing.refuse(line, "FSM207", "a byte that is not UTF-8", "histories are UTF-8")
     except RecursionError:
-        pairing.refuse(0, "FSM207", "nests too deep", "an operation is a flat map")
+        pairing.refuse(0, "FSM207", "is nested too deeply", "an operation is a flat map")
     except NotationError as error:
         hint = f"a history is JSON or EDN, an operation a form; {_FORMS} shows the forms"
         pairing.refuse(error.line, "FSM207", error.what, hint)
@@ -138,7 +138,7 @@ def _read(text: str) -> Iterator[EdnForm]:
 def _without_halves(found: Iterator[EdnForm]) -> Iterator[EdnForm]:
     for form in found:
         if _LONE.search(json.dumps(form.value, ensure_ascii=False)):
-            raise NotationError(form.line, "an escape is half of a surrogate pair, which is no character")
+            raise NotationError(form.line, "an escape is half of a surrogate pair, which is not a character")
         yield form
 
 
@@ -159,7 +159,7 @@ def _json(text: str) -> Iterator[EdnForm]:
         except json.JSONDecodeError as error:
             raise NotationError(error.lineno, error.msg[:1].lower() + error.msg[1:]) from error
         except (RecursionError, ValueError) as error:
-            raise wrong("nests too deep, or has a number of too many digits") from error
+            raise wrong("is nested too deeply, or has a number with too many digits") from error
         yield EdnForm(bisect(ends, position) + 1, value)
         position = _skip(text, end)
         if listed and text[position : position + 1] == ",":
@@ -216,7 +216,7 @@ class _Pairing:
         read = reader(value)
         if read is None or not isinstance(value, dict):
             text = repr(value)
-            what = f"{text[:30]}{'…' if text[30:] else ''} is no operation"
+            what = f"{text[:30]}{'…' if text[30:] else ''} is not an operation"
             raise MeaningError(what, f"{_FORMS} shows the forms of histories")
         part = read(value)
         if part.end == "output":

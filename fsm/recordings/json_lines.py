@@ -109,7 +109,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
     """Return *value*, the time under *key*, as an observation stores it, and what is wrong with it, if anything."""
     if isinstance(value, str):
         if (at := nanoseconds(value)) is None:
-            return None, (f"'{key}' is no time: '{value}'", _FORM)
+            return None, (f"'{key}' is not a time: '{value}'", _FORM)
         return (value if key == "at" else at), None
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return value, None

@@ -282,7 +282,7 @@ class ObservationColumns:
                 values["fields"] = decode(str(fields), _FIELDS)
             return msgspec.convert(values, Observation)
         except ValueError as error:
-            raise refused(self._name, "FSM212", f"is no table of observations: {error}", _HINT, line=line) from error
+            raise refused(self._name, "FSM212", f"is not a table of observations: {error}", _HINT, line=line) from error
 
     def _typed(self, name: str, column: pa.Array) -> pa.Array:
         wanted = SCHEMA.field(name).type

@@ -259,7 +259,7 @@ def jepsen(value: Mapping[str, Data]) -> UnderstoodForm:
     if end is None:
         raise MeaningError(f"type {kind!r} is of no operation", f"types: {', '.join(TYPES)}")
     if not isinstance(event, str) or not event:
-        raise MeaningError(f"f {event!r} is no event", "f is the name of an event: :f :start")
+        raise MeaningError(f"f {event!r} is not an event", "f is the name of an event: :f :start")
     at = value.get("time")
     seen = Observation(
         entity="" if "key" not in value else _scalar(value["key"], "key"),
@@ -379,5 +379,5 @@ def _one(value: Mapping[str, Data], *names: str) -> Data:
 
 def _scalar(value: Data, what: str) -> str:
     if value is None or isinstance(value, bool | list | dict):
-        raise MeaningError(f"{what} {value!r} is no name", "a name is text, a keyword or a number")
+        raise MeaningError(f"{what} {value!r} is not a name", "a name must be text, a keyword or a number")
     return str(value)

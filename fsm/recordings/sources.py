@@ -196,7 +196,7 @@ class Rotated:
 def _file(name: str) -> _File | None:
     """Return the first time, the name and the form of the file *name*, or ``None`` if it has only blank lines."""
     if name == STDIN:
-        raise refused(name, "FSM217", "cannot be put in the order of times", "give the files")
+        raise refused(name, "FSM217", "cannot be sorted by time", "give the files")
     form, lines = None, False
     for piece in LineReader(name=name, notes=Counter()):
         form = form or recognised(name, piece.lines)
@@ -209,7 +209,7 @@ def _file(name: str) -> _File | None:
     title = form.title if form else UNKNOWN
     what = f"no line of it has a time, and it is {title}" if form and form.time else f"it is {title}"
     hint = f"give the files of one run, each a {either(each.title for each in own_forms() if each.time)}"
-    raise refused(name, "FSM217", f"cannot be put in the order of times: {what}", hint)
+    raise refused(name, "FSM217", f"cannot be sorted by time: {what}", hint)
 
 
 def _missing(before: str, name: str) -> bool:

@@ -55,7 +55,7 @@ class Case:
 
     @property
     def rule(self) -> str:
-        """Name of the clause that is unique in all cases."""
+        """Name that distinguishes the clause from all others in the cases."""
         return f"{self.name}/{self.clause.name}"
 
 

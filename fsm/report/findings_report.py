@@ -99,5 +99,5 @@ def _story(defect: KnownDefect) -> Iterator[str]:
     if isinstance(defect.of.machine, System):
         shown = sequence.mermaid(sequence.chart(defect.run, defect.of.machine, defect.stated))
         yield from ("", "```mermaid", shown.rstrip("\n"), "```")
-        yield from ("", f"[The same as a picture.]({picture(defect)})")
+        yield from ("", f"[The same run as a picture.]({picture(defect)})")
     yield from ("", "```text", *steps(defect.run, indent=0), "```")

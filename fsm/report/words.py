@@ -282,7 +282,7 @@ def tally(found: Sequence[str], noun: str = "") -> str:
 
 
 def tally_of(found: Iterable[tuple[str, int]], size: Mapping[str, int], notes: Mapping[str, int]) -> list[str]:
-    """Return the number of findings of each severity in *found*, of each thing in *size*, and of each note.
+    """Return phrases with the counts of each severity in *found*, each kind of thing in *size*, and each note.
 
     >>> tally_of([("surprise", 2), ("violation", 1), ("surprise", 1)], {"pod": 1}, {"lost": 3})
     ['1 violation', '3 surprises', '1 pod', 'lost (3)']

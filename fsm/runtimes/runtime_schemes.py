@@ -121,7 +121,7 @@ def _answers(name: str) -> Callable[..., object] | None:
     kind, _, rest = name.partition(":")
     if kind != "python" or not rest:
         hint = f"use python:MODULE:CLASS, see {documented('how-to/nri')}"
-        raise refused(name, "FSM601", "does not name a property of answers", hint)
+        raise refused(name, "FSM601", "does not name a class that checks answers", hint)
     return named_object(name, rest)
 
 

@@ -1,9 +1,9 @@
-"""Interchangeable copies: all states compared with representatives, and any number of copies compared with both.
+"""Time to check systems with interchangeable copies: all states, representatives only, and any number of copies.
 
     python tests/bench/copies.py [--system nri-plugin-contract] [--part container] [--most 5]
 
 All ``always`` and ``never`` claims are decided without a profile, with 3 copies, 4 copies, and so on. Seconds are CPU
-time of one core, in turns in one process, without compilation.
+time on one core, without compilation. The searches take turns in one process.
 """
 
 from __future__ import annotations

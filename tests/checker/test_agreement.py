@@ -58,7 +58,7 @@ FINDING: dict[str, tuple[Kind, str, int]] = {
     "history": (KINDS["history"], "history", 100),
 }
 RARE = {
-    # Defects that few cases show: each takes seven seconds and more to find.
+    # Defects that few cases reveal: each takes at least seven seconds to find.
     "an error ends what goes on, and a joint signal",
     "a reset leaves calls in progress",
     "when is asked too early",

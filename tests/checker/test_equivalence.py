@@ -486,7 +486,7 @@ def test_events_that_only_one_has() -> None:
 
 
 def test_events_have_the_same_name_here_or_on_the_wire() -> None:
-    """An event of one and an event of the other are the same if they share a name."""
+    """Events of two machines are the same if they have a name in common."""
     text = edited(edited(DOOR, "[event.push]", "[event.press]"), 'event    = "push"', 'event    = "press"')
     text = edited(edited(text, 'event = "push"', 'event = "press"'), "[event.knock]", "[event.RemoveDoors]")
 

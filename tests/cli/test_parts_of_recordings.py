@@ -181,7 +181,7 @@ def test_tolerated_steps_are_marked() -> None:
 @pytest.mark.parametrize(
     ("entity", "code", "what"),
     [
-        ("nginx", 2, "tells of no entity 'nginx'"),
+        ("nginx", 2, "mentions no entity 'nginx'"),
         ("c", 2, "give more of the id: container c1, container c2"),
         ("c1", 1, "violation"),
         ("", 1, "violation"),

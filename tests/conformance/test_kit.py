@@ -75,7 +75,7 @@ def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: 
 
 @given(machines())
 def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
-    """The reachable cells are computed independently, with one call in progress at a time."""
+    """The reachable cells are computed here independently, with one call in progress at a time."""
     found = outcome(machine)
 
     assert not found.failures

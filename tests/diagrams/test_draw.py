@@ -440,7 +440,7 @@ def test_wrong_input(arguments: list[str], message: str) -> None:
 
 
 def test_without_dot(tmp_path: Path) -> None:
-    """The message how to install it appears once, and the text formats are written."""
+    """The message that says how to install it appears once, and the text formats are still written."""
     env = {**os.environ, "PATH": str(tmp_path)}
     alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 

@@ -347,7 +347,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
             packed.extractall(where, names)
 
     def python(*words: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with *words* where nothing else of fsm is found."""
+        """Run Python with the arguments *words*. It can import no other copy of fsm."""
         environment = PLAIN | {"PYTHONPATH": f"{where}:{libraries}"}
         command = [sys.executable, "-S", *words]
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -32,7 +32,7 @@ NODE: Final = "node-1"
 LINES: Final = ClusterTask(form="lines", models=(), profile=None)
 EXPECTED: Final = total(summarised([judge(RECORDINGS / name)], node=name) for name in NAMES)
 
-# What a recording says of all containers, or of something that the machine does not know.
+# Observations about all containers, or with an event that the machine does not know.
 OF_ALL: Final = (
     {"event": "restart"},
     {"event": "restart", "phase": "maybe"},

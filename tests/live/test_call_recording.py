@@ -1,4 +1,4 @@
-"""The reader of recordings reads what the recorder of calls writes."""
+"""The call recorder writes recordings that can be read back."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
     number = started(client, pod)
     answers: list[CallAnswer] = []
     first = ExecSyncRequest(container_id=number, cmd=["cat", "/proc/1/comm"], timeout=30)
-    # What starts a process ends by the signal that the process ignores.
+    # The program that starts the process is ended by the signal that the process then ignores.
     wait_for(lambda: done(client.call("ExecSync", first)).message.stdout == b"sleep\n")
     request = StopContainerRequest(container_id=number, timeout=60)
     caller = threading.Thread(target=lambda: answers.append(client.call("StopContainer", request, timeout=30)))

@@ -187,7 +187,7 @@ def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> N
         (f"{RULE}do = 'dely'\n", r"rules.toml:3: .*\n    did you mean 'delay'"),
         (f"{RULE}do = 'delay'\nmiliseconds = 5\n", r"rules.toml:4: unknown word 'miliseconds' .* \[FSM010\]"),
         (f"{RULE}do = 'delay'\n", r"rules.toml:3: a delay without milliseconds \[FSM605\]"),
-        (f"{RULE}do = 'fail'\nnth = 1\nevery = 2\n", r"rules.toml:5: 'nth' beside 'every'|rules.toml:4: 'nth' beside"),
+        (f"{RULE}do = 'fail'\nnth = 1\nevery = 2\n", r"rules.toml:5: 'nth' with 'every'|rules.toml:4: 'nth' with"),
         (f"{RULE}do = 'fail'\nseed = 2\n", r"rules.toml:4: 'seed' without 'probability' \[FSM605\]"),
         (
             f"{RULE}do = 'delay'\nmilliseconds = 1\ncode = 'ABORTED'\n",

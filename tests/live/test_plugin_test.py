@@ -215,7 +215,7 @@ def test_a_command_that_ends_at_once() -> None:
         ("cri-pod", LAUNCHED, "cannot be tested against cri-pod, in which no plugin connects"),
         ("nri-plugin-contract", "nri-plugin:/no/such/plugin", "there is no such command"),
         ("nri-plugin-contract", "nri-plugin:", "does not name what to test"),
-        ("nri-plugin-contract", f"{LAUNCHED} --answers door", "does not name a property of answers"),
+        ("nri-plugin-contract", f"{LAUNCHED} --answers door", "does not name a class that checks answers"),
         ("nri-plugin-contract", f"{LAUNCHED} --answers python:no.such:Thing", "cannot be imported"),
         ("cri-pod", "reference --answers python:door:Door", "--answers is for --against nri-plugin:COMMAND"),
     ],

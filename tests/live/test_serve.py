@@ -157,7 +157,7 @@ def test_lists_are_filtered(client: ServedClient) -> None:
 
 
 def test_names_are_taken_once(client: ServedClient) -> None:
-    """Until their owner is removed."""
+    """A name can be used again only after its owner has been removed."""
     pod = client.pod("taken")
     container = client.container(pod, "true", name="taken")
     again = [client.run("taken"), client.create(pod, "true", name="taken")]

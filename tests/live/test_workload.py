@@ -90,7 +90,7 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
     ],
 )
 def test_what_cannot_be_an_image_is_refused(data: bytes, what: str, binary: Callable[[bytes], Path]) -> None:
-    """With the command that installs a usable one."""
+    """The error names the command that installs a usable binary."""
     with pytest.raises(InputError, match=f"{what}[^]]*\\[FSM601\\]\n *install one: apt-get install busybox-static"):
         archive(binary(data))
 

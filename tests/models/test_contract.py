@@ -126,7 +126,7 @@ def _heard(
     if now(entity, state) == "absent" and event in {f"create-{entity}", f"run-{entity}"}:
         heard = contract.nothing  # whoever is new has an id of its own
     if moved and (now("plugin", state) == "away" if called else now(entity, way.to) == "absent"):
-        # Of what was called while it was away the plugin may be told later, or not.  What is lost
+        # The plugin may be told later, or never, about calls made while it was away.  What is lost
         # with its record at a restart nobody has, which is a finding by itself.
         heard = contract.anything
     told = tuple(_told(way, event, suffix, now(entity, way.to)))
@@ -144,7 +144,7 @@ def _heard(
 def _told(way: Way, event: str, suffix: str, now: str) -> Iterator[str]:
     if event == "plugin-joins":
         yield "connects"
-        if suffix == ".1" and now == "ready":  # of one whose run failed no plugin was ever told
+        if suffix == ".1" and now == "ready":  # no plugin was ever told about a pod whose run failed
             yield "listed"
         if suffix == ".1.1" and now in {"created", "running"}:
             yield f"sync-{now}"

@@ -384,7 +384,7 @@ def test_a_wrong_sight_alone() -> None:
 
 
 def test_an_event_that_cannot_be() -> None:
-    """A signal that cannot happen; the report has the events that can."""
+    """A signal that is impossible in this state is reported, with the events that are possible."""
     (found,) = violations(judged(door(), seen("remove:ok slam"), fresh=True))
 
     assert (Cause.EVENT, ("gone",), "observed") == (found.cause, found.before, found.clause.level)
@@ -474,7 +474,7 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_NOTREADY status:ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-pod", "run:ok stop:ok @SANDBOX_NOTREADY @SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-container", "create:ok start:ok exit status:ok&CONTAINER_EXITED status:ok&CONTAINER_RUNNING", "CONTAINER_RUNNING", "exited-is-final", ""),
-        # Looking at it once more, without a word of its state, tells nothing.
+        # Another status that does not report the state reveals nothing.
         ("cri-container", "create:ok start:ok status:ok status:ok&CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
         # What the call itself does would have been seen.
         ("cri-container", "create:ok start:ok@CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),

@@ -101,7 +101,7 @@ def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], st
     lines += [{**look, "fields": each} for each in shown]
     lines += [
         {"entity": "d1", "event": "push", "reply": "ok"}
-    ]  # of the first one it is open whether the door stood ajar
+    ]  # it is open whether the door stood ajar at the first one
     trace.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
     (alone,) = judge(trace, models=[model(door)]).judgements
     (held,), (old,) = (

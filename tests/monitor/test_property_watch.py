@@ -360,7 +360,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
             while (due := watch.due()) is not None:
                 able = [e for e in plan.leaving(point) if e.to and _is(e, due)]
                 if not able:
-                    break  # of a call that is not in progress, there is no end
+                    break  # a call that is not in progress cannot end
                 point = _take(watch, plan, chance.choice(able))
                 assert watch.finish() is None, each.name
         assert watch.tried, each.name

@@ -231,7 +231,7 @@ def test_an_assumed_restart_is_a_step_of_its_own() -> None:
 
 
 def test_a_deviation_is_a_reason_only_if_there_is_no_other() -> None:
-    """And it is named with its profile."""
+    """The deviation is named with its profile."""
     machine = load("container-status").under("containerd-1.6")
     stop = Observation(entity="e", event="stop", reply="NOT_FOUND")
     ((_, [found]),) = chain(machine, [stop])

@@ -127,7 +127,7 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
         ("0:light 1:dim 4:look@BRIGHT 7:dim 10:look@BRIGHT 12:look@BRIGHT", FOUND),
         # The same once more is no second violation.
         ("0:light 1:dim 12:look@BRIGHT 13:look@BRIGHT", FOUND),
-        # What failed, or is not known to have succeeded, sets no limit.
+        # A call that failed, or is not known to have succeeded, sets no limit.
         ("0:light 1:dim=JAMMED 12:look@BRIGHT", []),
         ("0:light 1:dim? 2:dim=lost 13:look@BRIGHT", []),
         # The look may have been before the limit.
@@ -245,7 +245,7 @@ def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violati
         ("09:00place 09:01edit 10:02place 11:03pay", 4),
         ("09:00place 09:30edit 09:31place 10:15pay", 0),
         ("09:00place 10:01edit", 2),
-        # What does not lead to another state is no excuse.
+        # Seeing the same state again does not restart the limit.
         ("09:00place 09:30@placed 10:01@placed", 3),
         ("09:00place 09:30@placed 10:01pay", 3),
         # Without times nothing is decided.

@@ -362,7 +362,7 @@ WRONG = {
         "lamp.py",
         LAMP,
         ["init", "a", "--from-transitions", "lamp.py:Lamp(open('x'))"],
-        "is no name of a machine [FSM518]",
+        "is not the name of a machine [FSM518]",
     ),
     "what is none": ("lamp.py", LAMP, ["init", "a", "--from-transitions", "lamp.py:At"], "'At' cannot be made"),
     "an argument that is missing": (

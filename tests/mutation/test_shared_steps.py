@@ -44,7 +44,7 @@ class NearSteps(StepsOf):
 
 @cache
 def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, bool, bool]]]:
-    """Yield the reachable states of a system, its mutants, and whether each takes the same steps, also with the same names of ways."""
+    """Return the reachable states of a system, and its mutants: whether each takes the same steps, and by ways of the same names."""
     system = load_system(name)
     graph = explore(SystemTable(system))
     found = []

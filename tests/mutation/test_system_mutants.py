@@ -304,7 +304,7 @@ def found() -> dict[str, MutationOutcome[JointMutant]]:
 def test_is_killed_by_what_no_longer_comes_out_as_stated(
     name: str, killers: tuple[str, ...], found: dict[str, MutationOutcome[JointMutant]]
 ) -> None:
-    """By exactly these properties."""
+    """Exactly these properties kill it."""
     assert killers == found[name].killers
 
 
@@ -322,7 +322,7 @@ SPARED = [
 
 @pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
 def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, MutationOutcome[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
-    """If no property kills it."""
+    """No property kills these mutants."""
     assert not found[name].killers
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
@@ -331,7 +331,7 @@ def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str,
 def test_what_fails_without_a_mutation_kills_nothing(
     found: dict[str, MutationOutcome[JointMutant]], *, smaller: bool
 ) -> None:
-    """Whether or not the same system with fewer copies is checked first."""
+    """A property that fails on the original is ignored, whether or not fewer copies are checked first."""
     system = office()
     claims = CLAIMS | {"wrong": 'never = "door is open"'}
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())

@@ -37,7 +37,7 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
 
     (judgement,) = found.judgements
     assert (CHECKPOINTS, 6, 6) == (found.form, judgement.entities, found.notes["lines"])
-    # Of each container there is one file: nothing shows whether a field stays.
+    # There is one file for each container: nothing shows whether a field keeps its value.
     untested = {name for name, count in judgement.covered.fields.items() if not count}
     assert {name for name, each in judgement.machine.requires.items() if each.keeps} == untested
     # The file has no reason where containerd would show Completed.

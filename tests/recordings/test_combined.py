@@ -433,7 +433,7 @@ LATER = STOPPED.replace("Stop", "Run") % (POD, 2 * MINUTE, 2 * MINUTE)
     [
         ([POD], RAN, []),
         ([OTHER], RAN, ["has no pod in common"]),
-        ([OTHER], STOPPED % (POD, 1, 5), []),  # what was stopped need not be there
+        ([OTHER], STOPPED % (POD, 1, 5), []),  # a pod that was stopped need not be listed
         ([], RAN, []),
         ([POD], LATER, ["ends before"]),
         (

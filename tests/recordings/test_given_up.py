@@ -1,4 +1,4 @@
-"""Of a call that its caller has given up plugins may be told after the log has its end."""
+"""Plugins may be told about a call that its caller gave up even after the log shows its end."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ time="2026-11-23T22:36:05.395Z" level=info msg="StopContainer for \\"{container}
 @pytest.mark.parametrize(("event", "call"), [("UpdateContainer", UPDATED), ("StopContainer", STOPPED)])
 @pytest.mark.parametrize("given_up", [True, False])
 def test_it_may_be_told_later(event: str, call: str, code: str, why: str, tmp_path: Path, *, given_up: bool) -> None:
-    """And of one that ended otherwise it may not."""
+    """A call that ended in another way may not be told later."""
     other = {"container": CONTAINER, "code": code if given_up else "Unknown", "why": why if given_up else "no reason"}
     log, events = tmp_path / "log", tmp_path / "events"
     log.write_text(LOG.format(pod=POD, container=CONTAINER, call=call.format(**other)), encoding="utf-8")
@@ -232,7 +232,7 @@ def test_of_two_calls_that_overlap_each_relays(relays: int, accused: int, tmp_pa
 def test_a_removal_that_was_given_up_makes_nothing_forgotten(
     stops: int, accused: list[tuple[str, str]], tmp_path: Path
 ) -> None:
-    """The containers of the pod may have been stopped and removed; of what happens to them afterwards no less is known."""
+    """The containers of the pod may have been stopped and removed, but no knowledge about them is lost."""
     calls = [
         called("CreateContainer", ONE, 20, 40),
         called("RemovePodSandbox", POD, 50, 80, code="DEADLINE_EXCEEDED"),

@@ -229,10 +229,10 @@ WRONG: tuple[tuple[str, str, int, str], ...] = (
     (CALL + "{:type :ok, :f :stop, :process 0}", "FSM208", 2, "ends with event 'stop', and was called on line 1 with 'start'"),
     (CALL + "{:type :ok, :f :start, :process 1}", "FSM208", 2, "start ends that was not called"),
     (CALL + "{:type :over, :f :start, :process 0}", "FSM208", 2, "type 'over' is of no operation"),
-    (CALL + "{:type :ok, :f nil, :process 0}", "FSM208", 2, "f None is no event"),
+    (CALL + "{:type :ok, :f nil, :process 0}", "FSM208", 2, "f None is not an event"),
     (CALL + "{:type :ok, :f :start, :process 0, :value [1 2 3]}", "FSM208", 2, "a value with 3 items"),
-    (CALL + "{:type :ok, :f :start, :process 0, :value {:reply {}}}", "FSM208", 2, "reply {} is no name"),
-    (CALL + ":ok", "FSM208", 2, "'ok' is no operation"),
+    (CALL + "{:type :ok, :f :start, :process 0, :value {:reply {}}}", "FSM208", 2, "reply {} is not a name"),
+    (CALL + ":ok", "FSM208", 2, "'ok' is not an operation"),
     ('{"input": "start", "call": 5, "output": "ok", "return": 4}', "FSM208", 1, "returns at 4, before it is called at 5"),
     ('{"input": "start", "call": "5", "output": "ok"}', "FSM208", 1, "is called at '5' and returns at None"),
     ('{"input": {"key": 1}, "call": 5}', "FSM208", 1, "input {'key': 1} has no event"),
@@ -288,7 +288,7 @@ def test_a_list_nested_too_deep_is_refused() -> None:
 
     with pytest.raises(InputError, match="nests deeper"):
         read("x.edn", text.encode())
-    with pytest.raises(InputError, match="nests too deep"):
+    with pytest.raises(InputError, match="is nested too deeply"):
         read("x.json", b'{"type": "invoke", "f": "start", "process": 0}\n' + b"[" * 100_000)
 
 

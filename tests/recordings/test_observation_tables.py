@@ -422,7 +422,7 @@ def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
             ["judge", "--restarts", "none", f"{calls.name}.parquet"],
             "was converted with --restarts maybe --shortest-restart 50",
         ),
-        (["judge", "--rotated", f"{calls.name}.parquet"], "cannot be put in the order of times"),
+        (["judge", "--rotated", f"{calls.name}.parquet"], "cannot be sorted by time"),
         (["judge", "--follow", f"{calls.name}.parquet"], "a table is complete"),
         (["judge", f"{calls.name}.parquet", "-o", f"{calls.name}.parquet"], "which the report would replace"),
     ):

@@ -109,7 +109,7 @@ def test_files_that_are_not_of_one_recording(tmp_path: Path) -> None:
     for wrong, what in (
         (str(RECORDINGS / NAMES[1]), "is CRI calls, and"),
         (str(text), "nothing known"),
-        ("-", "cannot be put in the order of times"),
+        ("-", "cannot be sorted by time"),
         (str(tmp_path / "none"), "cannot be opened"),
     ):
         with pytest.raises(InputError, match=what):

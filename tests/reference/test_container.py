@@ -204,7 +204,7 @@ def test_a_removal_that_cannot_delete_the_file_can_be_repeated(
 
 
 def test_nothing_is_promised_of_what_is_absent() -> None:
-    """A removal that leaves a skipped container is not this one's: a restart cannot bring it back."""
+    """In this profile no removal leaves a skipped container, so a restart cannot bring it back."""
     test = "create=created; restart=skipped; remove=left; restart=created"
     tested = replay(machine("container-status"), ContainerSUT, steps(test), profile="containerd-1.7")
 

@@ -217,7 +217,7 @@ class FailsWithOne(Container):
 
 
 class ForgetsTheSkipped(Container):
-    """What one restart could not read is gone for the next."""
+    """A container that one restart could not read is gone at the next."""
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:

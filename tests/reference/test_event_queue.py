@@ -124,7 +124,7 @@ async def test_the_shutdown_discards_what_is_retained() -> None:
 
 
 async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
-    """Not even while another one still reads."""
+    """This also holds while an earlier subscriber still reads."""
     queue = EventQueue[int](lost)
     subscription = queue.subscribe()
     await send(queue, [1])
@@ -136,7 +136,7 @@ async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
 
 
 async def test_closing_a_subscription_twice_has_no_effect() -> None:
-    """Nor on a subscriber that came later."""
+    """A later subscriber is not affected either."""
     queue = EventQueue[int](lost)
     first = queue.subscribe()
     reader = asyncio.create_task(collect(first))
@@ -299,7 +299,7 @@ class Reverses(EventQueue[int]):
 
 
 class DropsTheRetained(EventQueue[int]):
-    """A subscriber gets nothing of what was retained."""
+    """A subscriber gets none of the retained events."""
 
     def subscribe(self) -> Subscription[int]:
         if self._subscriptions or self.is_shut:

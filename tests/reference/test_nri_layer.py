@@ -96,7 +96,7 @@ def threads_of(name: str) -> list[threading.Thread]:
 
 
 def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]) -> None:
-    """In whatever order they joined."""
+    """The order in which they joined does not matter."""
     heard: Heard = []
     nri = layers(FakePlugin(index="20", heard=heard), FakePlugin(index="05", heard=heard, events={"StopContainer"}))
     nri.register(FakePlugin(index="10", heard=heard))
@@ -458,7 +458,7 @@ def test_answers_that_an_event_does_not_allow_are_ignored(layers: Callable[..., 
 
 
 def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> None:
-    """Before the removal is relayed."""
+    """They are made before the removal is relayed."""
     order: list[object] = []
     domain = domain_of_two()
     domain.done = order

@@ -73,7 +73,7 @@ class NeverBlocks(SyncLock):
 
 @pytest.mark.parametrize(("lock", "blocked"), [(SyncLock, True), (NeverBlocks, False)])
 def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> None:
-    """And the test notices a lock that does not."""
+    """The test detects a lock that does not."""
     locks = lock()
     joined = []
 
@@ -181,7 +181,7 @@ def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
 
 
 def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
-    """A runtime's case of nested blocks: the plugin joins afterwards."""
+    """Removing a pod nests blocks, as in a runtime; the plugin joins after the outer block."""
     nri = NRI()
     nri._sync = Watched()  # type: ignore[misc]  # noqa: SLF001  # to notice that the plugin waits
     plugin = FakePlugin()

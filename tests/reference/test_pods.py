@@ -173,7 +173,7 @@ def test_a_name_belongs_to_one_pod(made: Callable[[type[Pods]], PodsSUT]) -> Non
 
 
 async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
-    """And nothing of the pod is left."""
+    """The failed run leaves nothing of the pod behind."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         network = Leases(tmp_path / "network", IPv4Network("10.0.0.0/30"))
         pods = Pods(tmp_path / "pods", controller, network)

@@ -21,7 +21,7 @@ def after_power_loss(*arguments: str) -> str:
 
 @pytest.mark.parametrize(("store", "least"), [("record", 20), ("metadata", 15)])
 def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: str, least: int) -> None:
-    """What was acknowledged is there; nothing is torn."""
+    """Acknowledged changes are present, and none is torn."""
     assert int(after_power_loss(store)) > least
 
 

@@ -161,7 +161,7 @@ def test_a_write_that_fails_changes_nothing(
     call: str,
     first: bool,  # noqa: FBT001
 ) -> None:
-    """And leaves no temporary file."""
+    """It leaves no temporary file."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, refused)
@@ -450,7 +450,7 @@ def test_no_change_is_lost(root: Path) -> None:
 
 
 class Unlocked(StatusStorage):
-    """A storage without its lock."""
+    """A status storage that does not lock."""
 
     def update(self, change: Callable[[Status], Status], *, checkpointed: bool = False) -> None:
         self._lock = threading.RLock()

@@ -40,7 +40,7 @@ def test_programs_are_installed(program: str, package: str) -> None:
 
 @pytest.mark.parametrize(("folder", "package"), PACKAGES.items(), ids=PACKAGES)
 def test_packages_of_npm_are_installed(folder: str, package: str) -> None:
-    """In the version and the place that the tests expect."""
+    """Each has the version and the folder that the tests expect."""
     assert re.search(rf"^    for package in .*{re.escape(package)}", SETUP, re.MULTILINE)
     assert folder == package.rpartition("/")[2].split("@")[0]
 

@@ -231,7 +231,7 @@ def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
 
 
 def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
-    """With the next observation that is shown."""
+    """Omitted observations are counted with the next one that is shown."""
     program("dot")
     lines = [json.dumps({"trace": 1, "machine": "container-status", "fresh": True})]
     lines += [_line("c", event="create", reply="ok"), *[_line("c", event="stop", reply="ok")] * 300]

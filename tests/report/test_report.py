@@ -244,7 +244,7 @@ def test_is_well_formed(situation: str, form: str) -> None:
 @given(entity=st.text(), detail=st.text(), name=st.binary(min_size=1, max_size=30))
 @settings(max_examples=40 * TIMES, deadline=None)
 def test_is_well_formed_whatever_the_recording_says(form: str, entity: str, detail: str, name: bytes) -> None:
-    """Ids, messages and file names are foreign bytes."""
+    """Ids and messages may be any text, and file names any bytes."""
     write, check = FORMATS[form]
     file = os.fsdecode(name.replace(b"\0", b"_"))
 
@@ -448,7 +448,7 @@ def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: st
     ],
 )
 def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str) -> None:
-    """By state only if states differ."""
+    """The states are named only if they differ in what they allow."""
     each = tuple(Permitted(state=state, what=what) for state, what in permitted.items())
 
     assert said == words.allowed(replace(STOP, permitted=each))

@@ -385,7 +385,7 @@ SHARES: Final = {"machine": 70, "system": 15, "follows": 2, "refines": 1, "trace
 
 
 def search(kind: str, count: int, seed: str) -> Iterator[str]:
-    """Yield the disagreements about *count* or slightly more random properties of this *kind*."""
+    """Yield the disagreements about random properties of this *kind*: *count* of them, or slightly more."""
     number = 0
     while count > 0:
         tried = raised(KINDS[kind])(f"{kind}/{seed}/{number}")

@@ -76,8 +76,8 @@ again, and fails where this page differs; `python tests/support/conformance_matr
 - **not covered**: no test was there; why is said below the table.
 
 What a client of CRI cannot bring about, as a checkpoint that is damaged while the runtime is down, is not covered. Versions
-that take plugins are tested with one of ours too: the steps of `node` are taken once, and each machine of what plugins are
-told judges what was told. It counts a cell only where that shows in which state the container or the pod was.
+that take plugins are tested with one of ours too: the steps of `node` are taken once, and each machine about plugins
+judges the events that ours received. It counts a cell only where that shows in which state the container or the pod was.
 """
 
 

@@ -43,7 +43,7 @@ def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b
     program = CACHE / "bin" / f"{name}-{digest}"
     program.parent.mkdir(parents=True, exist_ok=True)
     with (program.parent / "go.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # it takes a minute of a core, which others wait for
+        fcntl.flock(lock, fcntl.LOCK_EX)  # a build keeps one core busy for a minute; other processes wait
         if not program.is_file():
             with tempfile.TemporaryDirectory(prefix="container-fsm-go-") as folder:
                 _build(program, target, libraries, package, Path(folder))

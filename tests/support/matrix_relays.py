@@ -45,9 +45,7 @@ RELAYING: Final = tuple(each for each in VERSIONS if not each.startswith("1.6.")
 """The versions that support plugins."""
 
 UNMET: Final = "no test of `node` has certainly met one of its cells, by what the plugin was told"
-UNTRIED: Final = (
-    "the steps that a client can bring about without a fault and without a restart did not come to the others"
-)
+UNTRIED: Final = "no step that a client can cause without a fault or a restart reached its other cells"
 
 
 def relayed(version: str) -> list[Column]:

@@ -262,7 +262,7 @@ class Asking:
             yield from now
         elif self.machine.events[event].kind != "call":
             for here in now:
-                # What was only noticed, or may have happened, is no certain end of the calls.
+                # An event that was only noticed, or may have happened, need not have ended the calls.
                 over = Situation(here.state) if self.machine.events[event].interrupts and not each.phase else here
                 yield from self.happens(over, event, each.emits)
                 possible = ways(self.machine, here.state, event) != set()

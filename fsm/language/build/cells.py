@@ -204,7 +204,7 @@ class Groups:
                 self.problems.say("FSM106", what, "only calls are asked, take time and reply", *at, word)
             elif self.kind == "call" and word != "begins" and "begins" in each.model_fields_set:
                 what = f"outcome of '{self.name}' begins, and has '{word}' already"
-                self.problems.say("FSM110", what, "say so where it ends", *at, word)
+                self.problems.say("FSM110", what, "move it to the end of the call", *at, word)
 
 
 def keys(written: Cells) -> Iterator[str]:
@@ -280,7 +280,7 @@ class Events:
         if model is None:
             other = others.get(str(written.like))
             what = f"event '{name}' is like '{written.like}', which " + (
-                "is no event" if other is None else f"is like '{other.like}' itself"
+                "is not an event" if other is None else f"is like '{other.like}' itself"
             )
             able = [each for each, event in others.items() if event.like is None]
             hint = nearest(str(written.like), able, of="events") if other is None else f'say: like = "{other.like}"'

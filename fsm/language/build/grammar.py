@@ -106,7 +106,7 @@ class Grammar(ABC):
     def _not(self) -> Condition:
         self.depth += 1
         if self.depth > DEEPEST:
-            raise ConditionError(f"{self.text!r} nests too deep", "say it in several properties")
+            raise ConditionError(f"{self.text!r} is nested too deeply", "split it into several properties")
         try:
             if self.take("not"):
                 return Not(of=self._not())
@@ -134,7 +134,7 @@ class Grammar(ABC):
         """Read the next word.  *expected* describes it in an error."""
         word = self.peek()
         if not word:
-            raise ConditionError(f"{self.text!r} ends where {expected} should be", "say what is meant, or leave it out")
+            raise ConditionError(f"{self.text!r} ends where {expected} should be", "complete it, or leave it out")
         self.next += 1
         return word
 
@@ -145,10 +145,10 @@ class Grammar(ABC):
     def reply(self, event: str, kind: Kind) -> str:
         """Read the reply after ``replies`` in a condition on *event*."""
         if kind != "call":
-            raise ConditionError(f"'{event}' is no call and has no reply", "leave 'replies' out")
+            raise ConditionError(f"'{event}' is not a call and has no reply", "leave 'replies' out")
         word = self.word("a reply")
         if word not in {"ok", "error"} and not re.fullmatch(r"[A-Z][A-Z0-9_]*", word):
-            raise ConditionError(f"'{word}' is no reply", "replies: ok, error, or a code such as NOT_FOUND")
+            raise ConditionError(f"'{word}' is not a reply", "replies: ok, error, or a code such as NOT_FOUND")
         return word
 
 
@@ -208,7 +208,7 @@ class MachineGrammar(Grammar):
 
     def _silent(self) -> Condition:
         if not self.take("on"):
-            raise ConditionError(f"{self.text!r} lacks 'on' after 'silent'", "say of which event: silent on …")
+            raise ConditionError(f"{self.text!r} lacks 'on' after 'silent'", "name the event: silent on …")
         word = self.word("an event")
         event = self.machine.event(word)
         if event is None:

@@ -249,7 +249,7 @@ class Overriding:
             new = outcomes(cell, state, event.kind)
             wider = own is not None and not all(any(each.covers(way) for each in own) for way in new or ())
             if own is not None and new is None:
-                what = f"'{made.name}' says nothing of '{state}', where event '{event.name}' has a rule"
+                what = f"'{made.name}' says nothing about '{state}', where event '{event.name}' has a rule"
                 self.problems.say_at(cell.line, "FSM115", what, "say what the implementation does there")
             elif wider and not deviates:
                 what = f"'{made.name}' allows in '{state}' what event '{made.event}' does not"

@@ -70,7 +70,7 @@ class ClaimBuilder:
         kind = kinds[0]
         for word in sorted(frozenset().union(*KINDS.values()) - KINDS[kind]):
             if word in values:
-                self.problems.say("FSM302", f"'{word}' says nothing with '{kind}'", "leave it out", word)
+                self.problems.say("FSM302", f"'{word}' has no meaning with '{kind}'", "leave it out", word)
         try:
             return self._claim(kind)
         except ConditionError:  # already reported
@@ -115,7 +115,7 @@ class ClaimBuilder:
         if isinstance(self.of, Scope):
             if self.written.from_each:
                 hint = "say 'PART was STATE and …' instead"
-                self.problems.say("FSM302", "'from-each' says nothing of a system", hint, "from-each")
+                self.problems.say("FSM302", "'from-each' has no meaning for a system", hint, "from-each")
             return claims.Reachable(sequences=sequences)
         states: list[str] = []
         for index, state in enumerate(self.written.from_each):
@@ -147,7 +147,7 @@ class ClaimBuilder:
             name = self._joint_event(name, self.of)
             kind = self.of.system.events[name].kind
         if kind != "call":
-            self.problems.say("FSM303", f"{kind} '{name}' is no call", "only calls are repeated", "idempotent")
+            self.problems.say("FSM303", f"{kind} '{name}' is not a call", "only calls are repeated", "idempotent")
         return claims.Idempotent(event=name, once=self._optional(self.written.once, "once"))
 
     def _joint_event(self, name: str, within: Scope) -> str:

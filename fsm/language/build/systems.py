@@ -270,9 +270,7 @@ def _variant(
         if not problems.known("FSM701", "unknown event", word, written.event, *at):
             continue
         if not change.model_fields_set:
-            problems.say(
-                "FSM709", f"'{word}' is the same as without the profile", "say what is different, or drop it", *at
-            )
+            problems.say("FSM709", f"'{word}' is the same as without the profile", "change something, or drop it", *at)
         for number, way in enumerate(change.without):
             problems.known("FSM701", "unknown way", way, written.event[word].ways, *at, "without", number)
     joints = _system(problems, find, name).events
@@ -322,7 +320,7 @@ def _parts(problems: Problems[WrittenSystem], find: Callable[[str], Machine], pr
     for name, each in problems.model.written.part.items():
         above = made.get(each.per) if each.per else None
         if name in PART_WORDS or "." in name:
-            hint = "choose a name without dots that is no word of conditions"
+            hint = "choose a name without dots that is not a word of conditions"
             problems.say("FSM702", f"a part cannot be called '{name}'", hint, "part", name)
         problems.known("FSM701", "unknown part", each.per, made, "part", name, "per")
         try:

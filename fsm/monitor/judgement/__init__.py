@@ -346,7 +346,7 @@ def _in_reach(name: str, recording: Recording) -> str:
     except (OSError, ValueError):
         inside = False
     if not inside or Path(name).is_absolute() or ".." in Path(name).parts:
-        what = f"machine '{name}' is no file in the folder of the recording, nor below it"
+        what = f"machine '{name}' is not a file in the folder of the recording or below it"
         hint = "a header names a shipped model, or a file there; for others say --model FILE"
         raise refused(recording.name, "FSM214", what, hint, line=1)
     return str(folder / name)

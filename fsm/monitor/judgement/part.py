@@ -224,8 +224,8 @@ def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
         alike = {each[: len(asked)]: each[:12] for each in chosen.ids} | names
         if close := difflib.get_close_matches(asked, alike, n=1):
             hint = f"did you mean '{alike[close[0]]}'? Or {hint}"
-        raise refused(name, "FSM204", f"tells of no entity '{asked}'", hint)
+        raise refused(name, "FSM204", f"mentions no entity '{asked}'", hint)
     listed = (f"{each.machine.entity} {each.entity}" for each in islice(found.values(), _LISTED))
     more = f" and {len(found) - _LISTED} more" if len(found) > _LISTED else ""
     hint = f"give more of the id: {', '.join(listed)}{more}"
-    raise refused(name, "FSM204", f"tells of several that begin with '{asked}', or are called so", hint)
+    raise refused(name, "FSM204", f"mentions several whose ids begin with '{asked}' or that have this name", hint)

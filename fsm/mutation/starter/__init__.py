@@ -150,8 +150,8 @@ def _filled(template: str, **words: str) -> str:
 
 
 def _comments(source: Machine) -> list[str]:
-    complete = "Every event says something of every state, so nothing is left open by accident."
-    refuses = "where the source says nothing of it, it 'refuses', so"
+    complete = "Every event says something about every state, so nothing is left open by accident."
+    refuses = "where the source says nothing about it, it 'refuses', so"
     return [
         f"What each event does in each state. {complete}",
         f"  fsm show models/{source.name}.toml    prints it",

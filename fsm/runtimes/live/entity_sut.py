@@ -112,7 +112,7 @@ class EntitySUT(ABC):
         return answer
 
     def find(self) -> None:
-        """Continue with an entity that has this name in the runtime, but whose id no reply has returned."""
+        """Continue with an entity of this name that the runtime lists but whose id no reply has returned."""
         answer = self._session.answered(self._session.client.call(self.listing))
         entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
         for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:

@@ -88,7 +88,7 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
     rule = file.written.fault[index]
     given = rule.model_fields_set
     choices = sorted({"nth", "every", "probability"} & given)
-    found = [(word, f"'{word}' beside '{choices[0]}'", "say one of nth, every, probability") for word in choices[1:]]
+    found = [(word, f"'{word}' with '{choices[0]}'", "choose one of nth, every, probability") for word in choices[1:]]
     unused = {
         "delay": {"code", "message"},
         "lose-reply": {"code", "message", "when", "milliseconds"},

@@ -19,11 +19,11 @@ _SOURCE: Final = (
 CLAUSES: Final = {
     name: Clause(name=name, says=says, level="SHOULD", source=_SOURCE)
     for name, says in {
-        UNCAUSED: "An event tells of a creation, a start or a removal that succeeds, once, "
+        UNCAUSED: "An event reports a creation, a start or a removal that succeeds, once, "
         "or of the end of what was started.",
-        MISSING: "Each creation, start and removal that succeeds is told, "
+        MISSING: "Each creation, start and removal that succeeds is reported, "
         "and so is the end of a container before its removal.",
-        DISORDERED: "What one call sends is told before what a later call sends.",
+        DISORDERED: "The events of one call are sent before those of a later call.",
     }.items()
 }
 

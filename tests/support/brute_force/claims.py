@@ -129,7 +129,7 @@ class Search:
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """A shortest run to each configuration with what was seen, nearest first."""
+        """Each configuration and record that can be reached, with a shortest run to them, nearest first."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]
@@ -413,7 +413,7 @@ def _reachable(claim: Reachable, written: Search, every: Search, *, cut: bool) -
 
 
 def vacuous(search: Search, claim: Claim) -> bool:
-    """Whether the conditions of *claim* are never met, so that it is about nothing."""
+    """Whether *claim* is vacuous: its conditions are never met."""
     match claim:
         case Always(when=when):
             return when is not None and not search.met(when.means)

@@ -121,7 +121,7 @@ def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, u
 
 
 def _second_differs(search: Search, claim: Idempotent, run: Run) -> bool:
-    """Whether *run* ends with a call that replied ok, and with a second one that does not, or changes or emits something."""
+    """Whether *run* ends with a call that replied ok, and a repetition that does not, or that changes or emits something."""
     once = search.test(claim.once, missing=True)
     for number, first in enumerate(run):
         second = run[number + 1 :]

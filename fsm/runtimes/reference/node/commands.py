@@ -220,7 +220,7 @@ def _line(text: str, inside: Command = NOWHERE) -> Script:
 
 
 def _sequence(steps: Iterator[Step], inside: Command) -> Script:
-    """Return what *steps* do, up to the end of the loop that they are in."""
+    """Return the effect of *steps*, stopping at the end of the enclosing loop."""
     done, variable = Script(), ""
     for operator, words, source, target in steps:
         if {"&&": bool(done.code), "||": not done.code}.get(operator):

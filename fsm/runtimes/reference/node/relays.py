@@ -81,7 +81,7 @@ class Relays(Entities):
             await self.ask(event, pod, container)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Relay that the process of *container* has ended, in a separate task that is not ordered with other calls."""
+        """Relay in a separate task, unordered with other calls, that the process of *container* has ended."""
         self._exits.start(self.notify("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:

@@ -144,7 +144,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
             waiting.cancel()
             await asyncio.wait([waiting])
             if self._last.record.exit is not None:
-                raise BrokenError("it has exited, and a caller that waits is not notified")
+                raise BrokenError("it has exited, but a waiting caller is not notified")
             raise CallError("wait", "CANCELED", "it has not exited")
         await waiting
 
