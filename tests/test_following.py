@@ -221,7 +221,7 @@ def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_p
 
     assert first[0].strip().startswith("violation: StopContainer replied NOT_FOUND")
     assert first[-1].split()[1].endswith(f"containerd.log:{VIOLATION}")
-    assert summary[-1].startswith("  verdict: fails, 1 violation, ")
+    assert summary[-1].startswith("  verdict: fails, 1 violation. ")
     assert any("1 violation," in line for line in summary)
     assert "— again, container" in second[-1]
     assert "2 violations," in rest

@@ -21,7 +21,7 @@ Code: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|e
 Reply: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Z][A-Z0-9_]*|error|ok)$")]
 """``ok``, an error reply in capitals, or ``error`` for any error."""
 
-Replies: TypeAlias = Annotated[Reply | list[Reply], Field(union_mode="left_to_right")]
+ReplyOrList: TypeAlias = Annotated[Reply | list[Reply], Field(union_mode="left_to_right")]
 """A reply, or several possible replies."""
 
 StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][A-Za-z0-9_.-]*|\*)$")]
@@ -63,7 +63,7 @@ class WrittenOutcome(Form):
     to: Name | None = Field(None, description="The next state.")
     stays: bool = Field(default=False, description="If true, the state does not change.")
     begins: Name | None = Field(None, description="The state while the call is in progress.")
-    reply: Replies = Field("ok", description="The reply, or a list of possible replies.")
+    reply: ReplyOrList = Field("ok", description="The reply, or a list of possible replies.")
     emits: list[str] = Field(default=[], description="Outputs, in order.")
     within: int | None = Field(None, ge=1, description="Seconds after which the entity must have left the next state.")
     aliases: list[str] = Field(default=[], description="Its labels in drawings.")

@@ -15,7 +15,7 @@ from fsm.language.machine_file import (
     Form,
     Happening,
     Name,
-    Replies,
+    ReplyOrList,
     StateKey,
     Text,
     Texts,
@@ -139,7 +139,7 @@ class WrittenWay(Form):
     about: str = Field("", description="When the environment chooses it.")
     when: str | None = Field(None, description="This way is possible only if this holds.")
     steps: list[Step] = Field(default=[], description="Events of parts, in order. All must be possible.")
-    reply: Replies | None = Field(None, description="The reply. Default: the error of the last step, or ok.")
+    reply: ReplyOrList | None = Field(None, description="The reply. Default: the error of the last step, or ok.")
 
 
 class WrittenJoint(Happening):

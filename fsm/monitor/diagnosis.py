@@ -89,7 +89,7 @@ def explain(scene: Scene) -> Explained:
 
 
 def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
-    """Return the illegal part of ``scene.seen``, what would be legal instead, and the weakest clause that it may break."""
+    """Return the illegal part of ``scene.seen``, its legal alternatives, and the weakest clause that it may break."""
     fault = _fault(scene)
     states = _states(scene, fault)
     clause = min(_clauses(scene, fault, states), key=_strength, default=None) or implied(scene.dynamics.table)

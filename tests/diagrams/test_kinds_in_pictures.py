@@ -187,7 +187,7 @@ def test_several_ways_share_a_number() -> None:
     written = dot(picture(load("cri-pod"), show=["outcomes"], marks=marks))
 
     assert len(re.findall(r"5× in all", written)) == 1  # noqa: RUF001
-    assert "in all: whichever way it went" in written
+    assert "in all: with any outcome" in written
 
 
 # -- ids ---------------------------------------------------------------------------

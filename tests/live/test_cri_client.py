@@ -183,7 +183,7 @@ def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
         connected(str(tmp_path / "older.sock"))
     with (
         serving(tmp_path / "mute.sock", {"Version": lambda _request, _context: VersionResponse()}),
-        pytest.raises(InputError, match="no name of a runtime"),
+        pytest.raises(InputError, match="has no runtime name"),
     ):
         connected(str(tmp_path / "mute.sock"))
     with pytest.raises(InputError, match="there is no such socket"):

@@ -125,5 +125,5 @@ def test_what_was_not_made_is_not_removed() -> None:
 def test_what_no_client_calls() -> None:
     """Machines of other calls are refused."""
     assert [takes(load(name)) for name in (*MACHINES, "nri-container", "runtime-handlers")] == [True] * 4 + [False] * 2
-    with pytest.raises(ValueError, match="nri-container is no machine"):
+    with pytest.raises(ValueError, match="nri-container has calls that a CRI client does not make"):
         lines(Plan(tabulate(load("nri-container"))), [Stimulus("create")])

@@ -217,7 +217,7 @@ WRONG = [
     (["cri-container", "--against", "cri:tcp://localhost:1"], "is not the address of a Unix socket"),
     (["nri-api", "--against", "cri:unix:///no/such.sock"], "nri-api does not describe CRI calls"),
     (["cri-container", "--against", "reference", "--image", "busybox"], "is for --against cri:ADDRESS"),
-    (["cri-pod", "--against", "cri:/it", "--properties", "--record", "x"], "not of its properties"),
+    (["cri-pod", "--against", "cri:/it", "--properties", "--record", "x"], "do not apply to tests of properties"),
 ]
 
 

@@ -213,7 +213,7 @@ async def test_nonsense_is_a_protocol_error() -> None:
     wire = Wire(Configure=configure(good))
     with pytest.raises(ProtocolError, match="kind 2, but requests"):
         await wire.server.received(encoded(1, MessageKind.RESPONSE, b""))
-    with pytest.raises(ProtocolError, match="kind 3, where responses"):
+    with pytest.raises(ProtocolError, match="kind 3, but responses"):
         await wire.client.received(encoded(1, MessageKind.DATA, b""))
     await wire.client.received(encoded(99, MessageKind.RESPONSE, b"to nobody"))
 

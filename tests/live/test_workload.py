@@ -86,7 +86,7 @@ def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> 
         (STATIC, "is cut off"),
         (b"#!/bin/sh\n", "is not a 64-bit Linux binary"),
         (b"", "is not a 64-bit Linux binary"),
-        (STATIC.replace(b"\x3e", b"\x03") + LOADED, "unknown number 3"),
+        (STATIC.replace(b"\x3e", b"\x03") + LOADED, "unknown architecture, number 3"),
     ],
 )
 def test_what_cannot_be_an_image_is_refused(data: bytes, what: str, binary: Callable[[bytes], Path]) -> None:

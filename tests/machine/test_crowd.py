@@ -179,7 +179,7 @@ def event(steps: str, kind: str = "call") -> str:
     [
         (event('"every job.make"'), "may depend on the order of the copies"),
         (event('{ each = "job", steps = ["job.make", "door.push"] }'), "may depend on the order of the copies"),
-        ('[part.lamp]\nmachine = "door"\ncount = 2\nper = "job"\n', "is not the only part"),
+        ('[part.lamp]\nmachine = "door"\ncount = 2\nper = "job"\n', "another part that belongs with"),
     ],
 )
 def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
@@ -191,7 +191,7 @@ def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
 
 def test_what_belongs_to_several_is_no_crowd() -> None:
     three, two = (load_system("node", {"container": count}) for count in (3, 2))
-    with pytest.raises(NoCrowdError, match="several of what 'container' belongs to"):
+    with pytest.raises(NoCrowdError, match="'container' belongs to a part that itself has several copies"):
         Crowd(three, two, "container")
 
 
@@ -337,7 +337,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
     assert isinstance(checked.verdict, Unknown)
     assert not isinstance(checked.verdict, Vacuous)
-    assert "of two 'it', where meet is never the case" in checked.verdict.why
+    assert "with two copies of 'it': meet never holds" in checked.verdict.why
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:

@@ -308,8 +308,13 @@ def test_what_the_drawing_shows(tmp_path: Path) -> None:
 
 MACHINE = "from transitions import Machine\n"
 WRONG = {
-    "a name": ("", "", ["init", "a/b"], "'a/b' is no name"),
-    "two sources": ("", "", ["init", "a", "--from-drawing", "b", "--from-transitions", "c"], "comes from one place"),
+    "a name": ("", "", ["init", "a/b"], "'a/b' is not a name"),
+    "two sources": (
+        "",
+        "",
+        ["init", "a", "--from-drawing", "b", "--from-transitions", "c"],
+        "a machine has one source",
+    ),
     "no file": (
         "",
         "",
@@ -364,7 +369,7 @@ WRONG = {
         ["init", "a", "--from-transitions", "lamp.py:Lamp(open('x'))"],
         "is not the name of a machine [FSM518]",
     ),
-    "what is none": ("lamp.py", LAMP, ["init", "a", "--from-transitions", "lamp.py:At"], "'At' cannot be made"),
+    "what is none": ("lamp.py", LAMP, ["init", "a", "--from-transitions", "lamp.py:At"], "'At' cannot be created"),
     "an argument that is missing": (
         "lamp.py",
         LAMP.replace("watts=40", "watts"),

@@ -396,7 +396,7 @@ def test_the_command(tmp_path: Path) -> None:
     (tmp_path / "prose.txt").write_text("nothing\nknown\n")
     (tmp_path / "history.edn").write_text("{:process 0, :type :invoke, :f :stop, :value nil}\n")
     for arguments, said in (
-        (["prose.txt", "-o", "out.parquet"], "is no recording"),
+        (["prose.txt", "-o", "out.parquet"], "is not a recording"),
         (["history.edn", "-o", "out.parquet"], "history"),
         ([log, "-o", "out.csv"], "call it NAME.parquet"),
         ([log, "prose.txt", "-o", "out.parquet"], "--rotated"),

@@ -153,7 +153,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_readme_is_short() -> None:
     """README links to the guide for everything that is long."""
-    assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 125
+    assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 130
 
 
 def test_the_example_of_the_readme_can_be_followed(tmp_path: Path) -> None:

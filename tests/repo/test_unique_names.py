@@ -18,19 +18,14 @@ PATHS = sorted(path for path in PACKAGE.rglob("*.py") if "_shipped" not in path.
 
 MODULES = {
     "ascii": "drawings in characters, read or written",
-    "claims": "what properties claim, as values and from their text",
     "container": "one container: its reference, in the room of the same name",
     "dot": "the language of Graphviz, read or written",
-    "events": "events: of a machine as its text has them, and the reference of container events",
     "histories": "histories of concurrent operations: as read, and as judged",
-    "mermaid": "Mermaid diagrams, read or written",
     "names": "names that are written in one place: of what models may contain, and of CRI's states and NRI's events",
-    "plantuml": "PlantUML diagrams, read or written",
     "recordings": "recordings: their forms in general, and those of container runtimes",
     "read": "text of one format to data",
     "service": "the calls of the CRI service, whole or for pods",
     "sut": "what a system under test shows; in a reference's room, that reference as one",
-    "upstream": "a reference with the defects of containerd's own code",
 }
 """Names of several modules, each with the one meaning that they share."""
 

@@ -13,7 +13,19 @@ from fsm.checker.packed.expansion import REJECTED, Words
 from fsm.checker.packed.exploration import DEPTH, EXPANDED, MET, STEPS, no_progress
 from fsm.checker.packed.packed_graph import PackedGraph, covered
 from fsm.checker.packed.programs import Tests, array, first_test
-from fsm.checker.packed.walk import BUSY_BIT, NEVER, SEQUENCE, TWICE, Automaton, Facts, Nodes, Product, mark, scan, walk
+from fsm.checker.packed.walk import (
+    BUSY_BIT,
+    NEVER,
+    SEQUENCE,
+    TWICE,
+    Automaton,
+    Facts,
+    Nodes,
+    PackedProduct,
+    mark,
+    scan,
+    walk,
+)
 from fsm.compiled import Number
 from fsm.machine.conditions import All, At, Atom, Condition, Emits, Happens, In, Replies, SilentOn, StateChanges, atoms
 from fsm.machine.product import read
@@ -187,7 +199,7 @@ class PackedSearch:
 
     def _part(self, limit: int) -> Number:
         """Search up to :data:`CHUNK` more steps of the known part of the graph.  Return why that ended."""
-        product = Product(self.facts, self.automaton, self.nodes, self.progress)
+        product = PackedProduct(self.facts, self.automaton, self.nodes, self.progress)
         return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
 
     def _grow(self) -> None:

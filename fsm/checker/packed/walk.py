@@ -94,7 +94,7 @@ class Nodes(NamedTuple):
     seen: NDArray[np.bool_]
 
 
-class Product(NamedTuple):
+class PackedProduct(NamedTuple):
     """The product of a graph with an ``automaton``, its ``nodes`` met so far, and the ``progress`` in it."""
 
     facts: Facts
@@ -185,7 +185,7 @@ def meet(nodes: Nodes, progress: Numbers, node: Number, following: Number, limit
 
 @lean_inner
 def called_twice(
-    product: Product, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
+    product: PackedProduct, edge: tuple[Number, Number, Number], base: np.uint64, last: np.uint64, limit: Number
 ) -> Number:
     """Take *edge* in a search for two calls in a row.
 
@@ -287,7 +287,7 @@ def scan(
 
 
 @lean
-def walk(graph: KnownGraph, product: Product, width: Width, most: Number, limit: Number) -> Number:
+def walk(graph: KnownGraph, product: PackedProduct, width: Width, most: Number, limit: Number) -> Number:
     """Search about *most* more edges of *product* within the known part of the *graph*."""
     facts, automaton, nodes, progress = product
     size = automaton.conditions.shape[0] if automaton.kind == SEQUENCE else 2

@@ -15,14 +15,13 @@ call that sends it may have ended.
 from __future__ import annotations
 
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
+from fsm.recordings.form import Numbered
 from fsm.runtimes.names import CONTAINER, FULL, POD
 from fsm.trace import Line, Observation
 
-Numbered: TypeAlias = Iterator[tuple[int | Line, Observation]]  # observations with their lines
 EVENT: Final = "event"  # ``op`` of a line with an event. Without an id, the line marks the end of its stream.
 
 CREATED: Final = "CONTAINER_CREATED_EVENT"

@@ -20,10 +20,11 @@ from typing import Final
 import msgspec
 from msgspec import structs
 
+from fsm.recordings.form import Numbered
 from fsm.recordings.line_reader import Notes, decoded
 from fsm.recordings.time_order import Ordering, Restarts, Stretches
 from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
-from fsm.runtimes.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, Numbered, ToldEvent
+from fsm.runtimes.recordings.container_events import EVENT, SENDERS, EventCall, EventJudge, ToldEvent
 from fsm.runtimes.recordings.containerd_texts import capitals, meant, met, unanswered, unresolved
 from fsm.runtimes.recordings.pod_calls import Joiner
 from fsm.trace import Line, Nanoseconds, Observation

@@ -10,7 +10,7 @@ from typing import Protocol
 
 from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.reference.driven import WorldError
-from fsm.runtimes.reference.nri.lifecycle import Entities, Relayed
+from fsm.runtimes.reference.nri.lifecycle import Relayed, RelayedEntities
 from fsm.runtimes.reference.nri.messages import NOTHING, Container, Fields, NRIError, Pod, Request
 
 
@@ -21,7 +21,7 @@ class PluginSender(Protocol):
         """Send *request* to its subscribers, up to the first error. Return the merged answers."""
 
 
-class Relays(Entities):
+class Relays(RelayedEntities):
     """Relays events to the plugins of *sender*, if there is one. Belongs to one event loop."""
 
     def __init__(self, sender: PluginSender | None = None, release: str = "") -> None:

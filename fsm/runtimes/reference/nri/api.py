@@ -17,11 +17,11 @@ from typing import Final
 from fsm.runtimes.reference.nri.connection import Connection, Plugin, PluginLocal, finish
 from fsm.runtimes.reference.nri.lifecycle import (
     RELAYS,
-    Entities,
     Lifecycle,
     MergedAnswers,
     Plugins,
     Relayed,
+    RelayedEntities,
     relay_merged,
 )
 from fsm.runtimes.reference.nri.messages import (
@@ -88,7 +88,7 @@ class NRI:
         """
         self.config = config or default_config()
         self.domains: Final = domains or Domains()
-        self._entities: Final = Entities(self.config.release)
+        self._entities: Final = RelayedEntities(self.config.release)
         self._installed: Final = tuple(plugins)
         self._listen: Final = listen
         self._close_socket: Callable[[], object] = bool

@@ -303,7 +303,7 @@ class EntityStates:
             self.take(container.id, container.state.event)
 
 
-class Entities:
+class RelayedEntities:
     """The remembered states of ``pods`` and ``containers`` in *release*, a profile or empty for the newest release."""
 
     def __init__(self, release: str = "") -> None:
