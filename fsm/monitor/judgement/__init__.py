@@ -265,6 +265,11 @@ def begin(
     return judging
 
 
+def unprofiled(machine: Machine) -> Machine:
+    """Return the judging *machine* as its file describes it, without a profile."""
+    return load(machine.path) if machine.profile and machine.path else machine
+
+
 def _of_version(judgement: Judgement, machine: Machine, version: str) -> Judgement:
     """If *machine* has a profile for *version*, keep only the known deviations of that profile in *judgement*."""
     own = None if version in machine.profiles else machine.profiled(version)

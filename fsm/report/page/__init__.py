@@ -11,10 +11,10 @@ from html import escape
 from importlib.resources import files
 
 from fsm.errors import visible
-from fsm.language.library import load
 from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.evidence import Examined
+from fsm.monitor.judgement import unprofiled
 from fsm.report import Report, words
 from fsm.report.json_report import Json, picked
 from fsm.report.page.machine_data import machine_data, system_data
@@ -64,8 +64,7 @@ def html(report: Report) -> str:
         machine = judgement.machine
         if machine.name not in machines:
             also = [each.machine.profile for _, each in report.judgements() if each.machine.name == machine.name]
-            whole = load(machine.path) if machine.profile and machine.path else machine
-            machines[machine.name] = machine_data(whole, also=also)
+            machines[machine.name] = machine_data(unprofiled(machine), also=also)
             machines[machine.name]["properties"] = watched_data(judgement.properties)
     verdict = report.total().word
     names = ", ".join(words.file(recording.name) for recording in report.judged)
