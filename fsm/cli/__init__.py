@@ -59,6 +59,19 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 """Maps each command that belongs to no domain, in the order of ``--help``, to its description there."""
 GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
+SHARED: Final[Mapping[str, str]] = {
+    name: module
+    for module, names in {
+        "model_commands": "list show schema simulate",
+        "recording_commands": "cover convert merge",
+        "exchange_commands": "export import init",
+        "check_command": "findings",
+        "help_commands": "explain help",
+    }.items()
+    for name in names.split()
+}
+"""Maps each command without a module of its own to the module that contains it."""
+
 CANNOT_WRITE: Final = 74
 """Exit code for an I/O error, such as a full disk, as in ``sysexits.h``. There is no verdict."""
 
@@ -139,7 +152,9 @@ class _Commands(click.Group):
         del ctx
         command: click.Command
         if cmd_name in GENERIC:
-            command = importlib.import_module(f"fsm.cli.{cmd_name}_command").command
+            module = SHARED.get(cmd_name, "")
+            found = importlib.import_module(f"fsm.cli.{module or f'{cmd_name}_command'}")
+            command = getattr(found, f"{cmd_name}_command" if module else "command")
         elif declared := _declared(cmd_name):
             command = copy(entry_points.loaded(declared.target))
             command.callback = partial(_printed, command.callback or (lambda: 0))

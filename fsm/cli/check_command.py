@@ -1,8 +1,9 @@
-"""``fsm check``: prove or refute properties of the models."""
+"""``fsm check`` and ``fsm findings``: prove or refute properties of the models, and list their known defects."""
 
 from __future__ import annotations
 
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -11,10 +12,12 @@ from fsm.checker import examine
 from fsm.checker.alike import Alike
 from fsm.checker.any_number import examine_any
 from fsm.checker.breadth_first import LIMIT
+from fsm.checker.known_defects import known_defects
 from fsm.cli.options import (
     ANY_NUMBER,
     cases_format_option,
     complete_models_and_systems,
+    format_option,
     layout,
     parts_option,
     print_report,
@@ -23,7 +26,9 @@ from fsm.cli.options import (
     require_profiles,
     require_properties,
 )
+from fsm.cli.output import put, whole_or_nothing
 from fsm.cli.progress import CommandProgress, progress
+from fsm.diagrams.draw import sequence, sequence_svg
 from fsm.interruption import INTERRUPTION, OUT_OF_MEMORY, OUT_OF_TIME
 from fsm.language.library import claims, composed, of_copies, specified, systems
 from fsm.machine import Machine, Profile
@@ -32,6 +37,7 @@ from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.property.evidence import Examined, Refuted
 from fsm.machine.versions import within
 from fsm.report import check_report
+from fsm.report import findings_report as report
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -208,3 +214,40 @@ def _claims(name: str, parts: dict[str, int]) -> Specification[Machine | System]
 
 def _numbered(stated: Specification[System], parts: dict[str, int], part: str, count: int) -> Specification[System]:
     return composed(stated, {**parts, part: count})
+
+
+@click.command("findings")
+@click.argument("names", metavar="[MODEL|FILE]...", nargs=-1, shell_complete=complete_models_and_systems)
+@format_option
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Write pages in Markdown, with sequence charts in SVG, to this folder instead.",
+)
+def findings_command(names: tuple[str, ...], form: str, output: Path | None) -> int:
+    """List the known failures of the specification, each with its shortest run, and prove them again.
+
+    MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models and
+    systems are included. A finding is a property that fails as stated, and holds once a defect is fixed: either a
+    system fails as it is and holds under its profile 'mended', or a machine fails under its profile 'upstream', which
+    has the defects of the source, and holds without it.
+
+    Exits with 1 if a finding no longer reproduces or its fix no longer holds.
+
+    \b
+    fsm findings node
+    fsm findings -o docs/findings
+    """
+    found = list(known_defects(*names))
+    if output is not None:
+        with whole_or_nothing() as begin:
+            for name, text in report.pages(found).items():
+                put(text, output / name, begin)
+            for finding in found:
+                if finding.run is not None and isinstance(finding.of.machine, System):
+                    drawn = sequence_svg.svg(sequence.chart(finding.run, finding.of.machine, finding.stated))
+                    put(drawn, output / report.picture(finding), begin)
+    else:
+        click.echo(report.json(found) if form == "json" else report.text(found, layout()), nl=False)
+    return report.answer(found).value

@@ -1,4 +1,4 @@
-"""``fsm explain``: explain an error code."""
+"""``fsm help`` and ``fsm explain``: the help of commands, and the explanations of codes."""
 
 import difflib
 import textwrap
@@ -6,16 +6,30 @@ from collections.abc import Mapping
 
 import click
 
-from fsm.cli import options
-from fsm.cli.options import complete_codes
+from fsm.cli import group, options
+from fsm.cli.options import complete_codes, complete_commands
 from fsm.errors import Rule, about_code
 from fsm.language.codes import FAMILIES, RULES
 from fsm.report.layout import Layout
 
 
+@click.command("help")
+@click.argument("name", metavar="[COMMAND]", required=False, shell_complete=complete_commands)
+@click.pass_context
+def help_command(ctx: click.Context, name: str | None) -> int:
+    """Show the help of COMMAND, like 'fsm COMMAND --help', or the help of fsm without a COMMAND.
+
+    \b
+    fsm help judge
+    """
+    asked = ["--help"] if name is None else [name, "--help"]
+    answer: int = group.main(asked, prog_name=ctx.find_root().info_name, standalone_mode=False)
+    return answer
+
+
 @click.command("explain")
 @click.argument("codes", metavar="[CODE]...", nargs=-1, shell_complete=complete_codes)
-def command(codes: tuple[str, ...]) -> int:
+def explain_command(codes: tuple[str, ...]) -> int:
     """Explain an error code such as FSM104. Each error in an input has a code.
 
     Shows what the rule finds, why that is wrong, and an example before and after the fix. Without a CODE, lists all

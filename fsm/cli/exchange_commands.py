@@ -1,0 +1,221 @@
+"""``fsm export``, ``import`` and ``init``: models to and from other tools' languages, and the first files of a user."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import click
+
+from fsm.cli.options import (
+    complete_models,
+    complete_properties,
+    file_and_line,
+    name_option,
+    output_option,
+    require,
+    under,
+)
+from fsm.cli.output import failed, put, whole_or_nothing
+from fsm.command_options import profile_option
+from fsm.diagrams import read
+from fsm.errors import InputError, Problem, contents
+from fsm.interop.charts import python_statemachine, scxml
+from fsm.interop.draft import machine_of
+from fsm.interop.formats import FORMS, ToolFormat, dot, imported
+from fsm.interop.promela import promela
+from fsm.interop.promela.vocabulary import CannotExportError
+from fsm.interop.transitions import transitions
+from fsm.interop.transitions_object import FoundMachine, draft_of, found
+from fsm.interop.yaml_nodes import LARGEST
+from fsm.language.library import load, specification
+from fsm.machine import Machine
+from fsm.machine.property.claims import Property
+from fsm.mutation.starter import drawn_machine, starter
+from fsm.report import machine_report
+from fsm.report.words import plural
+
+_WRITERS: Final[Mapping[str, Callable[[Machine], str]]] = {
+    "dot": dot,
+    "json": machine_report.json,
+    "scxml": scxml,
+    "transitions": transitions,
+    "python-statemachine": python_statemachine,
+}
+
+
+@click.command("export")
+@click.argument("name", metavar="MODEL|FILE", shell_complete=complete_models)
+@click.option(
+    "--to",
+    "-t",
+    "form",
+    type=click.Choice(["promela", *_WRITERS]),
+    required=True,
+    help="Language to write; see above.",
+)
+@profile_option("Apply this profile to the model.")
+@name_option("property", "P", "With --to promela: also export this property.", complete_properties, to="wanted")
+@output_option
+def export_command(name: str, form: str, profile: str | None, wanted: str | None, output: Path | None) -> int:
+    """Write a model in the language of another tool.
+
+    MODEL is a name from 'fsm list', FILE a model file; with --property, FILE may also be a property file. The text for
+    SPIN begins with a comment on its purpose and the commands to run.
+
+    \b
+    promela              for the model checker SPIN, as a second opinion
+    dot                  for Graphviz; every outcome is an edge
+    json                 everything that the model states, as data
+    scxml                a state chart of the W3C; each outcome is an event
+    transitions          for this Python library; each outcome is an event
+    python-statemachine  the same for this Python library
+
+    \b
+    fsm export models/door.toml --to promela -o door.pml
+    fsm export models/door.toml --to promela --property gone-is-gone -o gone.pml
+    fsm export models/door.toml --to scxml
+    fsm export models/door.toml --to transitions -o door.json
+    """
+    machine, stated = _machine_and_property(name, form, wanted)
+    machine = under(machine, profile)
+    file = output.name if output else f"{machine.name}.pml"
+    try:
+        text = promela(machine, stated, file=file) if form == "promela" else _WRITERS[form](machine)
+    except CannotExportError as error:
+        raise click.UsageError(str(error)) from error
+    put(text, output)
+    return 0
+
+
+def _machine_and_property(name: str, form: str, wanted: str | None) -> tuple[Machine, Property | None]:
+    if wanted is None:
+        return load(name), None
+    if form != "promela":
+        raise click.UsageError(f"--property has no meaning with --to {form}: leave it out, or use --to promela")
+    found = specification(name)
+    named = {stated.name: stated for stated in found.properties}
+    require([wanted], named, of="properties", hint="--property")
+    return found.machine, named[wanted]
+
+
+@click.command("import")
+@click.argument("file", type=click.Path(path_type=Path, allow_dash=True))
+@click.option(
+    "--from", "-f", "form", type=click.Choice(FORMS), help="Format of FILE. Default: recognised from its text."
+)
+@click.option("--outcomes", is_flag=True, help="Read EVENT.OUTCOME as an outcome of EVENT, as 'fsm export' writes it.")
+@output_option
+def import_command(file: Path, form: ToolFormat | None, *, outcomes: bool, output: Path | None) -> int:
+    """Convert a machine of another tool to a model.
+
+    FILE is a configuration of the Python library transitions (the dictionary of its markup, as JSON or YAML), a
+    definition of python-statemachine (JSON or YAML), or a state chart in SCXML; - is standard input. Everything that
+    FILE leaves out is filled in according to the behaviour of that library, and a comment at the top of the model says
+    so. A state chart that 'fsm export' wrote keeps its steps and outputs, but has no replies, clauses or profiles.
+
+    \b
+    fsm import door.json -o models/door.toml
+    fsm export models/door.toml --to transitions | fsm import - --outcomes
+    """
+    data = contents(str(file), most=LARGEST, code="FSM501", hint="give the path of a file", dash=True)
+    path = "stdin" if str(file) == "-" else str(file)
+    put(imported(data, path=path, form=form, outcomes=outcomes), output)
+    return 0
+
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+
+
+@click.command("init")
+@click.argument("name")
+@click.option(
+    "--from-transitions",
+    "code",
+    metavar="FILE[:NAME]",
+    help="Start from a Machine of transitions in this Python file, which is run. NAME selects one of several: an "
+    "object, a class, or a call such as 'Door(\"oak\")'.",
+)
+@click.option(
+    "--from-drawing",
+    "drawing",
+    metavar="FILE[:LINE]",
+    help="Start from a drawing in this file: a state diagram of Mermaid or PlantUML, a DOT graph, or boxes and arrows. "
+    "LINE is a line of the drawing, to select one of several.",
+)
+@click.option(
+    "--output",
+    "-o",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path(),
+    show_default="here",
+    help="Folder to write to.",
+)
+def init_command(name: str, code: str | None, drawing: str | None, folder: Path) -> int:
+    """Create a model, properties that hold for it, and a test that runs.
+
+    Writes models/NAME.toml, properties/NAME.toml and tests/test_NAME.py, each with comments on what to change. By
+    default, the model is of something that starts, works and stops. If one of the files exists already, nothing is
+    written.
+
+    \b
+    fsm init door
+    fsm init lamp --from-transitions src/lamp.py
+    fsm init order --from-drawing docs/order.md:40
+    """
+    if not NAME.fullmatch(name):
+        raise click.BadParameter(
+            f"'{name}' is not a name: use letters, digits, - and _, beginning with a letter", param_hint="NAME"
+        )
+    if code and drawing:
+        raise click.UsageError("leave out --from-transitions or --from-drawing: a machine has one source")
+    driven: FoundMachine | None = None
+    source: Machine | None = None
+    if code:
+        path, _, expression = code.partition(".py:")
+        path = f"{path}.py" if expression else code
+        driven = found(Path(path), expression)
+        source = machine_of(draft_of(driven.machine, name, path), file=Path(path).name, outcomes=False)
+    elif drawing:
+        source = drawn_machine(_drawing(drawing), name)
+    made = starter(name, source, driven=driven, folder=folder)
+    _write(folder, made.files)
+    for path in made.files:
+        click.echo(folder / path)
+    sizes = plural(len(made.machine.states), "state"), plural(len(made.machine.events), "event")
+    model = folder / next(iter(made.files))
+    click.echo(f"\n{' and '.join(sizes)}. Next:\n  fsm check {model}\n  python -m pytest {folder / 'tests'}")
+    return 0
+
+
+def _drawing(name: str) -> read.Drawing:
+    path, line = file_and_line(name)
+    drawings = read.at(read.find(path), path, line)
+    if len(drawings) > 1:
+        places = ", ".join(drawing.place for drawing in drawings)
+        raise click.BadParameter(
+            f"{path} has {len(drawings)} drawings: name one of {places}", param_hint="--from-drawing"
+        )
+    return drawings[0]
+
+
+def _write(folder: Path, files: Mapping[str, str]) -> None:
+    if existing := [folder / path for path in files if os.path.lexists(folder / path)]:
+        hint = "choose another name or folder, or remove it; nothing was written"
+        raise InputError(
+            Problem(path=str(path), line=0, code="FSM520", what="exists already", hint=hint) for path in existing
+        )
+    target = folder
+    try:
+        with whole_or_nothing() as begin:
+            for path, text in files.items():
+                target = folder / path
+                begin(target)
+                with target.open("x", encoding="utf-8") as file:
+                    file.write(text)
+    except OSError as error:
+        raise failed(target, error) from error

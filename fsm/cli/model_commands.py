@@ -1,0 +1,187 @@
+"""``fsm list``, ``show``, ``schema`` and ``simulate``: shipped models, one model, its language, and traces of it."""
+
+from collections.abc import Mapping
+from itertools import chain, islice
+from typing import Final
+
+import click
+import msgspec
+
+from fsm.cli.options import (
+    complete_events,
+    complete_models,
+    complete_models_and_systems,
+    complete_states,
+    format_option,
+    layout,
+    name_option,
+    require,
+    under,
+    unknown,
+)
+from fsm.command_options import profile_option
+from fsm.language.library import Role, foreign_models, is_system, load, load_any, load_system, roles
+from fsm.language.machine_file import Form, Written
+from fsm.language.schema import schema
+from fsm.language.vocabularies import Stated, WrittenFaults, WrittenSystem
+from fsm.machine import Machine
+from fsm.machine.graph import explore
+from fsm.machine.product.flatten import flatten
+from fsm.machine.product.system import System
+from fsm.machine.simulation import simulate
+from fsm.machine.table import tabulate
+from fsm.report import machine_report
+from fsm.report.json_report import Json, dumped
+from fsm.report.words import plural
+
+ABOUT: Final[Mapping[Role, str]] = {
+    "contract": "Contracts of interfaces",
+    "implementation": "Implementations",
+    "system": "Systems of machines",
+    "part": "Parts of systems",
+}
+"""Maps the roles of models to their headings, most useful roles first."""
+
+
+@click.command("list")
+@format_option
+def list_command(form: str) -> int:
+    """List the shipped models and systems with their profiles, grouped by purpose."""
+    found: list[tuple[Role | None, Machine | System]]
+    found = [(role, load_any(name)) for name, role in roles().items()]
+    found += [(None, load_any(name)) for name in foreign_models()]
+    if form == "json":
+        click.echo(dumped([{"role": role, **_data(model)} for role, model in found]), nl=False)
+        return 0
+    formatter = click.HelpFormatter(width=layout().width)
+    titles: list[tuple[Role | None, str]] = [*ABOUT.items(), (None, "Models of other packages")]
+    for role, about in titles:
+        if not (listed := [(model.name, _line(model)) for own, model in found if own == role]):
+            continue
+        formatter.write(f"\n{about}\n" if formatter.buffer else f"{about}\n")
+        with formatter.indentation():
+            formatter.write_dl(listed)
+    click.echo(formatter.getvalue(), nl=False)
+    return 0
+
+
+def _line(model: Machine | System) -> str:
+    if isinstance(model, System):
+        size = ", ".join(f"{len(part.copies)} {part.name}" for part in model.parts.values())
+    else:
+        size = f"{plural(len(model.states), 'state')}, {plural(len(model.events), 'event')}"
+    profiles = f" Profiles: {', '.join(model.profiles)}." if model.profiles else ""
+    return f"{model.title}: {size}.{profiles}"
+
+
+def _data(model: Machine | System) -> dict[str, Json]:
+    data: dict[str, Json] = {"name": model.name, "title": model.title, "profiles": list(model.profiles)}
+    if isinstance(model, System):
+        data["parts"] = {part.name: len(part.copies) for part in model.parts.values()}
+        data["events"] = list(dict.fromkeys(joint.family for joint in model.events.values()))
+    else:
+        data |= {"entity": model.entity, "states": list(model.states), "events": list(model.events)}
+    return data
+
+
+@click.command("show")
+@click.argument("name", metavar="MODEL", shell_complete=complete_models_and_systems)
+@name_option("event", "e", "Show only this event, by its name or its name on the wire.", complete_events)
+@name_option("state", "s", "Show only this state.", complete_states)
+@click.option(
+    "--outcomes", is_flag=True, help="For events with several outcomes, list the outcomes, which a test may arrange."
+)
+@profile_option("Apply this profile to the model.")
+@format_option
+def show_command(
+    name: str, event: str | None, state: str | None, profile: str | None, form: str, *, outcomes: bool
+) -> int:
+    """Show what each event of a model does in each state, and why.
+
+    MODEL is a name from 'fsm list' or the path of a model file. For a system, shows its parts and their joint events.
+
+    \b
+    fsm show models/door.toml
+    fsm show models/door.toml --event PushDoor --profile acme-1.6
+    fsm show models/door.toml --state open
+    """
+    if is_system(name) and state is None and form == "text" and not outcomes:
+        system = under(load_system(name), profile)
+        words = [word for joint in system.events.values() for word in (joint.family, joint.rpc) if word]
+        require([] if event is None else [event], words, of="events", hint="--event")
+        click.echo(machine_report.system_text(system, layout(), event=event), nl=False)
+        return 0
+    machine = flatten(under(load_system(name), profile)) if outcomes and is_system(name) else under(load(name), profile)
+    events = {known.name for known in machine.events.values() if event is None or event in known.words}
+    if not events:
+        raise unknown(str(event), machine.events, of="events", hint="--event")
+    require([] if state is None else [state], machine.states, of="states", hint="--state")
+    states = set(machine.states) if state is None else {state}
+    if outcomes:
+        listed = machine_report.outcomes_json if form == "json" else machine_report.outcomes_text
+        shown = listed(tabulate(machine), events, states)
+    elif form == "json":
+        shown = machine_report.json(machine, events=events, states=states)
+    else:
+        graph = None if event or state else explore(tabulate(machine))
+        shown = machine_report.text(machine, graph, layout(), events=events, states=states)
+    click.echo(shown, nl=False)
+    return 0
+
+
+FORMS: Final[Mapping[str, type[Form]]] = {
+    "models": Written,
+    "systems": WrittenSystem,
+    "properties": Stated,
+    "faults": WrittenFaults,
+}
+
+
+@click.command("schema")
+@click.option("--of", "form", type=click.Choice(list(FORMS)), default="models", help="Kind of file.")
+def schema_command(form: str) -> int:
+    """Print the JSON Schema of model, system, property or fault files, for editors.
+
+    \b
+    fsm schema > fsm-models.schema.json
+    fsm schema --of properties > fsm-properties.schema.json
+
+    Then configure the TOML extension of your editor to use the schema for models/*.toml.
+    """
+    click.echo(dumped(schema(FORMS[form])), nl=False)
+    return 0
+
+
+_TOGETHER: Final = 1_000
+"""Number of lines per write. With one system call per line, these calls would take most of the time."""
+
+
+@click.command("simulate")
+@click.argument("model", shell_complete=complete_models)
+@click.option("--seed", type=int, default=0, help="Random seed. The same seed generates the same trace.")
+@click.option("--length", type=click.IntRange(min=0), default=20, help="Number of observations.")
+@click.option(
+    "--entities", type=click.IntRange(min=1), default=1, help="Number of entities, whose observations are interleaved."
+)
+@click.option(
+    "--calls",
+    type=click.IntRange(min=1, max=8),
+    default=1,
+    help="Maximum calls of an entity in progress at the same time.",
+)
+@profile_option("Apply this profile to the model.")
+def simulate_command(model: str, seed: int, length: int, entities: int, calls: int, profile: str | None) -> int:
+    """Generate a random legal trace of MODEL, as JSON lines.
+
+    MODEL is a name from 'fsm list' or the path of a model file. The trace is in fsm's own format, and 'fsm judge' finds
+    it legal:
+
+    \b
+    fsm simulate models/door.toml --length 1000 --calls 2 | fsm judge -
+    """
+    machine = under(load(model), profile)
+    trace = simulate(machine, seed=seed, length=length, entities=entities, overlap=calls)
+    lines = chain([msgspec.json.encode({"trace": 1, "machine": model, "fresh": True})], map(msgspec.json.encode, trace))
+    while together := tuple(islice(lines, _TOGETHER)):
+        click.echo(b"\n".join(together))
+    return 0

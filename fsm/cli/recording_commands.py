@@ -1,0 +1,206 @@
+"""``fsm cover``, ``convert`` and ``merge``: coverage, recordings as tables, and combined results of many nodes."""
+
+from __future__ import annotations
+
+import importlib
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from fsm.cli.options import choice_option, model_option, output_option, restart_options, rotated_option, sizes
+from fsm.cli.output import failed, put, put_text, replacing
+from fsm.cli.progress import progress
+from fsm.command_options import fail_on_option, profile_option
+from fsm.errors import InputError, encodable, of_extra, refused
+from fsm.fleet import summary_report
+from fsm.fleet.summary import read, total, written
+from fsm.monitor.judgement import Judged, judge
+from fsm.recordings import open_recording
+from fsm.recordings.form import HISTORY
+from fsm.recordings.sources import Rotated
+from fsm.recordings.time_order import Restarts
+from fsm.report import words
+from fsm.report.cover_formats import text
+from fsm.report.cover_report import CoverReport
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from fsm.errors import Problem
+
+FORMATS: Final[Mapping[str, str]] = {
+    "markdown": "cover_formats",
+    "html": "cover_formats",
+    "json": "cover_report",
+    "sh": "cover_report",
+}
+"""Maps each format to the module of its writer, which is a function named after the format."""
+
+
+@click.command("cover", epilog="Exit codes: 0 coverage was written, 2 wrong input.")
+@click.argument("recordings", metavar="RECORDING...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "--against-suite",
+    "against",
+    multiple=True,
+    metavar="RECORDING",
+    type=click.Path(readable=False),
+    help="Compare with the coverage of this recording. Repeat to compare with several together.",
+)
+@model_option("Show the coverage of this model; may be repeated. Default: the models for each kind of recording.")
+@profile_option("Apply this profile to the models, such as acme-1.6.")
+@choice_option(["text", *FORMATS], "Output format; sh is a script that makes the missing calls.")
+@output_option
+def cover_command(
+    recordings: tuple[str, ...],
+    against: tuple[str, ...],
+    models: tuple[str, ...],
+    profile: str | None,
+    form: str,
+    output: Path | None,
+) -> int:
+    """Show what recordings cover of the specification, and which calls would cover the rest.
+
+    RECORDING is any input of fsm judge. Each is judged separately, and the (event, state) pairs that they exercise are
+    merged. For each pair that no recording exercises, cover prints the shortest calls by which a client can exercise
+    it, as commands of a client, or the reason why a client cannot.
+
+    \b
+    fsm cover calls-1.jsonl calls-2.jsonl
+    fsm cover ours.jsonl --against-suite theirs.jsonl
+    fsm cover --format html -o coverage.html *.calls.jsonl.gz
+    fsm cover --format sh calls.jsonl > missing.sh
+    """
+    names = tuple(dict.fromkeys(recordings)), tuple(dict.fromkeys(against))
+    judged: dict[str, Judged] = {}
+    problems: list[Problem] = []
+    every = tuple(dict.fromkeys((*names[0], *names[1])))
+    with progress("judging", sizes(every)) as bar:
+        for name in every:
+            try:
+                judged[name] = _judged(name, models, profile, bar.advance)
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    cover = CoverReport(*(tuple(judged[name] for name in group) for group in names))
+    if form == "text":
+        put_text(partial(text, cover), output)
+    else:
+        writer: Callable[[CoverReport], str] = getattr(importlib.import_module(f"fsm.report.{FORMATS[form]}"), form)
+        put(writer(cover).encode("utf-8", "replace"), output)
+    return 0
+
+
+def _judged(name: str, models: tuple[str, ...], profile: str | None, advanced: Callable[[int], None]) -> Judged:
+    found = judge(name, models=tuple(dict.fromkeys(models)), profile=profile, advanced=advanced)
+    if not found.form.name:
+        raise refused(name, "FSM215", "is no kind of recording that fsm knows", "fsm judge --help names those kinds")
+    return found
+
+
+if TYPE_CHECKING:
+    from fsm.recordings.time_order import Assume
+
+
+@click.command("convert", epilog="Exit codes: 0 written, 2 wrong input, 74 the table could not be written.")
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "--output",
+    "-o",
+    required=True,
+    metavar="FILE.parquet",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Table to write. It is written completely or not at all.",
+)
+@restart_options
+@rotated_option
+def convert_command(
+    traces: tuple[str, ...], output: Path, restarts: Assume, shortest_restart: int, *, rotated: bool
+) -> int:
+    """Convert a recording to a table, which is judged several times faster if it is large.
+
+    TRACE is any input of fsm judge except a history of concurrent operations. Judging the table yields the same
+    verdicts as judging TRACE, with the line numbers of TRACE. The table is in Parquet format, with the columns of
+    docs/reference/trace-format.md, for DuckDB, Polars, pandas and Spark.
+
+    \b
+    fsm convert doors.jsonl -o doors.parquet
+    fsm judge doors.parquet
+    """
+    tables = of_extra("fsm.recordings.tables", "fsm convert", extra="fast")
+    traces = tuple(dict.fromkeys(traces))
+    if len(traces) > 1 and not rotated:
+        raise click.BadParameter(
+            "a table has one recording; for several files of one recording, use --rotated", param_hint="TRACE"
+        )
+    if output.suffix != ".parquet":
+        raise click.BadParameter(f"'{output}' would be Parquet: call it NAME.parquet", param_hint="--output")
+    name = ", ".join(traces)
+    with progress("converting", sizes(traces)) as bar:
+        room = Restarts(assume=restarts, shortest=shortest_restart * 1_000_000)
+        source = Rotated(names=traces) if rotated else None
+        recording = open_recording(name, bar.advance, restarts=room, source=source)
+        if not recording.form.name:
+            what = "is not a recording: no line is from a log, or is a call, an event or an observation"
+            raise refused(name, "FSM215", what, "see fsm judge --help for what can be judged")
+        if recording.form is HISTORY:
+            what = "is a history of concurrent operations, which is judged as a whole"
+            raise refused(name, "FSM215", what, "judge it as it is")
+        try:
+            with replacing(output) as file:
+                rows = tables.write(recording, file, room)
+        except OSError as error:
+            raise failed(output, error) from error
+    click.echo(f"{output}: {words.plural(rows, 'observation')}, of {recording.form.title}")
+    return 0
+
+
+if TYPE_CHECKING:
+    from fsm.errors import Problem
+    from fsm.fleet.summary import Summary
+    from fsm.fleet.summary_report import By
+    from fsm.machine import Level
+
+
+@click.command("merge", epilog="Exit codes: 0 everything holds, 1 something fails, 2 wrong input, 3 unknown.")
+@click.argument("summaries", metavar="SUMMARY...", nargs=-1, required=True, type=click.Path(readable=False))
+@click.option(
+    "--by",
+    type=click.Choice(["clause", "version", "node"]),
+    default="clause",
+    help="Group the results by cause, by version of the recorded program, or by node.",
+)
+@fail_on_option
+@choice_option(["text", "json"], "Output format; json is a summary that can be merged again.")
+@output_option
+def merge_command(summaries: tuple[str, ...], by: By, fail_on: Level, form: str, output: Path | None) -> int:
+    """Combine the results of many nodes, wherever their recordings were judged.
+
+    SUMMARY is the output of fsm judge --format summary. Results without a node are assigned to the node that the file
+    is named after: those in node-7.json to node-7. The order of merging does not matter: the total is the same as that
+    of judging all recordings together.
+
+    \b
+    fsm judge --format summary doors.jsonl > node-7.json
+    fsm merge node-*.json
+    fsm merge node-*.json --by version
+    fsm merge east.json west.json --format json -o all.json
+    """
+    found: list[Summary] = []
+    problems: list[Problem] = []
+    for name in dict.fromkeys(summaries):
+        try:
+            found.append(total([read(name)], "" if name == "-" else encodable(Path(name).name.removesuffix(".json"))))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    whole = total(found)
+    if form == "json":
+        put(written(whole).encode(), output)
+    else:
+        put_text(lambda layout: summary_report.text(whole, layout, by=by, least=fail_on), output)
+    return whole.answer(fail_on).value
