@@ -46,7 +46,7 @@ MINUTE = 60_000_000_000
 
 
 class Pieces:
-    """The bytes *data*, cut at the places *cuts*, with a pause of so long at each."""
+    """The bytes *data*, cut at the positions *cuts*, with a pause of length *quiet* at each."""
 
     def __init__(self, data: bytes, cuts: Sequence[int], quiet: int) -> None:
         self._data, self._cuts, self._quiet = data, sorted(cuts), quiet

@@ -188,7 +188,7 @@ def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, wha
 
 
 def test_a_header_names_the_machine(tmp_path: Path) -> None:
-    """A trace that says which machine it is of needs no option."""
+    """A trace that names its machine needs no option."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(
         json.dumps({"trace": 1, "machine": "cri-container", "fresh": True}) + "\n" + TRACE, encoding="utf-8"

@@ -30,7 +30,7 @@ sys.stdin.read()
 
 @pytest.fixture(autouse=True)
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where such folders are made."""
+    """The directory in which scratch folders are made."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     scratch.sweep.cache_clear()
     yield tmp_path

@@ -68,7 +68,7 @@ def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
     """Return the silent cells that *unobserved* events lead to, as triples of event, state and unobserved event.
 
-    The unobserved event leads there from a state in which the machine has a rule for the event.  *unobserved* defaults
+    The unobserved event leads there from a state in which the first event is specified.  *unobserved* defaults
     to the hidden events.  An unobserved event that is itself silent is paired with itself.  Cells whose clause has
     level MAY are omitted, because they are left open on purpose.
 
@@ -313,7 +313,7 @@ def _conclude(
 
 
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
-    """Return the verdict on a *claim* whose condition *unmet* is met only if a call ends in an unspecified way."""
+    """Return the verdict on *claim*, whose condition *unmet* can hold only if a call ends in an unspecified way."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
     for part in (part for part in parts if part.text == unmet):
         tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)

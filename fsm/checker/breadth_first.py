@@ -93,7 +93,10 @@ def search(start: N, following: Callable[[N], Iterable[SearchEdge[N]]], *, limit
 
 
 def along(nodes: Sequence[N], following: Callable[[N], Iterable[SearchEdge[N]]]) -> tuple[RunStep, ...]:
-    """Return the steps along *nodes*: the first edge from each to the next, then a ``found`` edge of the last."""
+    """Return the steps of a path through *nodes*, ending with a ``found`` edge.
+
+    If there are several edges to the next node, take the first.
+    """
     steps = [next(edge.taken for edge in following(node) if edge.to == to) for node, to in pairwise(nodes)]
     return (*steps, next(edge.taken for edge in following(nodes[-1]) if edge.found))
 
@@ -122,7 +125,7 @@ def reachable_size(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
 
 
 def size_of_states(table: TransitionSystem, limit: Limit = WITHIN) -> Counts:
-    """Like :func:`reachable_size`, but count the configurations of a state, and equal outcomes from them, once."""
+    """Like :func:`reachable_size`, but count each state and each outcome once, whatever calls are in progress."""
     table = table.beyond() if isinstance(table, InProgress | SystemTable) else table
     names = table.states
     walk = BreadthFirst([table.initial], lambda state: steps(table, state), limit=limit.states, watch=limit.watch)

@@ -131,7 +131,7 @@ class Cones:
                     yield copy.digit
 
     def _silent(self, claim: Claim) -> set[int]:
-        """Return the copies that may emit in a step that *claim* tests for emitting nothing."""
+        """Return the copies that may emit in a step at which *claim* asks whether nothing is emitted."""
         found: set[int] = set()
         for condition in _at_once(claim):
             mentioned = events(condition)
@@ -345,7 +345,7 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield sequences of which the cone goes through at least one if the whole system goes through *sequence*."""
+        """Yield sequences.  If the whole system goes through *sequence*, the cone goes through one of them."""
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
@@ -356,7 +356,7 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield the conditions on the cone under which *condition* may hold at the next instant outside it."""
+        """Yield the alternatives for what holds in the cone if *condition* holds at the next instant outside it."""
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}

@@ -203,7 +203,7 @@ class _Product:
     moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        """Yield every edge from *node*.  An earlier belief that allows no more replaces the belief after the step."""
+        """Yield every edge from *node*.  An earlier belief replaces the one after a step if it allows no more."""
         state, calls, before = node
         moves = self.moves.get((state, calls))
         if moves is None:

@@ -36,8 +36,8 @@ def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclu
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Check that there is a run through each sequence.  The witnesses are shortest runs.
 
-    A witness for the machine that this one is like is reused unless it takes a step from the state in which they
-    differ.
+    If this machine differs from another one only in one state, the other's witness is reused, unless it takes a step
+    from that state.
     """
     searched: list[Counts] = []
     witnesses = []
@@ -248,7 +248,7 @@ def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _without_negations(condition: Condition) -> Condition:
-    """Return *condition* without its negated parts, which are put to the test whenever the rest holds."""
+    """Return *condition* without its negated parts.  Whenever the rest holds, these are put to the test anyway."""
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -351,7 +351,10 @@ class IdempotenceAutomaton:
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """Yield the edges of *step*, or none if it separates the calls.  *idle* says if no call is then in progress."""
+        """Yield the edges of *step*, or none if it would come between the two calls.
+
+        *idle* says whether no call is in progress after the step.
+        """
         way, reply = step.way, step.taken.reply
         if node.calls:
             if step.row == self.due(node):

@@ -49,7 +49,7 @@ FEW: Final = 8
     "listed",
     type=click.Choice(["survivors", "equivalent", "all"]),
     default="survivors",
-    help="List the survivors by cell, or with them the equivalent mutants one by one, or all mutants one by one.",
+    help="survivors: list them by cell; equivalent: also list each equivalent mutant; all: list each mutant.",
 )
 @click.option(
     "--suggest",
@@ -93,7 +93,7 @@ def command(
     *,
     suggest: bool,
 ) -> int:
-    """Find errors in a model that its properties would not notice, or in a recording that its judge would not.
+    """Find errors in a model that its properties would miss, or errors in a recording that its judge would miss.
 
     MODEL is a name from 'fsm list', FILE a property file or a model file. Without either, all shipped models are
     mutated. A mutant of a machine has one change in one cell, which is an event in a state: another target or reply,

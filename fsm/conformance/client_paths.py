@@ -90,7 +90,7 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
-    """Return the needs of *client* for taking *edge*, besides calls and what happens by itself."""
+    """Return what *client* needs to take *edge*, besides making calls and waiting for what happens by itself."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:

@@ -30,7 +30,7 @@ _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
 
 
 class Turns:
-    """Lets one of the threads numbered from 1 to *threads* run at a time, until its turn ends, it ends, or it blocks.
+    """Runs the threads 1 to *threads* one at a time, each until its turn ends, it ends, or it blocks.
 
     A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines, which are
     the same for all threads.

@@ -57,7 +57,7 @@ def found(path: Path, name: str = "") -> FoundMachine:
         hint = "name a machine, or what has one: self.machine = Machine(...)"
         raise refused(str(path), "FSM518", f"'{made}' is no Machine of transitions, and has none", hint)
     if not machine.models:
-        raise refused(str(path), "FSM518", f"the machine of '{made}' has no model", "give it the object that it moves")
+        raise refused(str(path), "FSM518", f"the machine of '{made}' has no model", "add the object that it moves")
     if fresh and made.isidentifier():
         made += "()"
     moved = "" if any(each is value for each in machine.models) else f"{inside}.models[0]"

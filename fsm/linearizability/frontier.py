@@ -113,9 +113,9 @@ class Frontier:
         return over.all()
 
     def explained(self, *, every: bool = False) -> list[Situation]:
-        """Return the situations in which every output has occurred after all returns, fewest deviations first.
+        """Return the situations after all returns in which every output has occurred, fewest deviations first.
 
-        If *every* is true, include the situations reachable from these.
+        If *every* is true, also return the situations reachable from these.
         """
         over = Best()
 

@@ -33,7 +33,7 @@ class CannotHappenError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The step from the state ``source`` to ``target`` that an ``event`` causes with its ``outcome``."""
+    """A step from state ``source`` to state ``target``, caused by ``event`` with ``outcome``."""
 
     event: str
     outcome: Outcome

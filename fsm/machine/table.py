@@ -192,7 +192,10 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
 
 
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
-    """Return the cells of *row* from *table* if it has an equal row there whose ways also start at index *first*."""
+    """Return the cells of *row* in *table* if they can be reused, or ``None``.
+
+    They can if that row has the same event, and its ways also start at index *first*.
+    """
     there = table.rows[row.index] if row.index < len(table.rows) else None
     if there is None or there.event is not row.event or there.ends != row.ends:
         return None
@@ -283,10 +286,10 @@ class InProgress(Table):
 
 
 def in_progress(table: Table, overlap: int = 1, *, like: TransitionSystem | None = None) -> Table:
-    """Return *table* extended to up to *overlap* calls of each event in progress.
+    """Return *table* extended to configurations with up to *overlap* calls of each event in progress.
 
-    Return *table* itself if no call takes time.  If *like* is given, configurations have the same numbers as in it;
-    *like* must come from a table with the same states and rows.
+    Return *table* itself if no call takes time.  If *like* is given, it must come from a table with the same states
+    and rows, and each configuration has the same number as in *like*.
 
     >>> from fsm.language.library import load
     >>> from fsm.machine.table import tabulate

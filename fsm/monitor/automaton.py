@@ -170,7 +170,7 @@ class BeliefAutomaton:
     ``slowly(seen, line)`` lets the monitor process an observation.  Compiled code stops at the first of
     ``assumptions``.  ``leads(kind)`` returns whether such an observation may move an entity or show its state.  The
     monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and kinds.
-    Compiled code processes an observation that gives one of ``ids`` only if the id is certainly fresh.
+    Compiled code processes an observation that gives an id only if ``ids`` says that the id is certainly fresh.
     """
 
     entities: Entities

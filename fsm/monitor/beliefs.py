@@ -34,10 +34,10 @@ KEPT: Final = 100_000
 class Shared:
     """The dynamics of *machine* under *profile* for traces that show the signals *seen*, with cached results.
 
-    ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the initial
-    state, and ``everything`` those of an unknown entity.  ``pairs`` holds the reachable (row, state) pairs.  ``ended``
-    holds the states that no event with an RPC name leaves.  ``there`` is a bit set of the states that show something
-    other than the initial state does.
+    ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the
+    initial state, and ``everything`` those of an unknown entity.  ``pairs`` holds the reachable (row, state) pairs.
+    ``ended`` holds the states in which no event with an RPC name changes the state.  ``there`` is a bit set of the
+    states that do not show the same as the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
@@ -128,9 +128,9 @@ class Belief:
 
     ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
     was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity, or if no
-    reply is awaited and it is in the initial state or in one that it never leaves.  ``timed`` is true if it may be in a
-    state with a time limit.  ``limit`` is the shortest time limit in seconds that began at start 0, the oldest, if any.
-    ``number`` is the index in ``Beliefs.listed``.
+    reply is awaited and it is in the initial state or in one that it never leaves.  ``timed`` is true if it may be in
+    a state with a time limit.  ``limit`` is the shortest of the time limits that began at start 0, the oldest start,
+    in seconds.  ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -152,11 +152,11 @@ class Belief:
 
 @dataclass(slots=True, eq=False)
 class BeliefStep:
-    """The step that an observation takes from a belief, and the number of times it was taken.
+    """The step from one belief to the next that an observation causes, and the number of times it was taken.
 
-    ``to`` is the next belief, and ``cells`` are the cells that explain the observation, which is of the ``kind``.  A
-    step is ``plain`` if there is nothing to report and the entity stays alive.  It ``leads`` if its observation may
-    move entities or show their state.  Of each group in ``tolerated``, at least one deviation certainly occurred.
+    ``to`` is the next belief, ``kind`` is the kind of the observation, and ``cells`` are the cells that explain it.
+    ``plain`` is true if there is nothing to report and the entity stays alive.  ``leads`` is true if the observation
+    may move entities or show their state.  Of each group in ``tolerated``, at least one deviation certainly occurred.
     ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to :data:`NOW`.
     """
 
@@ -180,8 +180,8 @@ class BeliefStep:
 class Beliefs:
     """All beliefs that entities of a machine have or may return to.
 
-    ``listed`` holds them by their numbers, and ``kinds`` the kinds of observations by theirs.  Whenever ``generation``
-    changes, beliefs and kinds have other numbers, or other beliefs are at rest.
+    ``listed`` holds the beliefs, and ``kinds`` the kinds of observations, each at the index that is its number.
+    ``generation`` changes when beliefs and kinds are numbered again, and when another belief is marked as at rest.
     """
 
     def __init__(self, shared: Shared) -> None:

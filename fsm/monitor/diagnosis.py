@@ -205,7 +205,7 @@ def _may_reply(scene: Scene, way: Way) -> bool:
 
 
 def _visible_states(scene: Scene, state: int) -> Iterator[str]:
-    """Return what may be shown if the entity was in *state*: after the event, or at any time if there is none."""
+    """Return what an entity in *state* may show: after the event or, if the observation has no event, at any time."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
@@ -281,7 +281,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """Return the clause that is broken if no cell is to blame: what is seen must follow from what happened."""
+    """Return the clause to cite if no cell is to blame.  It says that what is seen follows from what happened."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)

@@ -1,9 +1,9 @@
-"""The entities of a monitor: what is known about each, in the cells of its slot.
+"""The entities of a monitor.  What is known about an entity is stored in the cells of its slot.
 
-The monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) act on the same cells.  An entity is in one of
-three places.  It is alive, or at rest, or new: not seen so far, or forgotten.  Those alive and those at rest are linked
-in the order in which they got there.  What does not fit into cells is kept beside them, and only the monitor may take
-the next step of such an entity.
+The monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) act on the same cells.  An entity is
+alive, at rest, or new, which means that it was not seen so far or is forgotten.  The entities that are alive form a
+linked list, in the order in which they became alive, and so do those at rest.  What does not fit into the cells is
+stored separately.  Then only the monitor may take the next step of the entity.
 """
 
 from array import array
@@ -106,10 +106,10 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
 class Life:
     """A live entity: its belief and what else must be known to process its next observation.
 
-    ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  Of the events that may have happened to all
-    entities, the belief takes the first ``assumed`` into account.  It may rest on those from number ``rested`` on, and
-    on the entity's ``own``.  ``starts`` are the starts of the time limits in the belief.  ``late`` holds configurations
-    that are possible only if a time limit was broken.
+    ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  ``assumed`` is the number of events that may
+    have happened to all entities and that the belief takes into account.  The belief may depend on those from number
+    ``rested`` on, and on the entity's ``own`` assumed events.  ``starts`` are the starts of the time limits in the
+    belief.  ``late`` holds configurations that are possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -129,7 +129,7 @@ class Life:
             self.starts = tuple(self.starts[each] if each < NOW or now is None else now for each in step.starts)
 
     def fits(self) -> bool:
-        """Check whether cells hold all of it: at most one start, at a time from the epoch on, and nothing else."""
+        """Check whether cells can hold this: at most one start, not before the epoch, no ``own`` and no ``late``."""
         return not (self.late or self.own or self.starts[1:]) and all((each.at or 0) >= 0 for each in self.starts)
 
     def passes(self, dynamics: Dynamics, seen: Observation) -> Configurations:
@@ -148,7 +148,7 @@ class Life:
 
 
 class Entities:
-    """The entities that have the *beliefs*, of which at most *most* at rest are remembered, those that came last."""
+    """The entities that have the *beliefs*.  Of those at rest, only the latest *most* are remembered."""
 
     def __init__(self, beliefs: Beliefs, most: int) -> None:
         self.slots: dict[str, int] = {"": ALL}
@@ -192,7 +192,7 @@ class Entities:
         self._free += range(before + more - SIZE, before - SIZE, -SIZE)
 
     def sweep(self) -> None:
-        """Take their slots from the entities that are new, or forgotten, if there may be many."""
+        """Take back the slots of entities that are new or forgotten, if there may be many such entities."""
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
@@ -246,7 +246,7 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Take the step of a living entity for *seen* if all it does is lead to another belief.  Return whether it is.
+        """Take the step of a living entity for *seen* if it only leads to another belief.  Return whether it does.
 
         The entity must take *assumed* possible events into account, and no time limit may run before or after the step.
         """
@@ -303,7 +303,7 @@ class Entities:
             self.cells[slot] = ~self.cells[slot]
 
     def renumber(self, others: Iterable[Belief]) -> None:
-        """Forget all beliefs that neither an entity has nor *others* has, all steps and all unused kinds."""
+        """Forget all steps, all unused kinds, and all beliefs that no entity has and that are not in *others*."""
         cells, kinds = self.cells, self._beliefs.kinds
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]

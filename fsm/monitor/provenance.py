@@ -26,7 +26,7 @@ TRIED: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """Instants that led from a state before an observation to ``state``.  Without any, it was possible before."""
+    """Instants that led from a state before an observation to ``state``, or none if ``state`` was possible before."""
 
     state: str
     uses: tuple[UsedCell, ...]
@@ -112,7 +112,7 @@ def _states(configurations: Iterable[Configuration]) -> list[int]:
 
 
 def _without_outputs(configurations: Iterable[Configuration]) -> list[Configuration]:
-    """Return the configurations whose outputs were all observed, or all of them if there are none, in order."""
+    """Return, in order, the configurations whose outputs were all observed.  If there are none, return all."""
     found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
     return [each for each in found if not each.queue] or found
 
@@ -147,7 +147,7 @@ def _includes_request(scene: Scene) -> bool:
 
 
 def _starts(scene: Scene) -> Iterator[_Edge]:
-    """Yield where the search begins.  An observation without an effect is over at once."""
+    """Yield the first edges of the search.  An observation without an effect of its own counts as already over."""
     seen, dynamics = scene.seen, scene.dynamics
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()

@@ -22,7 +22,7 @@ UNRECORDED: Final = "reply not recorded"
 
 
 class BeliefMove(NamedTuple):
-    """A ``step`` that an entity took in ``scene``.  ``before`` also holds what a time limit had made impossible."""
+    """A ``step`` that an entity took in ``scene``.  ``before`` includes what a time limit has ruled out."""
 
     before: Configurations
     scene: Scene

@@ -25,7 +25,7 @@ _COLOURS: Final = {Where.BOTH: LINE, Where.FIRST: _FIRST, Where.SECOND: _SECOND,
 
 
 def answer(found: Comparison) -> ExitCode:
-    """Return the exit code.  Any difference fails."""
+    """Return the exit code, which is a failure if there is any difference."""
     return ExitCode.HOLDS if found.equal else ExitCode.FAILS
 
 

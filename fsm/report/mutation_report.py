@@ -1,4 +1,7 @@
-"""Survivors, properties that would kill them, and illegal edits that the judge misses: text, JSON and TOML."""
+"""Report survivors, properties that would kill them, and illegal edits that the judge misses.
+
+The formats are text, JSON and TOML.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

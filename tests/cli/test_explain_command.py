@@ -11,7 +11,7 @@ from fsm.language.codes import FAMILIES, RULES
 
 @pytest.mark.parametrize("code", RULES)
 def test_every_code_is_explained(code: str) -> None:
-    """The page has the finding, the reason, and an example before and after; no colour in a pipe."""
+    """The page has the finding, the reason, and an example before and after; output to a pipe has no colour."""
     ran = fsm("explain", code, env={"COLUMNS": "300"})
     rule = RULES[code]
 

@@ -139,7 +139,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A twin that counts it in each part has another result."""
+    """A variant that counts what concerns all entities once in each part gets a different result."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))

@@ -538,7 +538,7 @@ def test_a_chart_that_only_takes_anything() -> None:
 
 
 def test_original_names_are_kept() -> None:
-    """A state shows its original name, and an event has it on the wire; names stay different."""
+    """A state shows its original name, and an event has it on the wire; different names stay distinct."""
     configuration = {
         "states": ["a b", "a-b", "ä", "-"],
         "initial": "a b",

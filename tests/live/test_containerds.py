@@ -19,7 +19,7 @@ NEWEST = list(VERSIONS)[-1]
 
 
 def of_the_folder(folder: Path) -> list[str]:
-    """Return the mounts of this namespace below *folder*, and the processes that name it."""
+    """Return the mounts of this namespace below *folder*, and the processes with *folder* in their command lines."""
     mounts = [line for line in Path("/proc/mounts").read_text(encoding="utf-8").splitlines() if str(folder) in line]
     return mounts + [each.parent.name for each in Path("/proc").glob("[0-9]*/cmdline") if _names(each, f"{folder}/")]
 

@@ -103,7 +103,7 @@ def test_what_is_not_there_does_not_start(client: ServedClient, command: str) ->
 
 
 def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
-    """Within the grace period it ends by SIGTERM, without one by SIGKILL; a process that ignores SIGTERM is killed later."""
+    """With a grace period, SIGTERM ends it; without one, SIGKILL does; if it ignores SIGTERM, it is killed later."""
     pod = client.pod()
     asked, killed = (client.container(pod, "sleep", "60", started=True) for _ in range(2))
     stubborn = client.container(pod, "sh", "-c", "trap '' TERM; sleep 60", started=True)

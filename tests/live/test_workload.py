@@ -48,7 +48,7 @@ def blob(content: dict[str, bytes], at: dict[str, Any]) -> bytes:
 
 
 def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tmp_path: Path) -> None:
-    """Whatever the file's name and time; another binary gives another archive."""
+    """The file's name and time do not matter; a different binary gives a different archive."""
     elsewhere = tmp_path / "elsewhere"
     elsewhere.write_bytes(STATIC + LOADED)
     elsewhere.touch(mode=0o700)

@@ -59,7 +59,7 @@ def exchanged(state: Locals, exchange: Exchange) -> Locals:
 
 
 def differing(system: System, exchange: Exchange) -> str:
-    """Return a step of *system* that *exchange* does not turn into a step, if there is one: every state is tried."""
+    """Return a step of *system* that *exchange* does not map to a step, or an empty string.  Try every state."""
     table = SystemTable(system)
     for state in explore(table).depth:
         before = table.locals(state)

@@ -258,7 +258,7 @@ def quiescent(trace: list[Observation]) -> list[int]:
 
 @pytest.mark.parametrize("name", names())
 def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
-    """With whole calls, one at a time, the trace is legal from any observation on."""
+    """From any point at which no call is in progress, the rest of the trace is legal."""
     machine = load(name)
     trace = list(simulate(machine, seed=5, length=60))
     for start in quiescent(trace):

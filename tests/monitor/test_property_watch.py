@@ -242,7 +242,7 @@ CAUGHT = [
     for each in specification(name).properties
     if not untestable(each) and not isinstance(each.claim, Reachable | LeadsTo) and not each.expected(None)
     for mutant in each.catches
-    # That a machine says nothing is no deed of an implementation.
+    # Silence is a property of a specification.  An implementation cannot perform it.
     if not mutant.endswith(": silent")
 ]
 

@@ -1,4 +1,4 @@
-"""Mutants: every error in one cell, enumerated by brute force, and the result for each."""
+"""Mutants: every possible error in a single cell, enumerated by brute force, and the result for each."""
 
 from __future__ import annotations
 

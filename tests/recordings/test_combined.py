@@ -112,7 +112,7 @@ REMOVALS = [
 
 @pytest.mark.parametrize("number", REMOVALS[:-1])
 def test_a_removal_that_is_not_told_is_found(number: int, tmp_path: Path) -> None:
-    """Without a restart before it, it is no known deviation of any version."""
+    """Unless a restart precedes it, it is not a known deviation of any version."""
     events = b"".join(EVENTS[:number] + EVENTS[number + 1 :])
 
     for profiled in (None, "containerd-2.1"):

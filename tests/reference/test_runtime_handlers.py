@@ -252,7 +252,7 @@ def test_passes_the_test_of_its_machine(profile: str | None) -> None:
 
 
 class MovedError(Exception):
-    """The bug has moved the introspection past the machine."""
+    """The planted bug has changed the state of the introspection, bypassing the machine."""
 
 
 class _Moving(Introspection):

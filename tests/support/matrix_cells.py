@@ -195,7 +195,7 @@ def _reason(tested: Tested, edge: Edge) -> str:
             return f"needs {plan.table.rows[each.source.call].event.name} to be in progress"
         for outcome in outcomes:
             if (event, outcome) in tested.unarranged:
-                return f"{event} cannot be made to come to '{outcome}'"
+                return f"the outcome '{outcome}' of {event} cannot be arranged"
     return f"{edge.step} was not met" if not tested.stopped else "the test stopped after too many failures"
 
 

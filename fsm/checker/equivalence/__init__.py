@@ -149,8 +149,8 @@ class StepsOf:
         """Check whether each joint event of *other* has the same effects in every state.
 
         If *named* is true, outcomes must also have the same names.  Joint events that are the same object in both
-        systems are not compared unless all of them are.  The running time is linear in the states, and the first
-        difference ends it.
+        systems are skipped, unless this applies to all joint events.  The running time is linear in the states, and
+        the first difference ends it.
         """
         mine, others = self.table.system.events, other.system.events
         if self.table.row.keys() != other.row.keys():

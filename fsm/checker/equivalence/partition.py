@@ -181,7 +181,10 @@ class Play:
 
 
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
-    """Return a play from two separated nodes.  Each answer is the node that was separated from the target last."""
+    """Return a play from two separated nodes.
+
+    The answer to a step is always the node that was the last to be separated from the step's target.
+    """
     rounds: list[tuple[int, int, int]] = []
     pair = start
     while True:
@@ -194,7 +197,10 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 
 
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
-    """Return side, label, answers and target of a step.  The answers were separated from the target before *pair*."""
+    """Return the side, label, possible answers and target of the attacker's step.
+
+    Each answer was separated from the target in an earlier round than the nodes of *pair* from each other.
+    """
     left = partition.separated(*pair)
     for side in (0, 1):
         one, two = pair[side], pair[1 - side]

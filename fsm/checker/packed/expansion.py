@@ -33,9 +33,9 @@ class Program(NamedTuple):
 
     * ``tests``: word, shift, mask, start in ``members`` of the set of local states, next test if the state is in the
       set, next test otherwise
-    * ``events``: guard, range in ``paths``, whether outcomes may be alike, range in ``reads`` of the copies that the
-      event depends on, start in ``kept`` of a mask per word of the bits that it does not change, and start in a
-      memo of its outcomes by the states of these copies, or -1
+    * ``events``: guard, range in ``paths``, whether outcomes may be alike, range in ``reads`` (the copies that the
+      event depends on), start in ``kept`` (for each word, a mask of the bits that the event does not change), and
+      start in the memo (the outcomes, by the states of those copies) or -1
     * ``reads``: word, shift, mask, factor
     * ``paths``: guard, name, reply, range in ``moves``
     * ``moves``: guard, test for being heard, word, shift, mask, start in ``cells`` of the options by local state

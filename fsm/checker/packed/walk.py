@@ -54,8 +54,8 @@ class Facts(NamedTuple):
 
     The facts of a step are those ``after`` for its target, those ``before`` for its source, and ``moved`` if it changes
     the state.  ``before`` is empty if no atom needs it.  The facts about the instants of label ``n`` begin at
-    ``first[n]`` in ``instants``: ``outputs[n]`` of them for each of its ``replies[n]`` replies.  ``bare`` holds the
-    states without calls in progress if calls take time and a claim needs these states.
+    ``first[n]`` in ``instants``: ``outputs[n]`` of them for each of its ``replies[n]`` replies.  If calls take time
+    and a claim needs it, ``bare`` holds every state with its calls in progress left out.
     """
 
     after: NDArray[np.uint32]
@@ -113,7 +113,10 @@ def mark(
     count: Number,
     facts: NDArray[np.uint32],
 ) -> None:
-    """Set the bits of the *tests* that each state from *done* to *count* passes.  Their rows are first test and bit."""
+    """Set, for each state from *done* to *count*, the bits of the *tests* that it passes.
+
+    A row of *tests* consists of a first test and a bit.
+    """
     for state in range(done, count):
         found = np.uint32(0)
         for test in range(tests.shape[0]):

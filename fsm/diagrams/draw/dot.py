@@ -1,8 +1,8 @@
 """A picture as Graphviz DOT.
 
-If edges lead back to the initial state, it is drawn twice, at the top and at the bottom.  With a single node, half of
-the edges would run up the page.  An edge from any state, or from states that are not drawn, starts from a word beside
-its target.  Several edges from any state start from the same word.
+If edges lead back to the initial state, that state is drawn twice, at the top and at the bottom, because half of the
+edges would run up the page otherwise.  An edge that stands for edges from every state, or from states that
+are not drawn, starts from a word beside its target.  Several edges from every state share a word.
 
 Nodes and edges have an ``id``, by which a page finds them in the SVG.
 """

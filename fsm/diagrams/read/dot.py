@@ -187,7 +187,7 @@ class _Graph:
         self.size += more
         if self.size > MOST:
             what = f"the graph has more than {MOST:,} names and arrows"
-            raise _NotDotError(what, "cut out the part that is meant", "FSM411")
+            raise _NotDotError(what, "reduce it to the part you need", "FSM411")
 
     def _end(self, node: _Token | None = None) -> tuple[str, ...]:
         """Return the nodes at one end of an edge, without ports: those of a group, *node*, or the next name."""

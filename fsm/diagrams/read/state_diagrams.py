@@ -53,7 +53,7 @@ class StateDiagram:
             elif statement and not _PASSED.match(statement):
                 self._statement(statement, place)
             if len(self.arrows) + len(self.states) > MOST:
-                what, hint = f"the diagram has more than {MOST:,} names and arrows", "cut out the part that is meant"
+                what, hint = f"the diagram has more than {MOST:,} names and arrows", "reduce it to the part you need"
                 self.problems.append(Problem(path=self.path, line=line, code="FSM411", what=what, hint=hint))
                 break
         texts = {name: tuple(map(_plain, _BREAK.split(self.texts.get(name, name)))) for name in self.states}
@@ -111,7 +111,7 @@ def blocks(
 ) -> Iterator[tuple[int, Iterator[tuple[int, str]]]]:
     """Yield the line number of each *heading* in *text*, and the numbered lines below it up to *end*.
 
-    The mark of the comment that contains the block, group ``mark`` of *heading*, becomes blanks.
+    If the block is in a comment, blanks replace the comment mark, which is group ``mark`` of *heading*.
     """
     rows = iter(enumerate(text.split("\n"), 1))
 

@@ -40,7 +40,7 @@ class Problems(Generic[F]):
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Check that *word* is in *names* or ``None``.  If not, add an error with *what*, such as ``unknown state``."""
+        """Check that *word* is ``None`` or in *names*.  If not, add an error on *what*, as ``unknown state``."""
         if word is None or word in names:
             return True
         self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)

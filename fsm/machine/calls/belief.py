@@ -118,7 +118,7 @@ class Dynamics(Unobserved):
         return self.closed(self.requested(before, row))
 
     def requested(self, before: Iterable[Configuration], row: int) -> Iterator[Configuration]:
-        """Yield each of *before* with another call of *row* that has not taken effect."""
+        """Yield each configuration in *before* with one more call of *row*, which has not taken effect yet."""
         for state, pending, queue, deviations, due in before:
             yield Configuration(state, plus(pending, Pending(row, ASKED, 1 << state)), queue, deviations, due)
 
@@ -147,7 +147,10 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield how a call of *row* in *here* may have ended as *seen*, and *here* without it.  *known* is a cache."""
+        """Yield each way in which a call of *row* in *here* may have ended as *seen*, with *here* without that call.
+
+        *known* is a cache.
+        """
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
         last = None
@@ -263,7 +266,10 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield each state and way in which a call may give the reply of *seen*, without a way if anything may."""
+        """Yield each of *states* and way with which a call may give the reply of *seen*.
+
+        The way is ``None`` if every way may give it.
+        """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:
             if met and self.table.shows[state] != met:
@@ -279,7 +285,7 @@ class Dynamics(Unobserved):
 class Fit:
     """Explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it.
 
-    ``ways`` holds (row, state, way) for each way in which the call may have ended, without a way in a silent cell.
+    ``ways`` holds (row, state, way) for each way in which the call may have ended.  In silent cells, way is ``None``.
     """
 
     cells: frozenset[tuple[int, int]] = frozenset()

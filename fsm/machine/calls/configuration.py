@@ -133,9 +133,9 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration in which a covering one may allow more.
+    """The part of a configuration in which one that covers it may differ, by allowing more.
 
-    ``sets`` is a bit set of the lost calls and, for each awaited call, of the states it met and its possible ends.
+    ``sets`` is a bit set: the lost calls and, for each awaited call, the states it met and its possible ends.
     """
 
     sets: int
@@ -213,7 +213,7 @@ class Covering:
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return a number for the end of *call*, or 0 if a call that has not taken effect could not give its reply."""
+        """Return a number for the end of *call*, or 0 if a call that was only asked could not give its reply."""
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):

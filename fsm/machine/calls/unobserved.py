@@ -208,7 +208,10 @@ class Unobserved:
         return (Configuration(instant.to, passing(pending, instant.to), queue, deviations, due),)
 
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
-        """Return *queue* followed by *emits*, or ``None`` if that contradicts the trace or outputs are still queued."""
+        """Return *queue* followed by *emits*.
+
+        Return ``None`` if that contradicts the trace, or if *queue* must be empty first.
+        """
         if not emits or (self.coming is None and not self.outputs):
             return queue
         if self.coming is None:
@@ -231,7 +234,7 @@ class Unobserved:
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* at an observation, which starts the time limits marked :data:`FRESH`."""
+        """Return *those* as they are at an observation, at which the time limits marked :data:`FRESH` start."""
         if not self.limits:
             return frozenset(those)
         return frozenset(

@@ -145,7 +145,10 @@ class SystemTable:
         return found
 
     def blocked(self, state: int, row: int) -> tuple[Way, ...]:
-        """Return the ways of a joint event that are possible if blocked moves count.  Each leads back to *state*."""
+        """Return the ways of a joint event that are possible if blocked moves are allowed.
+
+        All of them lead back to *state*.
+        """
         before, event = self._locals[state], self.joint[row]
         if not self.takes_time or (event.when is not None and not event.when(before)):
             return ()
@@ -173,7 +176,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Map each digit and local state to whether a begin is blocked and an unspecified end left out there."""
+        """Map each digit and local state to whether a begin is blocked and whether an unspecified end is left out."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:

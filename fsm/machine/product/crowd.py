@@ -177,7 +177,7 @@ class Crowd:
         return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
 
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
-        """Yield a way of a member's event for each state that it may be in and each course from there."""
+        """Yield a way for each state that the member may be in and each course that its event may take from there."""
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
             before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]

@@ -26,8 +26,8 @@ class Influence:
     def cone(self, digits: Iterable[int], mentioned: Iterable[str] = (), outputs: Iterable[int] = ()) -> frozenset[int]:
         """Return the digits of the cone of influence of the copies *digits*.
 
-        Include the copies that affect how events in *mentioned* happen, and the copies in *outputs* with those that
-        affect whether their outputs are delivered.
+        Also include the copies that affect how events in *mentioned* happen, the copies in *outputs*, and the copies
+        that affect whether the outputs of the latter are delivered.
         """
         return self._cones(frozenset(digits), frozenset(mentioned), frozenset(outputs))
 

@@ -1,10 +1,10 @@
 """Symmetry reduction for interchangeable copies.
 
-An *exchange* swaps two neighbouring copies of a part, each with everything it owns.  If it maps every joint event to
-one of the same system, the two states that it swaps have the same future up to the names of copies.  Then only one
-state of each *orbit*, its *representative*, has to be searched (Ip and Dill, *Better verification through symmetry*,
-1996; Clarke, Grumberg and Peled, *Model Checking*, 1999, chapter 14).  Copies that a claim distinguishes are not
-exchanged.
+An *exchange* swaps two neighbouring copies of a part, each with everything it owns.  If it maps every joint event of
+the system to a joint event of the system, then a state and its image have the same future, except for the names of
+copies.  Then only one state of each *orbit*, its *representative*, has to be searched (Ip and Dill, *Better
+verification through symmetry*, 1996; Clarke, Grumberg and Peled, *Model Checking*, 1999, chapter 14).  Copies that a
+claim distinguishes are not exchanged.
 """
 
 from __future__ import annotations
@@ -239,7 +239,7 @@ def _move(move: JointMove, exchange: Exchange) -> Hashable:
 
 
 def commute(one: JointMove, two: JointMove) -> bool:
-    """Check that moves commute because neither ends the event or reads the other's copy, and at most one emits."""
+    """Check that the moves commute: neither ends the event or reads the other's copy, and at most one emits."""
     for move, other in ((one, two), (two, one)):
         reads = read(move.step.when) | (read(move.part.heard) if move.emitted() else frozenset())
         if other.at in {*reads, move.at} or any(

@@ -216,8 +216,8 @@ class JointMove:
     """A *step* of a way, applied to the *table* of its *part*.
 
     If *call* is true, an error reply may end the joint event.  ``when`` checks whether the step is taken, and ``heard``
-    whether its outputs are delivered; both depend on the states before the step.  ``options`` returns the options in a
-    local state, and ``blocked`` those that are possible but left out.
+    whether its outputs are delivered; both depend on the states before the step.  In a local state,
+    ``options`` returns the options that the table has, and ``blocked`` those that are possible but left out of it.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:

@@ -121,7 +121,7 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step ``other`` allows in none of the ``states`` that it may be in.
+    """A run whose last step ``other`` does not allow in any of the ``states`` that ``other`` may be in before it.
 
     ``shows`` is the state shown after that step, if that is what ``other`` does not allow.
     """
@@ -241,11 +241,11 @@ class Checked:
 class Examined:
     """The conclusions about all properties of a machine or a system under one profile.
 
-    ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size stated
-    in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that simulates any
-    number of its copies.  ``copies`` counts the claims that were also decided for other copies.  Claims whose result
-    differs from the first copy's are in ``checked``.  ``washed_out`` lists silent cells that can be reached after only
-    hidden events, as (event, state, what leads there).
+    ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size
+    stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that
+    simulates any number of its copies.  ``copies`` counts the claims that were also decided for other copies.  If
+    their result differs from that for the first copy, they are in ``checked``, too.  ``washed_out`` lists silent
+    cells that can be reached after only hidden events, as (event, state, what leads there).
     """
 
     machine: Machine | System

@@ -25,7 +25,7 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The copy's digit and the entity of a joint event, its outer entity, and the known entities in that."""
+    """The digit and the entity of a joint event's copy, its outer entity, and the known entities in the latter."""
 
     digit: int
     entity: str
@@ -37,7 +37,7 @@ class JudgeOfForm(Protocol):
     """Rules of a form of recording that no machine has. It is made from the monitors and the name of the recording."""
 
     def pieces(self, batch: Batch) -> Iterable[Batch]:
-        """Yield *batch* in pieces, and fold findings into the monitors after the piece before them."""
+        """Yield *batch* in pieces. Fold each finding into a monitor when the piece before it has been processed."""
 
 
 def nested(system: System) -> tuple[str, str] | None:

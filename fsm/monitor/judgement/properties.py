@@ -97,7 +97,7 @@ class _Window:
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
-        """Forget everything except lost calls.  Unless *over*, the calls in progress are unknown afterwards."""
+        """Forget everything, except lost calls if *over*.  If not *over*, the calls in progress are now unknown."""
         lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
         self.begins, self.open, self.late = False, over, False
         self.seen = [

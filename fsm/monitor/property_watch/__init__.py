@@ -5,8 +5,8 @@ implementation that conforms to the machine never violates what the checker has 
 conform has left the machine.  It may then be in any state that shows what was read.
 
 No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
-(:meth:`Watch.due`).  The target must then come within the number of steps that a machine with the property may need,
-and while a fair step is still possible.
+(:meth:`Watch.due`).  The target must then come while a fair step is still possible, and within the number of steps
+that a machine with the property may need.
 """
 
 from collections.abc import Collection, Iterable, Iterator

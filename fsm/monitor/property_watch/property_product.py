@@ -39,9 +39,10 @@ class RunPlace(NamedTuple):
 class PropertyProduct:
     """The product of the machine of *stepping* with *claim*, both under *profile*.
 
-    Places are added as they are reached, and keep their numbers, as ways do.  After :meth:`explore`, ``asking`` holds
-    the pairs of an event and its reply (or of an empty event and an output) that may put the claim to the test from the
-    start.  ``asking_later`` holds those that may do so after a pair in ``advancing``.
+    Places and ways are numbered as they are reached, and keep their numbers.  ``asking``, ``asking_later`` and
+    ``advancing`` hold pairs of an event and its reply, or of an empty event and an output.  After :meth:`explore`,
+    ``asking`` has those that may put the claim to the test from the start, and ``asking_later`` those that may do so
+    after a pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -97,7 +98,7 @@ class PropertyProduct:
         return {self.places[each.state] for each in configurations}
 
     def outputs(self, row: int, seen: tuple[str, ...] | None) -> Collection[tuple[str, ...]]:
-        """Return the outputs that an event of *row* may have had anywhere, or only those *seen*, if they are known."""
+        """Return the outputs that an event of *row* may have in any state, or only *seen* if that is not ``None``."""
         ways = [way for state in range(len(self.machine.states)) for way in self.machine.step(state, row) or ()]
         return dict.fromkeys([(), *(way.emits for way in ways)]) if seen is None else [seen]
 

@@ -225,7 +225,10 @@ class ClaimWatch:
         return frozenset(found)
 
     def _right_after(self, window: Sequence[tuple[Configurations, Key]]) -> Configurations:
-        """Return the configurations after *window* if no unseen event followed its last non-request."""
+        """Return the configurations after *window*.
+
+        Assume that no unseen event happened after its last observation that is not a request.
+        """
         last = max((index for index, (_, seen) in enumerate(window) if seen.phase != "request"), default=0)
         before = window[last][0]
         for _, seen in window[last:]:

@@ -40,7 +40,7 @@ MEMORY = "/dev/shm"  # noqa: S108  (names in it are random)
     type=click.FloatRange(0, 1),
     default=0.0,
     metavar="CHANCE",
-    help="Chance of refusing a call that the profile allows to refuse, as if its records were lost.",
+    help="Chance of refusing a call that may be refused under the profile, as if its records were lost.",
 )
 @click.option("--seed", type=int, default=0, help="Seed for the choice of the calls that --deviate refuses.")
 @click.option(

@@ -141,7 +141,7 @@ class Backoff(Generic[E]):
                     await self._try(key, backlog)
 
     def stop(self) -> None:
-        """Stop permanently. Waiting events are dropped, but an event at the handler finishes."""
+        """Stop permanently. Drop the waiting events, but let the handler finish its current one."""
         self._stopped = True
         for key, backlog in self._keys.items():
             backlog.position.take("stop")

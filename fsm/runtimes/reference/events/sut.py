@@ -132,9 +132,9 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
 class EventsSUT(ReferenceSUT[EventQueue[int]]):
     """An :class:`~fsm.runtimes.reference.events.queue.EventQueue` under test.
 
-    It has one subscriber, a small buffer, and a clock that is turned. Events are numbered, so that an event that
-    arrives twice or out of order is noticed. The number of unread or retained events is arranged by first sending,
-    reading or discarding other events, which does not change the state.
+    It has one subscriber, a small buffer, and a :class:`TurnedClock`. Events are numbered, so that duplicates and
+    events out of order are noticed. To arrange how many events are unread or retained, it first sends, reads or
+    discards other events, which does not change the state.
     """
 
     machine = "container-events"

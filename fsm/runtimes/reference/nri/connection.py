@@ -73,7 +73,9 @@ class PluginLocal(threading.local):
 
 
 class PluginThread:
-    """A thread that runs a plugin's calls one after the other, with timeouts by *clock*. Marks itself in *local*.
+    """A thread that runs a plugin's calls one after the other.
+
+    *clock* measures the timeouts. The thread marks itself in *local*.
 
     >>> thread = PluginThread(Clock(), PluginLocal())
     >>> thread.call(lambda: 6 * 7, until=Clock().now() + 10)

@@ -66,7 +66,7 @@ class SyncLock:
         self._waiting = 0
 
     def block(self) -> PluginSyncBlock:
-        """Keep plugins from joining, after waiting for a plugin that is joining."""
+        """Keep plugins from joining. If a plugin is joining, wait for it first."""
         with self._changed:
             self._acquire(CALL, self._may_block)
             self._blocks += 1
