@@ -221,7 +221,7 @@ async def test_nonsense_is_a_protocol_error() -> None:
         await mute.received(encoded(1, MessageKind.RESPONSE, b"\xff\xff"))
 
     mute = Client(nonsense)
-    with pytest.raises(ProtocolError, match="no Empty"):
+    with pytest.raises(ProtocolError, match="not of type Empty"):
         await mute.call("Door", "Shutdown", Empty(), Empty, 5)
 
 
