@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, TypeAlias, assert_never
 from msgspec import Struct
 
 from fsm.checker.alike import Conclusions
-from fsm.checker.breadth_first import Limit, SearchEdge, foldable, packed, reachable_size, size_of_states
+from fsm.checker.breadth_first import Limit, SearchEdge, reachable_size, size_of_states
+from fsm.checker.packing import foldable, packed
 from fsm.machine import ANY_ERROR, conditions
 from fsm.machine.conditions import Atom, Condition, Sequence, WrittenCondition, atoms, predicate
 from fsm.machine.graph import steps

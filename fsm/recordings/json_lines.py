@@ -126,7 +126,7 @@ def too_small(key: str, value: float) -> LineMistake:
 
 
 if TYPE_CHECKING:
-    from fsm.recordings.observation_columns import DecodedColumns
+    from fsm.recordings.decoded_columns import DecodedColumns
 
 
 class TraceHeader(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
@@ -235,7 +235,7 @@ class Trace:
             return None
         if self._columns is None:
             try:
-                from fsm.recordings.observation_columns import DecodedColumns  # noqa: PLC0415  (needs the extra "fast")
+                from fsm.recordings.decoded_columns import DecodedColumns  # noqa: PLC0415  (needs an extra, and takes its time)
             except ImportError:
                 return None
             self._columns = DecodedColumns()

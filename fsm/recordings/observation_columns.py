@@ -4,7 +4,7 @@ Words are encoded as numbers column by column, and equal rows share a kind.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final
 
@@ -18,28 +18,22 @@ from fsm.errors import documented, refused
 from fsm.recordings.form import RecordingForm, titled
 from fsm.recordings.json_lines import EARLIEST, too_small
 from fsm.recordings.line_reader import decode
-from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation, key, nanoseconds
+from fsm.trace import NEVER, Batch, Columns, Line, Made, Observation
 
 ABOUT: Final = "recording"
 """Name of the column that repeats the kind of the recording, or its trace header, in every row."""
-
 ROW: Final = "row"
 """Name of the column of row numbers, for tools that do not preserve row order. Rows in files are sorted by it."""
-
 TIMES: Final = ("at", "start", "end")
 """Time columns, in nanoseconds since the epoch because not every tool supports nanosecond timestamps."""
-
 WORDS: Final = ("of", "event", "phase", "reply", "shows", "met", "output")
 """Columns with few distinct values."""
-
 _TYPES: Final = {"emits": pa.list_(pa.string()), **dict.fromkeys((ROW, *TIMES, "line"), pa.int64())}
 _NAMES: Final = (ROW, ABOUT, "entity", *WORDS, "emits", *TIMES, "detail", "fields", "file", "line")
 SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NAMES])
 """Columns of a table of observations. ``fields`` is a JSON object. ``file`` and ``line`` are the original location."""
-
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 """Columns with many repeated values, which are dictionary-encoded."""
-
 _MANY: Final = 1 << 16
 """Maximum number of words in a column, and of kinds of rows. Rows beyond it are converted one by one."""
 
@@ -47,7 +41,6 @@ _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
 _RARE: Final = ("start", "end", "fields")
 """Columns that are null in every row that has a kind."""
-
 _FIELDS: Final = msgspec.json.Decoder(dict[str, int | str])
 _HINT: Final = (
     f"{documented('reference/trace-format#tables')} has the columns; fsm convert makes a table of any recording"
@@ -345,41 +338,3 @@ def _ids(column: pa.Array | None, count: int) -> tuple[NDArray[np.int32], list[s
 
 
 """Maximum number of kinds of observations before numbering starts over."""
-
-
-class DecodedColumns:
-    """Converts the decoded observations of one trace to columns."""
-
-    def __init__(self) -> None:
-        self._kinds: list[Observation] = []
-        self._numbers: dict[tuple[object, ...], int] = {}
-
-    def of(self, found: Sequence[Observation], *, plain: bool) -> Columns:
-        """Return *found* as columns. *plain* means that all are :func:`~fsm.recordings.json_lines.is_plain`."""
-        if len(self._kinds) > _MANY:
-            self._kinds, self._numbers = [], {}
-        numbers, ids = self._numbers, dict[str, int]()
-        kinds = [
-            numbers.setdefault(
-                (each.event, each.phase, each.reply, each.shows, each.met, each.output, each.emits, each.of),
-                len(numbers),
-            )
-            for each in found
-        ]
-        if len(numbers) > len(self._kinds):
-            examples = dict(zip(kinds, found, strict=True))
-            new = [examples[number] for number in range(len(self._kinds), len(numbers))]
-            self._kinds += [Observation(of=seen.of, **key(seen)._asdict()) for seen in new]
-        entities = np.array([ids.setdefault(each.entity, len(ids)) for each in found], np.int32)
-        at = _times([each.at for each in found], plain=plain)
-        alone = (at < 0) & (at != NEVER)
-        alone |= np.array([bool(each.fields) for each in found], np.bool_)
-        return Columns(self._kinds, np.where(alone, -1, np.array(kinds, np.int32)), entities, [*ids], at)
-
-
-def _times(times: list[int | str | None], *, plain: bool) -> NDArray[np.int64]:
-    """Convert valid *times* to nanoseconds since the epoch. If all are *plain* UTC times, NumPy parses them."""
-    texts = [each[:-1] for each in times if isinstance(each, str) and each[-1:] == "Z"] if plain else []
-    if len(texts) == len(times):
-        return np.array(texts, "datetime64[ns]").astype(np.int64)
-    return np.array([NEVER if (at := nanoseconds(each)) is None else at for each in times], np.int64)

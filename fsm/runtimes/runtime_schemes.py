@@ -13,31 +13,13 @@ from fsm.conformance.scheme import PlanRequest, Scheme, SchemeOption, SutRequest
 from fsm.errors import documented, of_extra, refused
 from fsm.language.library import is_system, load, load_any, load_system
 from fsm.machine import Machine
-from fsm.machine.product.flatten import flatten
 from fsm.machine.versions import Bounded, unknown_profile
 from fsm.runtimes.names import POD
 from fsm.sut import SUT
 
-NODE: Final = "node"
-"""The system that a runtime is tested against if the events that it sends to plugins are tested too."""
-
-RELAYED: Final = ("nri-container", "nri-pod", "plugin-container", "plugin-pod", "nri-plugin-contract")
-"""The models of the events that plugins receive. They can judge tests planned with :data:`NODE`."""
-
-ONE_POD: Final = {"pod": 1, "container": 1}
-"""Number of copies of each part of :data:`NODE` in the test of a runtime. A client can read their states."""
-
-DAMAGED: Final = "{container}"
-"""Placeholder in a damage command for the id of the container whose checkpoint is to be damaged."""
-
-
-def node(profile: str | None) -> Machine:
-    """Return :data:`NODE` with one pod and one container, flattened to a machine that shows what a client can read."""
-    return flatten(load_system(NODE, ONE_POD).partly_under(profile), visible=tuple(ONE_POD))
-
-
 if TYPE_CHECKING:
     from fsm.conformance.tested import Tested
+from fsm.runtimes.node_model import DAMAGED, NODE, ONE_POD, RELAYED, node
 
 
 def _runtime(asked: SutRequest) -> Callable[[], SUT]:

@@ -15,7 +15,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 from unittest.mock import patch
 
-from fsm.checker import breadth_first, examine
+from fsm.checker import examine, packing
 from fsm.checker.any_number import examine_any
 from fsm.language.library import claims, composed
 from fsm.machine.product.system import System
@@ -56,7 +56,7 @@ def main() -> None:
         of = composed(stated, {asked.part: count})
         found = []
         for most in (10**18, 0):
-            with patch.object(breadth_first, "FEW", most):
+            with patch.object(packing, "FEW", most):
                 found.append(taken(partial(examine, of, only=names)))
         (whole, slow), (folded, quick) = found
         if count > 2 and whole.counts and folded.counts:  # two compile what is compiled

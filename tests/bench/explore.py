@@ -39,7 +39,7 @@ from machines import counter
 from random_systems import system_of
 from toy_systems import stated_of
 
-from fsm.checker import breadth_first, decide
+from fsm.checker import decide, packing
 from fsm.checker.breadth_first import Limit, SearchEdge, search
 from fsm.checker.cones import Cones
 from fsm.checker.instants import Successors
@@ -184,7 +184,7 @@ def product_packed(system: System) -> tuple[int, int]:
 
 def claimed(system: System) -> tuple[int, int]:
     """Return them for a claim about all copies, which distinguishes each of them."""
-    with patch.object(breadth_first, "FEW", MANY):
+    with patch.object(packing, "FEW", MANY):
         counts = decide(_claim(system), Cones(system=system), limit=MANY).searched
     return counts.states, counts.transitions
 

@@ -26,7 +26,7 @@ import msgspec
 from transitions import Machine, MachineError
 
 from fsm.monitor.judgement import judge
-from fsm.runtimes.recordings import containerd_log
+from fsm.runtimes.recordings import log_reader
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def extract(path: Path) -> None:
 
 def judged_slowly(path: Path) -> None:
     """Judge a log line by line, as small ones are."""
-    with patch.object(containerd_log, "ENOUGH", sys.maxsize):
+    with patch.object(log_reader, "ENOUGH", sys.maxsize):
         judged(path)
 
 

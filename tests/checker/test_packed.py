@@ -24,7 +24,7 @@ import numba
 import numpy as np
 
 from fsm.checker import decide
-from fsm.checker.breadth_first import Limit, packed, reachable_size
+from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.checker.cones import Cones
 from fsm.checker.instants import StepCache, system_table
 from fsm.checker.packed.expansion import ACCEPTED, REJECTED, SPREAD
@@ -32,6 +32,7 @@ from fsm.checker.packed.exploration import KEPT, Visited, mixed, numbered
 from fsm.checker.packed.leading import Waiting
 from fsm.checker.packed.packed_graph import MOST_KEPT, WINDOW, PackedGraph
 from fsm.checker.packed.programs import StateVector, TooWideError
+from fsm.checker.packing import packed
 from fsm.language.library import claims, load_system, systems
 from fsm.machine.graph import steps
 from fsm.machine.product import SystemTable

@@ -12,7 +12,7 @@ from matrix_relays import RELAYING, TOLD
 from packages_of_debian import VERSIONS
 
 from fsm.language.library import load
-from fsm.runtimes.runtime_schemes import NODE
+from fsm.runtimes.node_model import NODE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

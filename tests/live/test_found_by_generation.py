@@ -13,7 +13,7 @@ from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.machine.findings import Cause, Illegal
 from fsm.monitor.judgement import judge
-from fsm.runtimes.runtime_schemes import node
+from fsm.runtimes.node_model import node
 
 if TYPE_CHECKING:
     from collections.abc import Callable

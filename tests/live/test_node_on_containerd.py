@@ -9,7 +9,7 @@ import pytest
 from fsm.conformance import suite
 from fsm.conformance.lookup import find
 from fsm.conformance.plan import steps
-from fsm.runtimes.runtime_schemes import node
+from fsm.runtimes.node_model import node
 from fsm.verdict import Holds
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ from fsm.conformance.lookup import find
 from fsm.conformance.oracle import oracle
 from fsm.conformance.plan import steps
 from fsm.runtimes.live import node_sut
+from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.nri.lifecycle import MergedAnswers, Relayed
-from fsm.runtimes.runtime_schemes import node
 from fsm.runtimes.sockets import cri_pb2 as cri
 from fsm.runtimes.sockets.cri_client import CriClient
 from fsm.runtimes.sockets.cri_server import CriServer

@@ -17,9 +17,9 @@ from fsm.conformance.race_runs import Pace, Programme, Race, Runs
 from fsm.machine.findings import Cause
 from fsm.monitor.judgement import judge
 from fsm.report.lanes import raced
+from fsm.runtimes.node_model import node
 from fsm.runtimes.reference.driven import CallError
 from fsm.runtimes.reference.node.node_containers import NodeContainers
-from fsm.runtimes.runtime_schemes import node
 from fsm.runtimes.sockets.cri_server import CriServer
 from fsm.runtimes.sockets.nri_relays import NodePlugins
 

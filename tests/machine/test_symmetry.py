@@ -14,7 +14,7 @@ from random_systems import random_claim_of, random_system, system_of
 from thorough import amount
 from toy_systems import OFFICE, stated_of
 
-from fsm.checker import breadth_first, decide, instants
+from fsm.checker import decide, instants, packing
 from fsm.checker.breadth_first import Limit, reachable_size, size_of_states
 from fsm.checker.cones import Cones
 from fsm.language.library import claims, load_system
@@ -178,9 +178,9 @@ def test_orbits_of_one_group(state: Locals) -> None:
 
 def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
     """Fold interchangeable copies wherever possible, or nowhere; pack states everywhere, or nowhere."""
-    patch.setattr(breadth_first, "FEW", 0 if folded else 10**9)
-    patch.setattr(breadth_first, "SMALL", 0)
-    patch.setattr(breadth_first, "UNCOMPILED", 0)
+    patch.setattr(packing, "FEW", 0 if folded else 10**9)
+    patch.setattr(packing, "SMALL", 0)
+    patch.setattr(packing, "UNCOMPILED", 0)
     if not quick:
         patch.setattr(instants, "packed", lambda _: None)
 

@@ -27,10 +27,11 @@ from fsm.monitor.provenance import provenance
 from fsm.recordings import line_reader, open_recording
 from fsm.recordings.line_reader import Piece
 from fsm.recordings.sources import Followed, Rotated
-from fsm.runtimes.recordings import containerd_log, log_in_bulk, log_scanner, pod_calls, pod_shapes
-from fsm.runtimes.recordings.containerd_log import AHEAD, Log
+from fsm.runtimes.recordings import log_in_bulk, log_reader, log_scanner, pod_calls, pod_shapes
+from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.line_templates import NOTHING, QUIET, SAYS, SLOW, LineForm, Templates, form, spans
 from fsm.runtimes.recordings.log_in_bulk import Bulk
+from fsm.runtimes.recordings.log_reader import AHEAD
 from fsm.runtimes.recordings.open_calls import OpenCalls, doubted
 from fsm.runtimes.recordings.pod_shapes import Step
 from fsm.trace import key, nanoseconds
@@ -367,7 +368,7 @@ def judged(path: Path, part: Part = WHOLE) -> object:
 def in_bulk() -> ExitStack:
     """Read even short logs in bulk, in short pieces."""
     stack = ExitStack()
-    stack.enter_context(patch.multiple(containerd_log, ENOUGH=-1, UNCOMPILED=-1))
+    stack.enter_context(patch.multiple(log_reader, ENOUGH=-1, UNCOMPILED=-1))
     stack.enter_context(patch.object(line_reader, "PIECE", 1 << 14))
     return stack
 
@@ -419,7 +420,7 @@ class Once:
         return self.asked > 4
 
 
-def wholes(reader: containerd_log.LogReader, pieces: Iterable[Piece], ahead: int = AHEAD) -> list[Batch | None]:
+def wholes(reader: log_reader.LogReader, pieces: Iterable[Piece], ahead: int = AHEAD) -> list[Batch | None]:
     return [reader.whole(piece) for piece in reader.scanned(pieces, ahead)]
 
 
@@ -434,7 +435,7 @@ def test_pieces_are_asked_for_so_far_ahead_and_no_thread_is_left(ahead: int) -> 
 
     before = threading.active_count()
     with in_bulk():
-        scanned = containerd_log.LogReader(log=Log()).scanned(pieces(), ahead)
+        scanned = log_reader.LogReader(log=Log()).scanned(pieces(), ahead)
         assert [next(scanned).first for _ in range(3)] == [0, 1, 2]
         assert asked == list(range(3 + ahead))
     del scanned
@@ -448,17 +449,17 @@ def test_a_file_that_cannot_be_read_on_is_refused_and_no_thread_is_left() -> Non
 
     before = threading.active_count()
     with in_bulk(), pytest.raises(InputError):
-        wholes(containerd_log.LogReader(log=Log()), pieces())
+        wholes(log_reader.LogReader(log=Log()), pieces())
     assert threading.active_count() == before
 
 
 def test_short_logs_load_no_library_and_long_ones_need_none() -> None:
-    reader = containerd_log.LogReader(log=Log())
+    reader = log_reader.LogReader(log=Log())
     piece = Piece(first=1, lines=lines_of(PLAIN[0]))
     assert wholes(reader, [piece]) == [None]
-    with in_bulk(), patch.object(containerd_log, "import_module", side_effect=ImportError):
-        assert wholes(containerd_log.LogReader(log=Log()), [piece]) == [None]
+    with in_bulk(), patch.object(log_reader, "import_module", side_effect=ImportError):
+        assert wholes(log_reader.LogReader(log=Log()), [piece]) == [None]
     with in_bulk():
-        batch, *_ = wholes(containerd_log.LogReader(log=Log()), [piece])
+        batch, *_ = wholes(log_reader.LogReader(log=Log()), [piece])
     assert batch is not None
     assert Counter(each.of for each in batch.observations)["pod"] > 0

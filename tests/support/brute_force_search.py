@@ -27,7 +27,7 @@ from naive_refinement import Refining
 from random_histories import random_history
 from toy_systems import stated_of
 
-from fsm.checker import breadth_first, decide, instants, stepping_of
+from fsm.checker import decide, instants, packing, stepping_of
 from fsm.checker.breadth_first import Limit
 from fsm.checker.cones import Cones
 from fsm.checker.refinement import check_refines
@@ -110,9 +110,9 @@ class Engine:
     @contextmanager
     def _chosen(self) -> Iterator[None]:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(breadth_first, "FEW", 0 if self.folded else 10**9)
-            patch.setattr(breadth_first, "SMALL", 0)
-            patch.setattr(breadth_first, "UNCOMPILED", 0)
+            patch.setattr(packing, "FEW", 0 if self.folded else 10**9)
+            patch.setattr(packing, "SMALL", 0)
+            patch.setattr(packing, "UNCOMPILED", 0)
             if not self.cones:
                 patch.setattr(Influence, "_cone", lambda self, *_: frozenset(range(len(self._system.copies))))
             if not self.compiled:

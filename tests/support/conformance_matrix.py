@@ -39,7 +39,7 @@ from fsm.conformance.stateful import REPEATS
 from fsm.conformance.suite import conform
 from fsm.language.library import load
 from fsm.runtimes.live.workload import WORKLOAD
-from fsm.runtimes.runtime_schemes import NODE, node
+from fsm.runtimes.node_model import NODE, node
 from fsm.scratch import ScratchFolder
 from fsm.sut import SUT, Detailed, Stimulus
 

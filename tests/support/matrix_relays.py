@@ -27,7 +27,7 @@ from fsm.runtimes.live.call_recording import encoded
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT
 from fsm.runtimes.live.runtime_sut import factory
 from fsm.runtimes.live.workload import WORKLOAD
-from fsm.runtimes.runtime_schemes import NODE, node
+from fsm.runtimes.node_model import NODE, node
 from fsm.scratch import ScratchFolder
 
 if TYPE_CHECKING:

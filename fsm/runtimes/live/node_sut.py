@@ -29,8 +29,8 @@ from fsm.runtimes.live.entity_sut import EntitySUT
 from fsm.runtimes.live.nri_recorder import ToldPlugin
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.names import CONTAINER, EVENT_NAMES, POD, RUNNING
+from fsm.runtimes.node_model import NODE
 from fsm.runtimes.recordings.nri_events import DECODER
-from fsm.runtimes.runtime_schemes import NODE
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import BrokenError, UnsupportedError
 

@@ -23,7 +23,7 @@ from fsm.runtimes.live.entity_sut import EntitySUT, KilledSUT
 from fsm.runtimes.live.node_sut import RuntimeNodeSUT, ToldNodeSUT
 from fsm.runtimes.live.runtime_session import RuntimeSession, wait
 from fsm.runtimes.names import CONTAINER, POD
-from fsm.runtimes.runtime_schemes import DAMAGED, NODE, RELAYED
+from fsm.runtimes.node_model import DAMAGED, NODE, RELAYED
 from fsm.runtimes.sockets.cri_client import CallAnswer
 from fsm.sut import SUT, BrokenError
 

@@ -10,23 +10,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from importlib import import_module
-from itertools import repeat
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from msgspec import structs
 
-from fsm.recordings.line_reader import FOREIGN, Piece
+from fsm.recordings.line_reader import FOREIGN
 from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.runtimes.recordings.containerd_texts import Entry, entry, met, split, unresolved
 from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.runtimes.recordings.pod_calls import Joiner
-from fsm.scratch import is_compiled
-from fsm.trace import Batch, Line, Observation, Phase
+from fsm.trace import Observation, Phase
 
 RELEVANT: Final = re.compile(
     rb"for \\*\"|(?:RunP|RemoveP)od[Ss]andbox|CreateContainer|exit event|TaskExit|TaskOOM|starting containerd|"
@@ -34,7 +29,6 @@ RELEVANT: Final = re.compile(
     rb"panic: |fatal error: |\"MESSAGE\" ?: ?\["
 )
 """Pattern that every relevant line matches. Most lines do not match it."""
-
 _CALL: Final = re.compile(r'^(\w+) for "([^"]*)"(.*)', re.DOTALL)
 _REMOVED_POD: Final = re.compile(r'^RemovePodSandbox "([^"]*)" returns successfully')
 _RUN: Final = re.compile(r"^RunPod[Ss]andbox for ")
@@ -54,7 +48,6 @@ _SEEN: Final = re.compile(
 _FAILED_RELAY: Final = re.compile(rb"NRI (?:failed to|[a-z -]+ notification failed)|closing plugin ")
 _GIVEN_UP: Final = re.compile(r"\bcontext (?:canceled|deadline exceeded)")
 """Pattern for the error of a relay that failed because the caller gave up its call."""
-
 _UNRELAYED: Final = {
     "NRI post-create notification failed": "PostCreateContainer",
     "NRI post-start notification failed": "PostStartContainer",
@@ -65,11 +58,9 @@ _UNRELAYED: Final = {
     "NRI pod removal notification failed": "RemovePodSandbox",
 }
 """Maps each message about a failed relay to the event that was not relayed. The call itself still succeeds."""
-
 _SUPPRESSED: Final = re.compile(rb"Suppressed \d+ messages from \S*containerd\S*\.service")
 CRASH: Final = re.compile(rb"(?:^|containerd(?:\[\d+\])?: )(?:panic|fatal error): ")
 _BOOT: Final = re.compile(rb"^-- (?:Reboot|Boot [0-9a-f]+)")
-
 _LOGGED: Final = frozenset(
     {
         "StopPodSandbox",
@@ -81,20 +72,15 @@ _LOGGED: Final = frozenset(
     }
 )
 """Calls on existing entities whose requests are logged at the same level as their successes."""
-
 _UNLOGGED: Final = (POD_CALLS | CONTAINER_CALLS) - _LOGGED - MAKES
 _NAMES: Final = {name.lower(): name for name in _LOGGED | _UNLOGGED}
 _REPLIED: Final = re.compile(r"^ returns (?:successfully|URL |with exit code |with |stats|status)")
 _FAILED: Final = re.compile(r"^ failed\b")
-
 DOUBTFUL: Final = 64
 """Number of replies before a crash that may be false. A handler that panics still logs a successful return."""
-
 _CALLED: Final = re.compile(r"Metadata\{Name:([^,}]+)(?:,Uid:[^,}]*,Namespace:([^,}]+))?")
 _NAMED: Final = 65_536  # maximum number of containers and pods whose names are kept
-
 NO_EVENT: Final = "lines without a lifecycle event"
-
 UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 
 
@@ -275,73 +261,3 @@ def _failed_relay(line: bytes) -> Sequence[Observation]:
         return ()
     output = _UNRELAYED.get(found.message, "closed" if found.message.startswith("closing plugin ") else "")
     return (Observation(output=output, phase="lost", at=found.at),) if output else ()
-
-
-if TYPE_CHECKING:
-    from fsm.runtimes.recordings.line_templates import Scanned
-    from fsm.runtimes.recordings.log_in_bulk import Bulk
-
-ENOUGH: Final = 12 << 20
-"""Maximum size in bytes of a log read line by line. Loading the libraries for bulk reading would take longer."""
-
-UNCOMPILED: Final = 64 << 20
-"""The same if the code for bulk reading must first be compiled, which takes about as long as reading 50 MiB."""
-
-AHEAD: Final = 2  # number of pieces to scan ahead of the one being read
-
-
-@dataclass(slots=True, kw_only=True)
-class LogReader:
-    """Reads *log* line by line or a whole piece at a time. ``size`` is its size in bytes, or 0 if unknown."""
-
-    log: Log
-    size: int = 0
-    _read: int = 0
-    _bulk: Bulk | None = None
-    _tried: bool = False
-    _cut: Scanned | None = None
-
-    def observations(self, line: bytes, number: int | Line) -> Iterable[tuple[int | Line, Observation]]:
-        return zip(repeat(number), self.log.observations(line))
-
-    def scanned(self, pieces: Iterable[Piece], ahead: int = AHEAD) -> Iterator[Piece]:
-        """Yield *pieces* for :meth:`whole`. Meanwhile, a thread scans up to *ahead* of the following pieces."""
-        waiting: deque[tuple[Piece, Future[Scanned | None] | None]] = deque()
-        with ThreadPoolExecutor(1) as thread:
-            for piece in pieces:
-                bulk = self._in_bulk(piece)
-                waiting.append((piece, thread.submit(bulk.scan, piece.lines) if bulk else None))
-                if len(waiting) > ahead:
-                    yield self._next(*waiting.popleft())
-            while waiting:
-                yield self._next(*waiting.popleft())
-
-    def _next(self, piece: Piece, cut: Future[Scanned | None] | None) -> Piece:
-        self._cut = cut.result() if cut else None
-        return piece
-
-    def _in_bulk(self, piece: Piece) -> Bulk | None:
-        if self._bulk is None and not self._tried:
-            self._read += sum(map(len, piece.lines))
-            size = max(self._read, self.size)
-            worth = size > ENOUGH and (size > UNCOMPILED or is_compiled("fsm.runtimes.recordings.log_scanner", "scan"))
-            if worth and not self.log.as_called:
-                self._tried = True
-                with suppress(ImportError):  # the extra is not installed or does not work
-                    self._bulk = import_module("fsm.runtimes.recordings.log_in_bulk").Bulk(self.log)
-        return self._bulk
-
-    def whole(self, piece: Piece) -> Batch | None:
-        """Return the observations in *piece*, or ``None`` if its lines must be read one by one.
-
-        *piece* must be the last one that :meth:`scanned` yielded.
-        """
-        return self._bulk.batch(self._cut, piece.first, piece.file) if self._bulk else None
-
-    def paused(self, quiet: int) -> Iterable[tuple[int | Line, Observation]]:
-        return self.log.paused(quiet)
-
-    def gap(self) -> Iterable[tuple[int | Line, Observation]]:
-        if self._bulk:
-            self._bulk.give_back()
-        return self.log.gap()

@@ -13,9 +13,10 @@ from fsm.errors import InputError, Problem, refused
 from fsm.recordings.form import Opening, Recording, RecordingForm, first_line, line_keys
 from fsm.recordings.line_reader import LONGEST, LineSequence, Piece, decode, decoded
 from fsm.runtimes.recordings import nri_events
-from fsm.runtimes.recordings.containerd_log import AHEAD, Log, LogReader
+from fsm.runtimes.recordings.containerd_log import Log
 from fsm.runtimes.recordings.containerd_texts import entry
 from fsm.runtimes.recordings.cri_calls import CriCallReader
+from fsm.runtimes.recordings.log_reader import AHEAD, LogReader
 from fsm.trace import Line, Nanoseconds, Observation, batch, nanoseconds
 
 _PATTERNS: Final = (
