@@ -6,7 +6,7 @@ from typing import Final, assert_never
 
 import graphviz
 
-from fsm.checker.equivalence.observer import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
+from fsm.checker.equivalence.comparison import Branching, Distinguished, EquivalenceResult, Equivalent, Observable
 from fsm.diagrams.compare import ComparedMove, Comparison, Where, Why
 from fsm.diagrams.draw.dot import DIM, FONT, INK, LINE
 from fsm.diagrams.read import Location

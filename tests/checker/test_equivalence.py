@@ -20,7 +20,7 @@ from random_tests import changed, random_test
 from thorough import TIMES
 
 from fsm.checker.equivalence import bisimilar, compare
-from fsm.checker.equivalence.observer import Branching, Distinguished, Equivalent, Observable, Side
+from fsm.checker.equivalence.comparison import Branching, Distinguished, Equivalent, Observable, Side
 from fsm.language.library import load, names
 from fsm.machine import Moves, Silent
 from fsm.machine.graph import explore
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     import random
     from collections.abc import Callable
 
-    from fsm.checker.equivalence.observer import EquivalenceResult
+    from fsm.checker.equivalence.comparison import EquivalenceResult
     from fsm.machine import Cell, Event, Machine, Outcome
 
 Kind = TypeVar("Kind", bound="Cell")

@@ -20,7 +20,7 @@ from thorough import TIMES
 
 from fsm import sut
 from fsm.checker.equivalence import compare
-from fsm.checker.equivalence.observer import Distinguished
+from fsm.checker.equivalence.comparison import Distinguished
 from fsm.conformance.failure import METHODS, raised
 from fsm.conformance.lookup import Simulated
 from fsm.conformance.plan import Plan, Point, steps

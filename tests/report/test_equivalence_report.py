@@ -15,7 +15,7 @@ from fsm.report import ExitCode, diff_report
 from fsm.report.layout import Layout
 
 if TYPE_CHECKING:
-    from fsm.checker.equivalence.observer import EquivalenceResult
+    from fsm.checker.equivalence.comparison import EquivalenceResult
     from fsm.machine import Machine
 
 

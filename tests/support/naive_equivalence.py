@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import naive
 
-from fsm.checker.equivalence.observer import Observable
+from fsm.checker.equivalence.comparison import Observable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

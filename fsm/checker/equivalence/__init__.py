@@ -9,17 +9,16 @@ from collections.abc import Collection, Sequence
 from operator import itemgetter
 from typing import Final
 
-from fsm.checker.equivalence.observer import (
+from fsm.checker.equivalence.comparison import (
     Branching,
     Distinguished,
     EquivalenceResult,
     Equivalent,
     Observable,
-    Observer,
     Round,
     Side,
-    observers,
 )
+from fsm.checker.equivalence.observer import Observer, observers
 from fsm.checker.equivalence.partition import Play, play, refine, saturated, trace
 from fsm.machine import ANY_ERROR
 from fsm.machine.graph import Graph
