@@ -266,7 +266,7 @@ class _EventCandidates:
                 happens = _and(replied, self.reading.before(states) or f"was {states[0]}")
             ways = " or ".join(self._condition(each) for each in sorted(effects))
             what = f"a call of {name} that is in progress" if ends else name
-            says = f"Where it is {_either(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
+            says = f"If it is {_either(states)}, {what} {', or '.join(map(_phrase, sorted(effects)))}."
             if ways:
                 kind = "ends" if ends else "acts"
                 yield self._candidate(f"{kind}-in-{states[0]}", says, {"always": ways, "when": happens}, states)

@@ -168,7 +168,7 @@ def test_a_suggestion_says_what_it_claims() -> None:
     """Its sentence can be understood without the claim."""
     told = {name: each.says for name, (each, _) in outcomes.holding(door()).items()}
 
-    assert told["push-acts-in-gone"] == "Where it is gone, push replies NOT_FOUND and changes nothing."
+    assert told["push-acts-in-gone"] == "If it is gone, push replies NOT_FOUND and changes nothing."
 
 
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
