@@ -31,8 +31,9 @@ from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification, is_of
 from fsm.machine.versions import within
 from fsm.mutation.mutants import JointMutant, Mutant, joint_mutants, mutants
-from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes, suggested
+from fsm.mutation.outcomes import MutationOutcome, joint_mutation_outcomes, mutation_outcomes
 from fsm.mutation.power import power_over
+from fsm.mutation.suggestions import suggested
 from fsm.recordings.time_order import Assume
 from fsm.report import mutation_report as report
 

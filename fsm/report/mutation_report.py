@@ -16,8 +16,9 @@ from fsm.machine import Machine
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Specification
 from fsm.mutation.mutants import JointMutant, Mutant
-from fsm.mutation.outcomes import CATCHES, MutationOutcome, Suggested, Suggestion, table_of
+from fsm.mutation.outcomes import MutationOutcome
 from fsm.mutation.power import ANSWERS, EditAnswer, Planted, Power
+from fsm.mutation.suggestions import CATCHES, Suggested, Suggestion, table_of
 from fsm.report import ExitCode
 from fsm.report.json_report import Json, dumped, picked
 from fsm.report.layout import Layout

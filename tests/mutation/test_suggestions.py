@@ -21,15 +21,16 @@ from fsm.language.read import parse
 from fsm.language.vocabularies import Stated
 from fsm.machine.property.evidence import Proved
 from fsm.machine.table import tabulate
-from fsm.mutation import outcomes
+from fsm.mutation import suggestions
 from fsm.mutation.mutants import mutants
-from fsm.mutation.outcomes import as_stated, mutation_outcomes, suggested
+from fsm.mutation.outcomes import as_stated, mutation_outcomes
+from fsm.mutation.suggestions import suggested
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from fsm.machine import Machine
-    from fsm.mutation.outcomes import Suggested
+    from fsm.mutation.suggestions import Suggested
 
 
 def survivors(machine: Machine) -> list[str]:
@@ -39,7 +40,7 @@ def survivors(machine: Machine) -> list[str]:
 
 def lies(machine: Machine, found: Suggested) -> list[str]:
     """Return what is wrong with *found*, according to the property file and to mutant tables computed from scratch."""
-    text = outcomes.written(machine.name, [each.candidate for each in found.suggestions])
+    text = suggestions.written(machine.name, [each.candidate for each in found.suggestions])
     file = parse(text.encode(), Stated, path="suggested.toml")
     stated = {each.name: each for each in specify(file, lambda _: machine).properties}
     made = {each.name: each.machine for each in mutants(machine)}
@@ -89,13 +90,13 @@ def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch
     """If all candidates were treated as proved, some would be false."""
     machine = load("cri-pod")
     right = next(each for each in check(machine).checked if isinstance(each.verdict, Proved))
-    monkeypatch.setattr(outcomes, "decide", lambda stated, *_, **__: replace(right, of=stated))
+    monkeypatch.setattr(suggestions, "decide", lambda stated, *_, **__: replace(right, of=stated))
     assert any(each.endswith("does not hold") for each in lies(machine, suggested(machine, survivors(machine))))
 
 
 def test_one_that_kills_less_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     """If each claimed to kill everything that it is asked about, this would be noticed."""
-    monkeypatch.setattr(outcomes, "killers", lambda asked, *_: [each.name for each in asked])
+    monkeypatch.setattr(suggestions, "killers", lambda asked, *_: [each.name for each in asked])
 
     assert any("does not kill" in each for each in lies(door(), suggested(door(), survivors(door()))))
 
@@ -166,7 +167,7 @@ def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
 
 def test_a_suggestion_says_what_it_claims() -> None:
     """Its sentence can be understood without the claim."""
-    told = {name: each.says for name, (each, _) in outcomes.holding(door()).items()}
+    told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
 
     assert told["push-acts-in-gone"] == "If it is gone, push replies NOT_FOUND and changes nothing."
 
@@ -216,4 +217,4 @@ def test_output_is_of_suggestions() -> None:
 def test_every_shipped_machine_has_candidates_that_hold() -> None:
     """Whatever its events and states are called."""
     for name in names():
-        assert outcomes.holding(load(name)), name
+        assert suggestions.holding(load(name)), name

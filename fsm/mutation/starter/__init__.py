@@ -31,7 +31,7 @@ from fsm.language.read import parse
 from fsm.language.write import toml
 from fsm.machine import Machine, outcomes
 from fsm.machine.table import tabulate
-from fsm.mutation.outcomes import first_properties, table_of
+from fsm.mutation.suggestions import first_properties, table_of
 
 BEFORE: Final = "absent"  # the source state of an arrow that has a label but no source
 
