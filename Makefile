@@ -7,5 +7,5 @@ docs: # the site of the documentation, in site/; open site/index.html
 	[ -x .venv/bin/sphinx-build ] || bash .ci/setup docs
 	.venv/bin/sphinx-build --builder html --fresh-env --fail-on-warning --quiet docs site
 
-live: # what talks to a real containerd; needs root, downloads three versions
+live: # the tests of real containerds; needs root, downloads three versions
 	bash .ci/live

@@ -1,4 +1,4 @@
-"""Container runtimes as a domain. Its models are those that fsm ships."""
+"""Container runtimes as a domain, whose models are shipped with fsm."""
 
 from typing import Final
 

@@ -1,8 +1,8 @@
-"""Steps of a machine as shell lines for a CRI client: ``crictl``, or ``grpcurl`` for calls without a command.
+"""Convert steps of a machine to shell lines for a CRI client: ``crictl``, or ``grpcurl`` if ``crictl`` has no command.
 
 A step says only what must happen. This module chooses a suitable container, such as one that exits by itself or one
 whose command does not exist. ``crictl rm`` and ``rmp`` check the status first and do not remove anything that is
-running or absent, and ``crictl stats`` lists containers, so those calls are made with ``grpcurl``.
+running or absent, and ``crictl stats`` lists containers, so the script makes these calls with ``grpcurl``.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fsm.runtimes.names import CONTAINER, CONTAINER_CALLS, MAKES, POD, POD_CALLS
 from fsm.sut import Stimulus
 
 SECONDS: Final = 4
-"""Number of seconds that the process of ``ends.json`` runs, which exits by itself."""
+"""Number of seconds after which the process of ``ends.json`` exits by itself."""
 
 _SHELL: Final = tomllib.loads((files("fsm.runtimes") / "crictl.toml").read_text(encoding="utf-8"))
 PREAMBLE: Final[str] = _SHELL["preamble"]
@@ -34,7 +34,7 @@ _REMOVABLE: Final = frozenset({"CONTAINER_CREATED", "CONTAINER_EXITED", "CONTAIN
 
 
 def takes(machine: Machine) -> bool:
-    """Check whether the calls of *machine* are those that a CRI client makes on one pod or one container."""
+    """Check whether every call of *machine* is a call that a CRI client makes on one pod or one container."""
     called = {event.rpc for event in machine.events.values() if event.kind == "call"}
     of_entity = {POD: POD_CALLS, CONTAINER: CONTAINER_CALLS | {"CreateContainer"}}
     return bool(called) and called <= of_entity.get(machine.entity, frozenset())
@@ -43,9 +43,9 @@ def takes(machine: Machine) -> bool:
 def lines(plan: Plan, steps: Sequence[Stimulus]) -> tuple[str, ...]:
     """Return the shell lines that make *steps* happen to one entity from the initial state, after :data:`PREAMBLE`.
 
-    The id is in ``$POD`` or ``$CONTAINER``. The last line removes everything that the lines created. A comment names an
-    expected outcome that is not the usual one. A step that no command can cause becomes a ``:`` command with a comment.
-    Raise ``ValueError`` unless :func:`takes` accepts the machine.
+    The id is in ``$POD`` or ``$CONTAINER``. The last line removes everything that the lines created. If the expected
+    outcome of a step is not the usual one, a comment names it. A step that no command can cause becomes a ``:`` command
+    with a comment. Raise ``ValueError`` unless :func:`takes` accepts the machine.
 
     >>> from fsm.conformance.plan import steps
     >>> from fsm.language.library import load

@@ -16,7 +16,7 @@ FULL_ID: Final = re.compile(rf"[0-9a-f]{{{FULL}}}")
 """Length and pattern of an id that is not shortened."""
 
 MAKES: Final = frozenset({"RunPodSandbox", "CreateContainer"})
-"""Calls that create an entity, which has no id yet. CreateContainer names the pod instead."""
+"""Calls that create an entity, which does not have an id yet. CreateContainer names the pod instead."""
 
 POD_CALLS: Final = MAKES | {
     "StopPodSandbox",

@@ -39,7 +39,7 @@ def _repeated(asked: SutRequest, tested: Tested) -> Tested:
 
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
-    """Yield a function that reports the shims that containerd has started since and left running."""
+    """Yield a function that reports the shims that containerd has started in the context and left running."""
     from fsm.runtimes.live.runtime_session import left, shims  # noqa: PLC0415  (needed only for runtimes)
 
     before = shims()
@@ -72,7 +72,7 @@ def _planned(request: PlanRequest) -> Machine | None:
 
 
 def _check_relayed(request: PlanRequest) -> None:
-    """Raise an error unless the model of *request* can judge, under its profile, the events that a plugin receives."""
+    """Raise an error unless the model and profile of *request* can judge the events that a plugin receives."""
     name = request.model
     if name != NODE and name not in RELAYED:
         raise ValueError(f"--nri is for {NODE}, {', '.join(RELAYED)}: leave it out, or name one of these")

@@ -1,4 +1,4 @@
-"""A call that a client has begun is completed even if the client is killed."""
+"""A call is completed once its client has begun it, even if the client is killed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_what_a_killed_test_has_begun_is_answered(
 
 
 def test_a_runtime_that_is_gone_is_unavailable(tmp_path: Path) -> None:
-    """As without the keeper."""
+    """A call to a runtime that is gone fails with UNAVAILABLE, just as it does without the keeper."""
     with served(tmp_path) as address:
         session = RuntimeSession(address, image="busybox")
         before = session.client.call("Version").code

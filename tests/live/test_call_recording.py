@@ -64,7 +64,10 @@ CALLS: list[tuple[str, Message, Message | None, str]] = [
 
 @pytest.mark.parametrize("name", ["calls.jsonl", "calls.jsonl.gz"])
 def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None:
-    """Requests, replies, and states shown by statuses; also while the file is still open."""
+    """A recording holds requests, replies, and the states that statuses show.
+
+    It can be read while the file is still open.
+    """
     with CallRecording(tmp_path / name) as recording:
         for number, (op, request, response, code) in enumerate(CALLS):
             start = 10 * number
@@ -103,7 +106,7 @@ def test_recorded_calls_are_read_as_they_were(tmp_path: Path, name: str) -> None
 
 
 def test_the_keys_are_those_of_other_recordings(tmp_path: Path) -> None:
-    """The command and the pod of a creation, times in nanoseconds."""
+    """A recorded creation has its command and its pod, and times are in nanoseconds."""
     with CallRecording(tmp_path / "calls.jsonl") as recording:
         op, request, response, code = CALLS[1]
         recording.take(CallAnswer(op=op, request=request, message=response, start=1, end=2, code=code))

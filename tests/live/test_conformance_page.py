@@ -25,7 +25,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
     [*((each, VERSIONS) for each in MACHINES), *((each, RELAYING) for each in (NODE, *TOLD))],
 )
 def test_every_clause_has_a_row(name: str, versions: Iterable[str]) -> None:
-    """Otherwise ``python tests/support/conformance_matrix.py --write`` writes the page again."""
+    """If a row is missing, ``python tests/support/conformance_matrix.py --write`` updates the page."""
     machine = machine_of(name)
     _, _, section = TEXT.partition(f"## {machine.title}\n")
     table = section.partition("\n## ")[0]
@@ -43,7 +43,7 @@ def test_every_trace_that_is_linked_is_there() -> None:
 
 
 def test_what_is_tolerated_is_a_deviation_of_its_version() -> None:
-    """By its name."""
+    """The page links each tolerated difference by the name of a deviation in the profile of its version."""
     tolerated = re.findall(r"\| tolerated: `([^`]+)`", TEXT)
     known = {
         override.name

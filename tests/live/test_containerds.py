@@ -1,4 +1,4 @@
-"""The daemons for live tests: they run as long as requested, and leave nothing behind."""
+"""The daemons for live tests: they run as long as requested and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -27,12 +27,15 @@ def of_the_folder(folder: Path) -> list[str]:
 def _names(command: Path, path: str) -> bool:
     try:
         return path in command.read_text(encoding="utf-8")
-    except OSError:  # it has ended meanwhile
+    except OSError:  # it has already ended
         return False
 
 
 def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
-    """By a restart, by a kill, and by a command; the images remain, and the process is a new one."""
+    """A daemon can be restarted, killed, and started by a command.
+
+    Its images remain, and its process is a new one.
+    """
     seen = [containerd.pid]
     containerd.restart()
     seen.append(containerd.pid)
@@ -47,7 +50,7 @@ def test_a_daemon_is_ended_and_started(containerd: Containerd) -> None:
 
 
 def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
-    """The error has the end of its log."""
+    """The error includes the end of the daemon's log."""
     if why := lacks():
         pytest.skip(why)
     daemon = Containerd(version=NEWEST, folder=tmp_path)
@@ -62,7 +65,7 @@ def test_a_daemon_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_daemon_ends_with_who_started_it(number: signal.Signals, tmp_path: Path) -> None:
-    """Even if that process is killed."""
+    """The daemon ends together with the process that started it, even if that process is killed."""
     if why := lacks():
         pytest.skip(why)
     program = "import time\nfrom pathlib import Path\nfrom containerds import Containerd\n"

@@ -1,4 +1,4 @@
-"""The CRI client: results of calls are values, and a server that is no runtime is reported as such."""
+"""The CRI client: results of calls are values, and a server that is not a runtime is reported as such."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _refuse(code: grpc.StatusCode, detail: str) -> Answering:
 
 
 def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
-    """Fields pass both ways, and all answers are seen."""
+    """Fields are transferred in both directions, and every answer is recorded with its duration."""
     asked: list[StopContainerRequest] = []
     seen: list[CallAnswer] = []
 
@@ -54,7 +54,7 @@ def test_a_call_has_its_answer_and_its_time(tmp_path: Path) -> None:
 
 
 def test_a_status_is_a_value(tmp_path: Path) -> None:
-    """With the code as in recordings, also for methods that the runtime does not have."""
+    """A status has the same code as in recordings, even for methods that the runtime does not have."""
     answers = {
         "ContainerStatus": _refuse(grpc.StatusCode.NOT_FOUND, "no such container"),
         "StopContainer": _refuse(grpc.StatusCode.CANCELLED, "given up"),
@@ -68,7 +68,7 @@ def test_a_status_is_a_value(tmp_path: Path) -> None:
 
 
 def test_every_call_has_a_deadline(tmp_path: Path) -> None:
-    """The client gives up on a runtime that hangs."""
+    """The client gives up when a runtime hangs."""
     over = threading.Event()
     answers = {"StopContainer": lambda _request, _context: over.wait(5) and None}
     with serving(tmp_path / "it.sock", answers), CriClient(str(tmp_path / "it.sock"), timeout=0.05) as client:
@@ -80,7 +80,7 @@ def test_every_call_has_a_deadline(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
-    """A runtime listens before it answers, for longer on a busy machine."""
+    """A runtime listens before it can answer; on a busy machine this takes longer."""
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "it.sock"))
         listening.listen()
@@ -91,7 +91,7 @@ def test_a_runtime_that_starts_is_waited_for(tmp_path: Path) -> None:
 
 
 def test_a_server_that_goes_in_mid_call_is_unavailable(tmp_path: Path) -> None:
-    """It stays so until there is a new one, to which the same client reconnects."""
+    """The server stays unavailable until a new one starts; the same client then reconnects to it."""
     asked, over = threading.Event(), threading.Event()
 
     def stop(_request: object, _context: object) -> StopContainerResponse:
@@ -128,7 +128,7 @@ def test_a_closed_client_calls_nothing(tmp_path: Path) -> None:
 
 
 def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
-    """The end by the server, by the deadline and by the client are distinguished."""
+    """The client distinguishes whether the server, the deadline, or the client itself ended the stream."""
     going = threading.Event()
 
     def two(_request: object, _context: grpc.ServicerContext) -> Iterator[ContainerEventResponse]:
@@ -155,13 +155,13 @@ def test_events_come_until_the_stream_ends(tmp_path: Path) -> None:
 
 
 def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The path of the socket is not sent as the authority either."""
+    """A proxy named in the environment is ignored, and the path of the socket is not sent as the authority."""
     for name in ("http_proxy", "https_proxy", "grpc_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     hosts: list[str] = []
 
     def version(_request: object, context: grpc.ServicerContext) -> VersionResponse:
-        event = vars(context)["_rpc_event"]  # there is no public way
+        event = vars(context)["_rpc_event"]  # there is no public API for this
         hosts.append(event.call_details.host.decode())
         return VersionResponse(runtime_name="fake")
 
@@ -173,7 +173,7 @@ def test_a_proxy_of_the_environment_is_not_asked(tmp_path: Path, monkeypatch: py
 
 
 def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
-    """Another service, a runtime with an older API, and one that does not name itself."""
+    """The client refuses another service, a runtime with an older API, and a runtime without a name."""
     with serving(tmp_path / "other.sock", {}), pytest.raises(InputError, match="is not CRI: it has no Version"):
         connected(str(tmp_path / "other.sock"))
     with (
@@ -192,7 +192,7 @@ def test_what_is_no_runtime_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", [b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n", b"\0\1\2" * 100, b""])
 def test_what_is_not_grpc_is_refused(tmp_path: Path, first: bytes) -> None:
-    """Whatever it answers, or if it hangs up."""
+    """The client refuses a server that does not speak gRPC, whether it answers or hangs up."""
     over = threading.Event()
 
     def answer() -> None:
@@ -201,7 +201,7 @@ def test_what_is_not_grpc_is_refused(tmp_path: Path, first: bytes) -> None:
                 connection, _ = server.accept()
             except TimeoutError:
                 continue
-            with connection, suppress(OSError):  # who only looks whether it listens has gone
+            with connection, suppress(OSError):  # the client that only checked whether the server listens has left
                 if first:
                     connection.recv(1)
                 connection.sendall(first)

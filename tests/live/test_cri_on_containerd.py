@@ -59,7 +59,10 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """Stopping a removed container is answered NOT_FOUND by 1.6.20, which its profile tolerates and the contract does not."""
+    """containerd 1.6.20 answers a stop of a removed container with NOT_FOUND.
+
+    Its profile tolerates this; the contract does not.
+    """
     path = tmp_path / "calls.jsonl"
     with CallRecording(path) as recording:
         client.seen = recording.take
@@ -80,7 +83,7 @@ def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: 
 
 
 def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: Containerd) -> None:
-    """Earlier versions end the stream at once, because they lack the method."""
+    """Earlier versions end the stream immediately because they lack the method."""
     stream = client.events(timeout=60)
     seen: list[ContainerEventResponse] = []
     reader = threading.Thread(target=lambda: seen.extend(stream))
@@ -104,11 +107,11 @@ def test_events_are_streamed_since_1_7(client: CriClient, pod: str, containerd: 
 def test_a_daemon_that_is_killed_in_mid_call_is_unavailable(
     client: CriClient, pod: str, containerd: Containerd
 ) -> None:
-    """After a restart the container is unchanged."""
+    """The call fails with UNAVAILABLE, and after a restart the container is unchanged."""
     number = started(client, pod)
     answers: list[CallAnswer] = []
     first = ExecSyncRequest(container_id=number, cmd=["cat", "/proc/1/comm"], timeout=30)
-    # The program that starts the process is ended by the signal that the process then ignores.
+    # Wait for the process, which ignores the signal; the program that starts it would be ended by it.
     wait_for(lambda: done(client.call("ExecSync", first)).message.stdout == b"sleep\n")
     request = StopContainerRequest(container_id=number, timeout=60)
     caller = threading.Thread(target=lambda: answers.append(client.call("StopContainer", request, timeout=30)))

@@ -1,4 +1,4 @@
-"""Tests of steps as shell lines: a shell that runs them makes the calls that the steps name."""
+"""Test steps written as shell lines: running the lines makes the calls that the steps name."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CALLED = {
 
 
 def _called(words: list[str]) -> list[str]:
-    """Return the calls that the line *words* makes on a created container that was not started, or on a stopped pod."""
+    """Return the calls that the command *words* makes for a created but unstarted container, or a stopped pod."""
     match words:
         case ["crictl", "rm", _]:
             return ["RemoveContainer"]
@@ -76,7 +76,7 @@ def _run(text: str, folder: Path) -> list[list[str]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
-    """The script for all cells that a client can cover makes the calls of the steps, in order."""
+    """The script for all cells that a client can cover makes the calls of the steps in order."""
     machine = load(name)
     plan = Plan(tabulate(machine))
     paths = {cell: path for cell, path in client_paths(machine).items() if path.alone}
@@ -88,7 +88,7 @@ def test_the_shell_makes_the_calls(name: str, tmp_path: Path) -> None:
 
 
 def _meant(name: str, path: ClientPath) -> list[str]:
-    """Return the calls of *path*, with the run of the pod that its container needs."""
+    """Return the calls of *path*, including the run of the pod that its container needs."""
     machine = load(name)
     rpcs = [rpc for step in path.steps if (rpc := machine.events[step.event].rpc)]
     return ["RunPodSandbox", *rpcs] if "CreateContainer" in rpcs and machine.entity == "container" else rpcs
@@ -113,17 +113,20 @@ def _meant(name: str, path: ClientPath) -> list[str]:
     ],
 )
 def test_what_a_step_takes(text: str, line: str) -> None:
-    """Containers end, or fail to start, as the steps after their creation say; calls that crictl does not make are made."""
+    """Containers end, or fail to start, as later steps require.
+
+    Calls without a crictl command are made in another way.
+    """
     assert line in lines(Plan(tabulate(load("cri-container"))), steps(text))
 
 
 def test_what_was_not_made_is_not_removed() -> None:
-    """Calls on an id that was never assigned leave nothing behind, and remove nothing."""
+    """Calls on an id that was never assigned create nothing and remove nothing."""
     assert lines(Plan(tabulate(load("cri-pod"))), [Stimulus("stop")]) == ("POD=$NOBODY", 'crictl stopp "$POD"')
 
 
 def test_what_no_client_calls() -> None:
-    """Machines of other calls are refused."""
+    """Machines whose calls are not CRI calls are refused."""
     assert [takes(load(name)) for name in (*MACHINES, "nri-container", "runtime-handlers")] == [True] * 4 + [False] * 2
     with pytest.raises(ValueError, match="nri-container has calls that a CRI client does not make"):
         lines(Plan(tabulate(load("nri-container"))), [Stimulus("create")])

@@ -47,7 +47,7 @@ BY_ID: Final = {
 
 
 class PlayedTools:
-    """``crictl`` and ``grpcurl``, as far as the lines use them."""
+    """The subset of ``crictl`` and ``grpcurl`` that the lines use."""
 
     def __init__(self, client: ServedClient) -> None:
         self._call: Callable[..., CallAnswer] = client.call
@@ -80,7 +80,7 @@ class PlayedTools:
                 raise AssertionError(words)
 
     def _removed(self, of: str, field: str, identity: str, up: int, *, force: bool = False) -> CallAnswer:
-        """Remove like crictl: status first; a running entity is stopped if forced, and left alone otherwise."""
+        """Remove as crictl does. It queries the status first, and stops a running entity only if forced."""
         looked = self._call(f"{of}Status", **{field: identity})
         if looked.code != "OK" or (looked.message.status.state == up and not force):
             return looked
@@ -114,7 +114,7 @@ def played(folder: Path, tools: PlayedTools) -> Iterator[dict[str, str]]:
     try:
         yield {"PATH": f"{folder}:{os.environ['PATH']}", "PIPES": str(folder), "TMPDIR": str(folder)}
     finally:
-        with suppress(OSError):  # nobody reads it where the thread has failed
+        with suppress(OSError):  # nobody reads it after the thread has failed
             os.close(os.open(asked, os.O_WRONLY | os.O_NONBLOCK))
         thread.join(10)
 
@@ -133,7 +133,10 @@ def covered(*names: Path) -> tuple[set[tuple[str, str, str]], list[str]]:
 
 @pytest.mark.parametrize("only", [pytest.param("", marks=pytest.mark.slow), "cri-pod: status in ready"])
 def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> None:
-    """A recording of the script is legal, and no cell is missing; with the lines of one cell only, the others are."""
+    """A recording of the script is legal and leaves no cell missing.
+
+    The lines for a single cell leave the others missing.
+    """
     before, after = tmp_path / "before.jsonl", tmp_path / "after.jsonl"
     with served(tmp_path) as address:
         with ServedClient(address, before) as client:
@@ -145,6 +148,6 @@ def test_the_proposed_calls_cover_what_is_missing(only: str, tmp_path: Path) -> 
 
     missing, _ = covered(before)
     assert len(missing) == len(blocks) > 40
-    # What removes the pod looks at it and stops it first.
+    # The command that removes the pod first queries its status and stops it.
     ran = missing - {("cri-pod", "status", "ready"), ("cri-pod", "remove", "stopped")} if only else set()
     assert covered(before, after) == (ran, ["holds", "holds"])

@@ -53,7 +53,7 @@ def test_what_the_reference_tells_fits_the_calls(tmp_path: Path) -> None:
 def test_what_a_runtime_tells_wrongly_is_found(
     instead: int | None, clauses: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The event of a start that names another container, or says that it was removed."""
+    """The event of a start is wrong if it names another container or reports a removal."""
     event = node_messages.event
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401  (passed on)
@@ -84,7 +84,7 @@ def test_where_clients_share_events_none_is_missing(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Every fifth event goes elsewhere."""
+    """No missing event is reported, although every fifth event goes to another client."""
     event, sent = node_messages.event, list[object]()
 
     def rare(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401
@@ -108,7 +108,7 @@ def test_after_a_restart_what_was_not_started_may_end(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Like an unknown container, although the end of the stream has not been noticed yet."""
+    """The container is treated like an unknown one, although the end of the stream has not been noticed yet."""
     event, sent, first = node_messages.event, list[object](), list[str]()
 
     def wrong(each: Any) -> cri.ContainerEventResponse:  # noqa: ANN401

@@ -22,7 +22,7 @@ RULE = '[[fault]]\nmethod = "StopContainer"\n'
 
 
 def on(identity: str) -> bytes:
-    """A request on the container *identity*."""
+    """Return a request on the container *identity*."""
     return b"\n" + bytes([len(identity)]) + identity.encode()
 
 
@@ -33,7 +33,7 @@ def rules(tmp_path: Path, text: str) -> FaultRules:
 
 @dataclass(slots=True, kw_only=True)
 class Faulty:
-    """A runtime that echoes messages, behind a proxy with rules."""
+    """A runtime that echoes messages, with a proxy with rules in front of it."""
 
     echo: Echo
     proxy: Passing
@@ -59,7 +59,10 @@ def faulty(tmp_path: Path, text: str) -> Iterator[Faulty]:
 
 
 def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
-    """Calls of other methods, and on other containers, do; the recording does not attribute the fault to the runtime."""
+    """Calls of other methods or on other containers reach the runtime.
+
+    The recording does not attribute the fault to the runtime.
+    """
     with faulty(tmp_path, RULE + 'do = "fail"\nid = "abc"\nmessage = "tested: é"\n') as it:
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
         with pytest.raises(grpc.RpcError) as refused:
@@ -80,7 +83,7 @@ def test_a_failure_before_does_not_reach_the_runtime(tmp_path: Path) -> None:
 
 
 def test_a_failure_after_hides_what_the_runtime_did(tmp_path: Path) -> None:
-    """The recording has the runtime's answer, and the one that the client got."""
+    """The recording has both the runtime's answer and the answer that the client received."""
     with faulty(tmp_path, RULE + 'do = "fail"\nwhen = "after"\ncode = "INTERNAL"\n') as it:
         assert it.code(STOP, on("abc"), sent=(("x-a", "b"),)) == "INTERNAL"
         assert it.echo.asked == [on("abc")]
@@ -100,7 +103,7 @@ def test_a_lost_reply_leaves_the_client_waiting(tmp_path: Path) -> None:
 
 
 def test_a_call_is_cancelled_in_its_middle(tmp_path: Path) -> None:
-    """For both sides."""
+    """Both sides see the cancellation."""
     with faulty(tmp_path, '[[fault]]\nmethod = "/a.B/Wait"\ndo = "cancel"\nmilliseconds = 30\n') as it:
         waiting: grpc.UnaryStreamMultiCallable[bytes, bytes] = it.near.unary_stream("/a.B/Wait")
         call = waiting(b"x", timeout=5)
@@ -114,7 +117,7 @@ def test_a_call_is_cancelled_in_its_middle(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) -> None:
-    """The recording has the duration in the runtime."""
+    """The recording has the time that the call took in the runtime, without the delay."""
     with faulty(tmp_path, RULE + f'do = "delay"\nmilliseconds = 150\nwhen = "{when}"\n') as it:
         began = time.monotonic()
         calling: grpc.UnaryUnaryMultiCallable[bytes, bytes] = it.near.unary_unary(STOP)
@@ -131,7 +134,7 @@ def test_a_delay_is_before_or_after_the_runtime_acts(tmp_path: Path, when: str) 
 
 
 def test_a_delayed_call_can_be_given_up(tmp_path: Path) -> None:
-    """Then it never reaches the runtime, and other calls are not delayed."""
+    """The cancelled call never reaches the runtime, and other calls are not delayed."""
     with faulty(tmp_path, RULE + 'do = "delay"\nmilliseconds = 100\nnth = 1\n') as it:
         assert it.code(STOP, on("abc"), timeout=0.02) == "DEADLINE_EXCEEDED"
         assert it.code(STOP, on("xyz")) == "OK"
@@ -151,7 +154,7 @@ def test_the_calls_that_fit_are_counted(tmp_path: Path, choice: str, failed: lis
 
 
 def test_chance_is_the_same_on_every_run(tmp_path: Path) -> None:
-    """Another seed gives another result."""
+    """A seed always produces the same faults, and another seed produces others."""
 
     def drawn(seed: int) -> list[bool]:
         found = rules(tmp_path, f'{RULE}do = "fail"\nprobability = 0.5\nseed = {seed}\n')
@@ -170,7 +173,7 @@ def test_of_several_rules_the_first_happens(tmp_path: Path) -> None:
 
 
 def test_large_messages_and_many_calls_survive_dropped_ones(tmp_path: Path) -> None:
-    """Dropped messages are credited, so the connection's flow-control windows do not run out."""
+    """Dropped messages are credited, so the connection's flow-control windows are not exhausted."""
     body = b"\n\x01a" + b"\x12" + b"\x80\x80\x04" + bytes(65_536)
     text = (
         f'{RULE}do = "fail"\nwhen = "after"\nevery = 2\n[[fault]]\nmethod = "StartContainer"\ndo = "fail"\nevery = 2\n'

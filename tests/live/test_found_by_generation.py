@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 
     from fsm.sut import SUT
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the conformance matrix finds it too
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # the comparison with the conformance matrix also finds it
 
 
 def test_stops_of_the_removed_are_refused_by_1_6_20_only(containerd: Containerd) -> None:
-    """One call shows it: the container need not have existed."""
+    """One call is enough to show the difference; the container need not have existed."""
     tested = conform(load("cri-container"), f"cri:unix://{containerd.endpoint}", examples=0)
 
     found = [
@@ -49,14 +49,14 @@ UPDATED_AFTER_REMOVAL = ("plugin-container", Cause.EVENT, "removed-last", "Updat
 
 
 def told(daemon: Containerd) -> Callable[[], SUT]:
-    """A pod with containers, and a plugin whose contract is the judge."""
+    """Return a pod with containers, and a plugin whose contract is the judge."""
     options = {"nri": f"unix://{daemon.nri}", "restart_command": daemon.restart_command}
     return find(f"cri:unix://{daemon.endpoint}", node(None), options=options, model="plugin-container")
 
 
 @TAKING_PLUGINS
 def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: Path) -> None:
-    """Two concurrent calls on a container show it, and so does their recording.
+    """Two concurrent calls on a container show it, and their recording shows it too.
 
     Other findings are ignored so that the search ends: other late events, races that one thread causes too, and
     that 2.1.9 exits at the removal of a container whose pod is gone.
@@ -87,7 +87,7 @@ def test_an_update_is_told_after_the_removal(containerd: Containerd, tmp_path: P
 
 @TAKING_PLUGINS
 def test_exited_containers_are_forgotten_by_a_restart(containerd: Containerd) -> None:
-    """No plugin is notified of their removal; found by the targeted tests, and shrunk to one life."""
+    """No plugin is notified of their removal. Targeted tests find this, and the failing test shrinks to one life."""
     found = conform(node(None), told(containerd), examples=0, most=3)
 
     failure, *_ = [

@@ -1,4 +1,4 @@
-"""Frames: encoding and decoding are inverse, however the data is split; hostile frames are refused, and take no memory."""
+"""Frames: decoding inverts encoding for any split of the data; hostile frames are refused and use no memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def joined(pieces: list[tuple[int, bytes]]) -> dict[int, bytes]:
 
 
 def cut(data: bytes, sizes: list[int]) -> list[bytes]:
-    """Split *data* into pieces of *sizes*, and the rest."""
+    """Split *data* into pieces of *sizes*, followed by the rest."""
     found = []
     for size in sizes:
         found.append(data[:size])
@@ -66,7 +66,7 @@ def test_a_lost_byte_is_noticed(messages: list[tuple[int, bytes]]) -> None:
     ],
 )
 def test_a_long_message_is_cut_as_go_reads_it(size: int, lengths: list[int]) -> None:
-    """NRI in Go hangs at one frame of 5,010 bytes; with two, the first must fill its buffer."""
+    """NRI in Go hangs at one frame of 5,010 bytes; a message in two frames works if the first fills the buffer."""
     wire = frames(1, bytes(size))
     found = []
     while wire:
@@ -95,7 +95,7 @@ def test_what_is_no_frame_is_refused(header: bytes, why: str) -> None:
 
 
 def test_a_long_frame_takes_no_memory() -> None:
-    """The longest legal frame is passed on in pieces."""
+    """Even the longest legal frame is passed on in pieces."""
     chunk = bytes(65_536)
     decoder = FrameDecoder()
     tracemalloc.start()
@@ -112,7 +112,7 @@ def test_a_long_frame_takes_no_memory() -> None:
 
 
 async def ends() -> tuple[tuple[asyncio.StreamReader, asyncio.StreamWriter], Multiplexer]:
-    """Return one end of a stream, with a multiplexer at the other."""
+    """Return one end of a stream that has a multiplexer at the other end."""
     left, right = socket.socketpair()
     return await asyncio.open_connection(sock=left), Multiplexer(*await asyncio.open_connection(sock=right))
 

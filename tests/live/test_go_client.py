@@ -1,4 +1,4 @@
-"""An independent CRI client, in Go: the proxy changes nothing for it, and fsm serves it too."""
+"""An independent CRI client in Go: the proxy changes nothing for it, and fsm can serve it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from containerds import Containerd
 
-pytestmark = [pytest.mark.live, pytest.mark.slow]  # to build it takes minutes; containerd's own client is in Go, too
+pytestmark = [pytest.mark.live, pytest.mark.slow]  # building takes minutes; containerd's own client is in Go, too
 
 LIFE = (
     ("StartContainer", "OK"),
@@ -71,7 +71,7 @@ def test_the_proxy_is_not_noticed(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> None:
-    """As recorded by the proxy; 1.6 has no events."""
+    """The events that the proxy records fit the calls; containerd 1.6 has no events."""
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy, GoClient(f"unix:{tmp_path / 'proxy'}") as near:
         near.watch()
         for name in ("one", "two"):
@@ -86,7 +86,7 @@ def test_its_events_fit_its_calls(containerd: Containerd, tmp_path: Path) -> Non
 
 
 def test_it_is_served(tmp_path: Path) -> None:
-    """By the reference implementation, as by containerd; the events of the container are in order."""
+    """The reference implementation serves the client as containerd does, and the container's events are in order."""
     with served(tmp_path) as address, GoClient(address) as client:
         client.watch()
         found = _life(client, "served", "busybox")
@@ -94,5 +94,5 @@ def test_it_is_served(tmp_path: Path) -> None:
         events = [client.event()["reply"] for _ in range(8)]
 
     assert LIFE == tuple(_codes(found)[3:-2])
-    # The number of CREATED is 0, which the JSON of Go leaves out.
+    # CREATED has the number 0, which Go's JSON omits.
     assert [0, 1, 2, 3] == [each.get("container_event_type", 0) for each in events if each["container_id"] == one]

@@ -1,4 +1,4 @@
-"""Plugins that break the protocol, or do not end: each is identified, and nothing of it is left."""
+"""Plugins that break the protocol or never end: each is identified, and none leaves anything behind."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def nothing_left(mark: str) -> bool:
         pytest.param("keeps-to-it", "", marks=pytest.mark.slow),
         pytest.param(
             "garbage", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow
-        ),  # it begins a message of 4 GiB
+        ),  # it starts a message of 4 GiB
         ("nonsense", "at RunPodSandbox: "),
         ("asks", "has asked for an update of a container that never was"),
         ("huge", "has answered RunPodSandbox with an error: a response of 5,242,880 bytes, more than"),
-        pytest.param("twice", "", marks=pytest.mark.slow),  # the second answer is to nothing, and dropped
+        pytest.param("twice", "", marks=pytest.mark.slow),  # the second answer belongs to no request, and is dropped
         pytest.param("deaf", "has not answered RunPodSandbox within 1 s", marks=pytest.mark.slow),
-        pytest.param("registers-twice", "", marks=pytest.mark.slow),  # which is refused
+        pytest.param("registers-twice", "", marks=pytest.mark.slow),  # the registration is refused
         ("forks", ""),
         pytest.param("babbles", "", marks=pytest.mark.slow),
         pytest.param("stays", "", marks=pytest.mark.slow),

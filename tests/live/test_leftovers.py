@@ -1,4 +1,4 @@
-"""Tests of a real runtime leave nothing behind, whether they end or are killed half-way."""
+"""Tests of a real runtime leave nothing behind, whether they end normally or are killed half-way."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
     run = Path(f"/proc/{containerd.pid}/root/run/containerd")
     mounts = Path(f"/proc/{containerd.pid}/mounts").read_text(encoding="utf-8").splitlines()
     tasks = containerd.folder / "state" / "io.containerd.runtime.v2.task" / NAMESPACE
-    # Those of other daemons come and go meanwhile.
+    # Containers and files of other daemons come and go at the same time.
     walk = os.walk("/sys/fs/cgroup")
     groups = [Path(where, name) for where, names, _ in walk if Path(where).name == NAMESPACE for name in names]
     return {
@@ -62,7 +62,7 @@ def left(containerd: Containerd, client: CriClient, folder: Path) -> dict[str, l
 
 
 def _of(containerd: Containerd, group: Path) -> bool:
-    """Check whether *group* belongs to a container of this daemon; other daemons may run beside it."""
+    """Check whether *group* belongs to a container of this daemon; other daemons may be running at the same time."""
     return group.name in containerd.log.read_text(encoding="utf-8", errors="replace")
 
 
@@ -75,8 +75,8 @@ def client(containerd: Containerd) -> Iterator[CriClient]:
 
 @pytest.mark.parametrize("runs", [4, pytest.param(20, marks=pytest.mark.slow)])
 def test_nothing_is_left_of_runs(containerd: Containerd, client: CriClient, tmp_path: Path, runs: int) -> None:
-    """Some are killed at a random moment of a whole tour; the next run removes what they left."""
-    if containerd.version == "1.6.20":  # two are long enough
+    """Some runs are killed at a random moment of a whole tour; the next run removes what they left behind."""
+    if containerd.version == "1.6.20":  # two runs are enough
         return
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     before = left(containerd, client, tmp_path)

@@ -26,14 +26,14 @@ PROFILE = f"containerd-{VERSION}"
 
 
 class Playing(Simulated):
-    """A pod under the profile, whose ``stop`` is answered *gone* after its removal."""
+    """A pod under the profile that answers a ``stop`` after its removal with *gone*."""
 
     def __init__(self, gone: str = "ok", lacks: str = "") -> None:
         super().__init__(load("cri-pod").under(PROFILE))
         self._gone, self._lacks = gone, lacks
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Arrange nothing: with a profile, its deviations would be arranged."""
+        """Arrange nothing: under a profile, the test kit would arrange the profile's deviations."""
         del event, outcome
         return False
 
@@ -67,7 +67,7 @@ def test_a_clause_that_is_kept_holds() -> None:
 
 
 def test_what_the_profile_says_is_tolerated() -> None:
-    """With the shortest test that fails without the profile."""
+    """The result includes the shortest test that fails without the profile."""
     found = measured(lambda: Playing("NOT_FOUND"))
 
     broken = cell(found, "stop-is-idempotent")
@@ -105,7 +105,7 @@ def test_what_is_not_covered_has_a_reason() -> None:
     ],
 )
 def test_the_page_shows_it(gone: str, shown: str) -> None:
-    """The trace is linked, and on the page."""
+    """The page shows the trace and links to it."""
     text = page([measured(lambda: Playing(gone))])
 
     assert f"| `stop-is-idempotent` | MUST | {shown} |" in text
@@ -132,14 +132,20 @@ def test_a_clause_that_a_page_has_not_is_a_difference() -> None:
     [("holds", AT_TIMES, []), (AT_TIMES, "holds", [True]), (AT_TIMES, "not covered", [False])],
 )
 def test_what_fails_at_times_need_not_fail(now: str, then: str, found: list[bool]) -> None:
-    """A new one may have been missed before by accident."""
+    """An intermittent failure may be absent from a new run.
+
+    A new one may have been missed by chance in the old run.
+    """
     new, kept = (f"## A pod\n\n| `a` | MUST | {each} |\n" for each in (now, then))
 
     assert found == [by_chance for _, by_chance in differences(new, kept)]
 
 
 def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
-    """In a section about plugins; in one about calls it is a definite difference."""
+    """A plugin's event may leave the state open.
+
+    In a section about plugins this is accepted; in one about calls it is a difference.
+    """
     title = load("nri-pod").title
     new = f"## {title}\n\n| `a` | MUST | holds |\n\n## A pod\n\n| `a` | MUST | holds |\n"
 
@@ -150,7 +156,7 @@ def test_what_a_plugin_was_told_need_not_show_the_state() -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1.9", None])
 def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: str | None) -> None:
-    """A start after a stop is tolerated under the profile of its version; anything else is a difference."""
+    """A start after a stop is tolerated under the profile of its version; any other violation is a difference."""
     recording, machine = str(RECORDINGS / "2.1.9-nri.nri.jsonl.gz"), load("plugin-container")
     plain = judge(recording, models=[machine.name]).judgements
     profiled = judge(recording, models=[machine.name], profile=profile).judgements
@@ -166,7 +172,7 @@ def test_what_plugins_were_told_is_judged_with_and_without_the_profile(profile: 
 
 
 class SeldomGone(Playing):
-    """Answers a stop of an absent pod with NOT_FOUND once in seven tests."""
+    """A pod that answers a stop of an absent pod with NOT_FOUND in one of seven tests."""
 
     _tests = 0
 
@@ -178,7 +184,7 @@ class SeldomGone(Playing):
 
 
 def test_what_a_page_has_at_times_is_looked_for_again() -> None:
-    """It is shrunk, and read from the page."""
+    """An intermittent failure on the page is searched for again; its shrunk test is read from the page."""
     machine = load("cri-pod")
     steps = read_steps("run=ready; stop=stopped; remove; stop")
 

@@ -1,4 +1,4 @@
-"""Real daemons, a pod, a container and a plugin of ours: calls and the plugin's events, judged together."""
+"""Real daemons with a pod, a container and our own plugin: calls and the plugin's events are judged together."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ def clauses(found: Tested) -> list[str]:
     return [each.violation.clause.name for each in found.failures if each.violation]
 
 
-@pytest.mark.slow  # the comparison with the conformance matrix finds it too, and shrinks it
+@pytest.mark.slow  # the comparison with the conformance matrix finds and shrinks it too
 def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) -> None:
-    """It is the shortest test against the plugin's contract; the profile of the version tolerates it."""
+    """This is the shortest test that breaks the plugin's contract; the profile of the version tolerates it."""
     machine = node(None)
     found = suite.conform(machine, made(containerd, "plugin-container", restarts=False), examples=0, most=1)
 
@@ -80,7 +80,7 @@ def test_a_stopped_container_that_is_started_is_found(containerd: Containerd) ->
 
 @pytest.mark.parametrize("judge", FORGOTTEN)
 def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) -> None:
-    """Its removal is not relayed; the profile of the version tolerates this."""
+    """The removal of a forgotten container is not relayed; the profile of the version tolerates this."""
     life = steps(FORGOTTEN[judge])
     found = suite.replay(node(None), made(containerd, judge), life)
     tolerated = suite.replay(node(None), made(containerd, judge, profile_of(containerd)), life)
@@ -89,9 +89,9 @@ def test_what_a_restart_forgets_is_not_told(containerd: Containerd, judge: str) 
     assert not tolerated.failures
 
 
-@pytest.mark.slow  # as the comparison with the conformance matrix
+@pytest.mark.slow  # like the comparison with the conformance matrix
 def test_a_pod_whose_run_was_refused_comes_back(containerd: Containerd) -> None:
-    """With a restart of 2.1, which has left its pause process; not with 1.7."""
+    """A restart of 2.1 brings the pod back, because 2.1 leaves its pause process running; 1.7 does not."""
     life = steps("plugin-joins; run-pod=refused-by-plugin; restart; plugin-joins; run-pod=ready")
     found = suite.replay(node(None), made(containerd), life)
 
@@ -107,7 +107,7 @@ def test_what_ended_before_the_plugin_joined_is_not_told(containerd: Containerd)
 
 
 def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
-    """Calls and events are still judged."""
+    """After the damage, calls and events are still judged."""
     life = (
         "run-pod=ready; create-container=created; plugin-joins; start-container=started; "
         "restart=done: pod ready, container unknown; plugin-joins; stop-container; remove-container; remove-pod"
@@ -120,7 +120,7 @@ def test_a_container_is_unknown_after_damage(containerd: Containerd) -> None:
 
 
 def test_the_system_holds(containerd: Containerd) -> None:
-    """Wherever calls and a plugin lead."""
+    """The system's conditions hold in every situation that calls and a plugin can reach."""
     found = suite.conform(node(None), made(containerd, restarts=False), examples=0)
 
     assert isinstance(found.verdict, Holds), found.failures

@@ -64,7 +64,7 @@ def again(
 
 
 def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
-    """Events come on its new connection only."""
+    """After a plugin reconnects, events arrive only on its new connection."""
     sut = find(f"cri:{runtime[0]}", node(None), options={"nri": runtime[1]})()
     try:
         for event in ("plugin-joins", "plugin-joins", "run-pod"):
@@ -76,7 +76,10 @@ def test_a_plugin_that_joins_again_is_one(runtime: tuple[str, str]) -> None:
 
 
 def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) -> None:
-    """A life with refusals, late ends, and a plugin that connects and disconnects; nothing is left."""
+    """A life with refusals, late ends, and a plugin that connects and disconnects is judged.
+
+    It leaves nothing behind.
+    """
     found = again(runtime, LIFE)
 
     assert not found.failures
@@ -86,7 +89,10 @@ def test_calls_and_what_is_told_are_judged_together(runtime: tuple[str, str]) ->
 
 
 def test_what_is_told_is_attributed(runtime: tuple[str, str]) -> None:
-    """Events belong to their step; the end of a container to the step that causes it, or to the removal that reports it."""
+    """Events belong to their step.
+
+    The end of a container belongs to the step that caused it, or to the removal that reports it.
+    """
     machine = node(None)
     sut = find(f"cri:{runtime[0]}", machine, options={"nri": runtime[1]})()
     walk = Execution(oracle(machine, overlaps=False, sut=sut), sut)
@@ -112,7 +118,7 @@ def test_what_ended_before_the_plugin_joined_may_have_been_told_to_nobody(runtim
 
 
 class _Silent(NodePlugins):
-    """Never notifies plugins of an end."""
+    """A runtime that never notifies plugins of the end of a container."""
 
     async def send(self, request: Request) -> Relayed:
         if request.event == "StopContainer":
@@ -122,7 +128,7 @@ class _Silent(NodePlugins):
 
 @pytest.mark.slow
 def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a plugin that knows that the container runs, from its synchronisation or its start."""
+    """A plugin finds it if it knows from its synchronisation or from the start that the container runs."""
     monkeypatch.setattr(node_sut, "_RELAYED", 0.05)
     begun = "run-pod=ready; create-container=created; start-container=started"
     with served(tmp_path, plugins=_Silent()) as address:
@@ -140,7 +146,7 @@ def test_an_end_that_is_not_told_is_found(tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_pod_whose_run_was_refused_does_not_come_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, comes: bool
 ) -> None:
-    """With a restart; if it does, it is found by its name, and removed."""
+    """A restart does not bring the pod back. If it does, the pod is found by its name, and removed."""
     run, listed = CriServer.RunPodSandbox, CriServer.ListPodSandbox
     refused: list[Any] = []
 
@@ -170,7 +176,7 @@ def test_a_pod_whose_run_was_refused_does_not_come_back(
 
 
 class _Forgetful(NodePlugins):
-    """Never notifies plugins of a removal."""
+    """A runtime that never notifies plugins of a removal."""
 
     async def send(self, request: Request) -> Relayed:
         if request.event == "RemoveContainer":
@@ -180,7 +186,7 @@ class _Forgetful(NodePlugins):
 
 @pytest.mark.slow
 def test_what_is_not_told_is_found(tmp_path: Path) -> None:
-    """By the system, and by the plugin's contract."""
+    """Both the system and the plugin's contract detect the missing event."""
     life = "plugin-joins; run-pod=ready; create-container=created; remove-container"
     with served(tmp_path, plugins=_Forgetful()) as address:
         runtime = (address, f"unix://{tmp_path / 'nri.sock'}")
@@ -195,7 +201,7 @@ def test_what_is_not_told_is_found(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("joins", [False, True])
 def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, joins: bool) -> None:
-    """After a restart it is no violation, until the plugin has joined again."""
+    """After a restart a missing event is not a violation until the plugin has reconnected."""
     life = "plugin-joins; run-pod=ready; create-container=created; restart; plugin-joins; remove-container; stop-pod"
     text = life if joins else life.replace("restart; plugin-joins", "restart")
     with served(tmp_path, plugins=_Forgetful()) as address:
@@ -210,7 +216,7 @@ def test_what_happens_while_no_plugin_is_there_is_not_told(tmp_path: Path, *, jo
 
 @pytest.mark.slow
 def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """Deviations of containerd are found, tolerated under its profile, and recorded so that they are judged alike."""
+    """Deviations of containerd are found, tolerated under its profile, and recorded so that a judge agrees."""
     calls = tmp_path / "calls.jsonl"
     test = ("test", "nri-plugin-contract", "--against", f"cri:{runtime[0]}", "--nri", runtime[1])
     tested = fsm(*test, "--replay", STOPPED_FIRST, "--record", str(calls), "--format", "json", "--fail-on", "SHOULD")
@@ -242,7 +248,7 @@ def test_the_contract_judges_in_place_of_the_system(runtime: tuple[str, str], tm
     ],
 )
 def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) -> None:
-    """With a remedy."""
+    """The error names a remedy."""
     found = fsm("test", *arguments)
 
     assert (found.returncode, found.stdout) == (2, "")
@@ -250,7 +256,7 @@ def test_what_cannot_be_tested_is_said(arguments: tuple[str, ...], said: str) ->
 
 
 def test_nobody_takes_plugins(runtime: tuple[str, str], tmp_path: Path) -> None:
-    """At an address without a socket."""
+    """The address of a plugin socket that does not exist is reported as an error."""
     found = fsm("test", "node", "--against", f"cri:{runtime[0]}", "--nri", f"unix://{tmp_path / 'nri.sock'}")
 
     assert found.returncode == 2

@@ -71,7 +71,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def test_a_life_is_told_and_judged(containerd: Containerd, tmp_path: Path) -> None:
-    """Also after the daemon was restarted."""
+    """This also holds after the daemon was restarted."""
     if containerd.nri is None:
         assert containerd.version.startswith("1.6.")
         return

@@ -1,4 +1,4 @@
-"""The plugin's side of NRI, connected to real daemons: their events, and their use of its answers."""
+"""The plugin's side of NRI, connected to real daemons: the events that they send, and how they use the answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ SECONDS = 60
 
 
 class Listening:
-    """Keeps its events, and refuses some requests, or answers late the first time."""
+    """A plugin that keeps its events, refuses some requests, and answers late the first time."""
 
     def __init__(self, *, refuses: str = "", late: str = "") -> None:
         self.told: list[str] = []
@@ -59,12 +59,12 @@ class Listening:
         return None
 
     async def shut_down(self) -> None:
-        """Continues until it is asked to leave."""
+        """Keep running until asked to leave."""
 
 
 @asynccontextmanager
 async def plugin(containerd: Containerd, handlers: Listening) -> AsyncIterator[tuple[NriPlugin, list[object]]]:
-    """Yield a synchronised plugin, and the reason of each disconnection."""
+    """Yield a synchronised plugin, and the list of reasons for its disconnections."""
     made, lost = NriPlugin("fsm-test", "10", handlers), list[object]()
     running = asyncio.create_task(made.run(f"unix://{containerd.nri}", lost=lost.append))
     await asyncio.wait_for(handlers.ready.wait(), SECONDS)
@@ -81,7 +81,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 async def told_of_updates(client: CriClient, number: str, handlers: Listening) -> None:
-    """Wait until the plugin was notified of an update of the container *number*, some time after its synchronisation."""
+    """Wait until the plugin was notified of an update of container *number*, some time after its synchronisation."""
     late = time.monotonic() + SECONDS
     while "UpdateContainer" not in handlers.told:
         assert time.monotonic() < late
@@ -95,7 +95,7 @@ def has_nri(containerd: Containerd) -> bool:
 
 
 async def test_a_plugin_that_joins_late_is_given_what_is_there(containerd: Containerd) -> None:
-    """Its unsolicited updates are made, or reported as failed."""
+    """The updates that it requests unasked are made, or reported as failed."""
     if not has_nri(containerd):
         return
     with connected(f"unix://{containerd.endpoint}")[0] as client, running_pod(client) as pod:
@@ -129,7 +129,7 @@ async def test_what_a_plugin_refuses_fails(containerd: Containerd) -> None:
             request = CreateContainerRequest(pod_sandbox_id=pod, config=SLEEPS, sandbox_config=POD)
             late = time.monotonic() + SECONDS
             while (answer := await asyncio.to_thread(client.call, "CreateContainer", request)).code == "OK":
-                assert time.monotonic() < late  # it is not told at once
+                assert time.monotonic() < late  # the notification may be delayed
                 done(client.call("RemoveContainer", RemoveContainerRequest(container_id=answer.message.container_id)))
             assert [] == lost
 

@@ -1,4 +1,4 @@
-"""Events recorded by the observing plugin are judged correctly, whatever the runtime or the disk do."""
+"""Events recorded by the observing plugin are judged correctly, whatever the runtime or the disk does."""
 
 from __future__ import annotations
 
@@ -114,7 +114,10 @@ async def test_the_command_records_until_a_signal(tmp_path: Path, name: str, end
 
 
 async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *, old: bool = False) -> list[str]:
-    """Record one runtime after another at *socket*, each with the events of a life; return the messages to the user."""
+    """Record one runtime after another at *socket*, each with the events of a life.
+
+    Return the messages to the user.
+    """
     ended, said = asyncio.Event(), list[str]()
     with path.open("wb") as file:
         writer = LineWriter(file)
@@ -135,7 +138,7 @@ async def recording(socket: Path, lives: Sequence[Sequence[str]], path: Path, *,
 
 @pytest.mark.parametrize(("life", "code"), [(LIFE, 0), (STARTED_TWICE, 1)])
 async def test_what_is_recorded_is_judged_as_it_was(life: list[str], code: int, tmp_path: Path) -> None:
-    """A legal life holds, and one in which a container is started twice does not."""
+    """A legal life passes, and a life in which a container is started twice does not."""
     path = tmp_path / "events.jsonl"
     await recording(tmp_path / "nri.sock", [life], path)
 
@@ -181,7 +184,7 @@ class Stuck(io.BytesIO):
 
 
 async def test_it_answers_while_the_disk_hangs_and_loses_nothing_unseen(tmp_path: Path) -> None:
-    """It disconnects when it is too far behind, and reconnects when everything is written."""
+    """The plugin disconnects when it is too far behind, and reconnects when everything is written."""
     file, ended, said = Stuck(), asyncio.Event(), list[str]()
     writer = LineWriter(file, most=20)
     async with runtime(tmp_path / "nri.sock", request=0.5) as there:
@@ -256,7 +259,7 @@ def test_a_recording_goes_on_after_one_that_was_cut_off(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_goes_before_it_is_answered_does_not_end_the_command(tmp_path: Path) -> None:
-    """The last request is answered into a socket whose other side is closed."""
+    """The plugin writes its last answer to a socket whose other side is already closed."""
     address, path = tmp_path / "nri.sock", tmp_path / "events.jsonl"
     told: list[str] = []
     with socket.socket(socket.AF_UNIX) as listener:
@@ -270,8 +273,8 @@ def test_a_runtime_that_goes_before_it_is_answered_does_not_end_the_command(tmp_
             for _ in range(2):
                 connection, _ = listener.accept()
                 with connection:
-                    connection.recv(1 << 16)  # the registration
-                    connection.shutdown(socket.SHUT_RD)  # nobody reads what is written from now on
+                    connection.recv(1 << 16)  # receive the registration
+                    connection.shutdown(socket.SHUT_RD)  # nobody reads the data written from now on
                     connection.sendall(frames(CONNECTIONS[PLUGIN], CONFIGURE))
                     told.append(process.stderr.readline())
             process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""An independent plugin, NRI's own sample ``template``, passes; one that crashes at an event does not."""
+"""NRI's own sample plugin ``template`` passes the tests; a plugin that crashes at an event does not."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ create-container.2; connects; pod-listed; container-listed.2; start-container.2;
 
 
 def held(plugin: Path) -> tuple[int, str]:
-    """Test it and return the exit code and the output."""
+    """Test the plugin, and return the exit code and the output."""
     ran = fsm("test", "nri-plugin-contract", "--against", f"nri-plugin:{plugin}", "--replay", LIFE.replace("\n", " "))
     return ran.returncode, " ".join(ran.stdout.split())
 
 
 def test_a_sample_of_nri_is_a_good_plugin(tmp_path: Path) -> None:
-    """Its twin writes events to a reader that leaves at the start of a container, and dies of that."""
+    """Its twin writes events to a reader that exits when a container starts, and therefore dies."""
     target = "github.com/containerd/nri/plugins/template"
     template = go_programs.built("nri-template", target, LIBRARIES, package="golang-github-containerd-nri")
     twin = tmp_path / "twin"

@@ -1,4 +1,4 @@
-"""The connection of a plugin at a socket passes the same kit as that of a plugin in the process."""
+"""A plugin's connection over a socket passes the same kit as an in-process plugin."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOON, LATER = 0.02, 30.0
 
 
 class Heard(PluginSession):
-    """Records that it gives up the connection."""
+    """A runtime side that records when it gives up the connection."""
 
     def __init__(
         self,
@@ -48,7 +48,7 @@ class Heard(PluginSession):
 
 
 class KeepsTheLate(Heard):
-    """Waits for the next answer of a plugin that is late."""
+    """A runtime side that waits for the next answer of a plugin that is late."""
 
     async def _ask(self, request: RelayedEvent, until: float) -> PluginChanges:
         with suppress(Exception):
@@ -57,7 +57,7 @@ class KeepsTheLate(Heard):
 
 
 class AnyPart(Heard):
-    """Does not check whether a plugin waits for more."""
+    """A runtime side that does not check whether a plugin expects more parts."""
 
     async def _ask_part(self, part: nri.SynchronizeRequest, until: float) -> bool:
         await super()._ask_part(part, until)
@@ -65,7 +65,7 @@ class AnyPart(Heard):
 
 
 class SessionSUT(LoopSUT[Heard]):
-    """A session with the runtime's end of a connection, and the other end, which performs the arranged steps."""
+    """A session at the runtime's end of a connection; the other end performs the arranged steps."""
 
     machine = "nri-plugin"
     kinds = (Heard,)
@@ -179,7 +179,7 @@ class SessionSUT(LoopSUT[Heard]):
                 await (self.session.await_registration() if waits else asyncio.sleep(0))
 
     async def _called(self, name: str, request: Message, answer: type[Message]) -> None:
-        """Call the runtime over the connection, or without it if there is none."""
+        """Call the runtime over the connection, or directly if there is no connection."""
         handlers: dict[str, Callable[..., Awaitable[Message]]] = {
             "RegisterPlugin": self.session.registering,
             "UpdateContainers": self.session.updating,
@@ -218,7 +218,7 @@ class SessionSUT(LoopSUT[Heard]):
 
 
 def test_it_passes_the_test_of_its_machine() -> None:
-    """All cells are covered, except that a connection at a socket has no process that could fail to start."""
+    """All cells are covered, except the failed start of a process: a connection over a socket has no process."""
     found = conform(load("nri-plugin"), SessionSUT, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -245,7 +245,7 @@ class Nothing:
 
 
 async def test_a_plugin_that_is_stopped_while_it_answers_does_not_join() -> None:
-    """Its answer is ignored."""
+    """The plugin's answer is ignored."""
     left, right = socket.socketpair()
     asked, go = asyncio.Event(), asyncio.Event()
 

@@ -86,7 +86,7 @@ def event(name: str) -> RelayedEvent:
 
 
 async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, PluginChanges]]:
-    """Return name and answer of each plugin."""
+    """Return the name and the answer of each plugin."""
     answers: list[tuple[str, PluginChanges]] = []
     await runtime.relay(event, lambda name, changes: answers.append((name, changes)))
     return answers
@@ -96,7 +96,7 @@ async def relayed(runtime: NriRuntime, event: RelayedEvent) -> list[tuple[str, P
 async def connected(
     runtime: NriRuntime, *plugins: tuple[str, str, Told], wait: bool = True
 ) -> AsyncIterator[list[NriPlugin]]:
-    """Connect a plugin of each name, index and handlers to *runtime*."""
+    """Connect plugins with the given names, indexes and handlers to *runtime*."""
     tasks = []
     made = []
     for number, (name, index, handlers) in enumerate(plugins, 1):
@@ -138,11 +138,11 @@ async def test_an_old_runtime_relays_by_state_change() -> None:
 
 
 async def test_an_old_plugin_is_told_by_state_change() -> None:
-    """A request that it answers with Unimplemented is not sent again."""
+    """The runtime does not repeat a request that the plugin answered with Unimplemented."""
     calls: list[str] = []
 
     class Old(Told):
-        """Has only the methods of the first version."""
+        """A plugin that has only the methods of the first version."""
 
         async def relay(self, event: RelayedEvent) -> PluginChanges | None:
             calls.append(event.sent)
@@ -164,7 +164,7 @@ async def test_plugins_are_told_what_they_subscribed_to_in_the_order_of_their_in
     order: list[str] = []
 
     class Ordered(Told):
-        """Records its notification."""
+        """A plugin that records the order of its notifications."""
 
         async def relay(self, event: RelayedEvent) -> PluginChanges | None:
             order.append(f"{event.name} {id(self)}")
@@ -189,7 +189,7 @@ async def test_changes_come_back() -> None:
         "CreateContainer": PluginChanges(adjustment=adjustment, updates=(update,)),
         "UpdateContainer": PluginChanges(updates=(update,)),
         "StopContainer": PluginChanges(updates=(update, update)),
-        "RunPodSandbox": PluginChanges(updates=(update,)),  # which does not allow any
+        "RunPodSandbox": PluginChanges(updates=(update,)),  # the runtime does not allow any
     }
     runtime = NriRuntime(Domain())
     async with connected(runtime, ("fsm", "10", told)):
@@ -254,7 +254,7 @@ async def test_a_wrong_name_is_refused(name: str, index: str, what: str, tmp_pat
 
 async def test_unknown_events_end_the_connection() -> None:
     class Hostile(NriLink):
-        """Registers, and subscribes to events that do not exist."""
+        """A plugin that registers, and subscribes to events that do not exist."""
 
     left, right = socket.socketpair()
     runtime = NriRuntime(Domain())
@@ -368,7 +368,7 @@ def test_every_event_has_its_number() -> None:
 
 
 async def test_updates_before_the_synchronisation_are_refused() -> None:
-    """A plugin may request updates once it has joined."""
+    """A plugin may request updates only after it has joined."""
     domain = Domain()
     left, right = socket.socketpair()
     runtime = NriRuntime(domain)

@@ -1,4 +1,4 @@
-"""Servers at their limit of open files: idle clients block nobody for long, and only one line is printed."""
+"""Servers at their limit of open files: idle clients block no other client for long, and only one line is printed."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def limited(files: int, *arguments: str) -> Iterator[subprocess.Popen[str]]:
 
 @contextmanager
 def idle(path: Path, number: int, text: bytes) -> Iterator[None]:
-    """Connect clients that send *text* and wait; connections closed by the server are dropped."""
+    """Connect clients that send *text* and then wait; drop connections that the server closes."""
     with ExitStack() as stack:
         for _ in range(number):
             client = stack.enter_context(socket.socket(socket.AF_UNIX))
@@ -48,7 +48,7 @@ def idle(path: Path, number: int, text: bytes) -> Iterator[None]:
 
 
 def called(client: CriClient, seconds: float) -> bool:
-    """Check whether a call is answered within *seconds*; the client retries."""
+    """Check whether a call, which the client retries, is answered within *seconds*."""
     ends = time.monotonic() + seconds
     while time.monotonic() < ends:
         if client.call("Version", timeout=2).code == "OK":
@@ -59,7 +59,7 @@ def called(client: CriClient, seconds: float) -> bool:
 
 @pytest.mark.parametrize("number", [10, 200])
 def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
-    """One line, no traceback, and calls pass again once other clients have left."""
+    """The proxy prints one line and no traceback, and forwards calls again once other clients have left."""
     own = tmp_path / "it"
     with (
         serving(tmp_path / "to"),
@@ -80,7 +80,7 @@ def test_a_proxy_at_its_limit(number: int, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [b"", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"])
 def test_idle_clients_of_serve(text: bytes, tmp_path: Path) -> None:
-    """Calls on an open connection are answered, and new clients are served after some seconds."""
+    """Calls on an open connection are still answered, and new clients are served after some seconds."""
     address = f"unix:{tmp_path / 'it'}"
     with limited(100, "serve", "--cri", address) as it, CriClient(address) as before, CriClient(address) as later:
         assert called(before, 10)

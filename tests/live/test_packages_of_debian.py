@@ -1,4 +1,4 @@
-"""Where packages are searched, and the message if a daemon cannot run."""
+"""Where packages are searched for, and the message if a daemon cannot run."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_what_is_lacking_is_said(lacking: str, why: str, monkeypatch: pytest.Mon
 def test_a_version_is_taken_from_whatever_suite_still_has_it(
     where: str, there: list[str], taken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """If no suite has it, the message names the wanted and existing versions, and what to do."""
+    """If no suite has the version, the message names the wanted and the existing versions, and a remedy."""
 
     def indexed(apt: Path, *suites: str) -> list[str]:
         del apt

@@ -1,4 +1,4 @@
-"""A plugin as the system under test: a correct one holds in every life, and each bug of its twins is found."""
+"""A plugin as the system under test: a correct one passes in every life, and every bug of its twins is found."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ JOINS_LATE = (
 
 @pytest.fixture
 def small(tmp_path: Path) -> str:
-    """The contract with one container in a pod, which has a tenth of the states."""
+    """Return the contract for one container in a pod, which has a tenth of the states."""
     text = CONTRACT.read_text(encoding="utf-8").replace("count = 2, ", "").replace(CONTRACT.stem, "one-container")
     path = tmp_path / "one-container.toml"
     path.write_text(text, encoding="utf-8")
@@ -88,7 +88,7 @@ def contract() -> Machine:
 
 
 def taken(machine: Machine, text: str, *bug: str) -> tuple[int, str]:
-    """Return how many steps of *text* the plugin with a *bug* took, and what it then did wrong."""
+    """Return how many steps of *text* the plugin with the given *bug* completed, and its error after them."""
     where = " ".join([sys.executable, str(PLUGIN), *bug])
     tested = replay(machine, lambda: PluginSUT(machine, where, 0.5 if bug else 5.0), steps(text))
     broken = [each.broken for each in tested.failures]
@@ -148,7 +148,7 @@ def test_answers_are_held_to_a_property(bug: str, found: str) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize("listening", ["leaks"], indirect=True)
 def test_a_leak_is_found_by_generation(listening: str) -> None:
-    """In some test, not necessarily one that leaks enough by itself: a plugin keeps running from test to test."""
+    """A plugin runs from test to test, so the leak can become visible in a test that does not itself leak enough."""
     tested = fsm("test", "nri-plugin-contract", "--against", listening, *ANSWERS, "--examples", "0", cwd=ROOT)
 
     assert tested.returncode == 1, tested.stderr
@@ -245,7 +245,7 @@ def test_several_threads_are_refused() -> None:
     ],
 )
 def test_what_follows_a_refusal_by_a_plugin_that_is_asked_before(text: str) -> None:
-    """The end of an entity that was never relayed, and a removal whose stop was refused."""
+    """This covers the end of an entity whose creation was never relayed, and a removal whose stop was refused."""
     as_it_is = flatten(load_system("nri-plugin-contract").under("containerd-2.1"))
 
     assert (len(steps(text)), "") == taken(as_it_is, text)

@@ -53,7 +53,7 @@ failures = st.sampled_from([each for each in grpc.StatusCode if each is not grpc
 
 
 class Between:
-    """A client of the echo server, with a proxy in between."""
+    """A client of the echo server, connected through a proxy."""
 
     def __init__(self, echo: Echo, proxy: Passing, near: grpc.Channel, far: grpc.Channel) -> None:
         self.echo, self.proxy, self.near, self.far = echo, proxy, near, far
@@ -110,7 +110,7 @@ def test_nothing_is_changed(
 
 @pytest.mark.parametrize("kind", ["unary_unary", "unary_stream", "stream_unary", "stream_stream"])
 def test_every_kind_of_call_passes(between: Between, kind: str) -> None:
-    """Also with a message of several megabytes, larger than the flow-control window."""
+    """This includes a message of several megabytes, which is larger than the flow-control window."""
     large = os.urandom(6_000_000)
     ask, answer = kind.split("_")
     call = getattr(between.near, kind)("/runtime.v1.RuntimeService/StopContainer")
@@ -127,7 +127,7 @@ def test_deadlines_are_passed_on(between: Between) -> None:
     assert 5 < (between.echo.deadlines[-1] or 0) < 8
 
     call = iter(waiting(b"late", timeout=2))
-    assert next(call) == b"begun"  # a deadline that is over sooner may keep the call from being made
+    assert next(call) == b"begun"  # a shorter deadline might expire before the call is made
     with pytest.raises(grpc.RpcError) as late:
         next(call)
     assert late.value.code() is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -135,7 +135,7 @@ def test_deadlines_are_passed_on(between: Between) -> None:
 
 
 def test_a_cancellation_reaches_the_runtime(between: Between) -> None:
-    """Until the cancellation the call continues."""
+    """The call continues in the runtime until the client cancels it."""
     waiting: Answers = between.near.unary_stream("/a.B/Wait")
     call = waiting(b"mine")
     assert next(iter(call)) == b"begun"
@@ -165,7 +165,7 @@ def test_bytes_that_are_no_grpc_pass_too(tmp_path: Path) -> None:
 
 
 def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) -> None:
-    """Each change is reported once, and the recording shows that nobody answered."""
+    """Each change is reported once, and the recording shows that the calls received no answer."""
     with passing(tmp_path / "proxy", tmp_path / "runtime") as proxy, channel(tmp_path / "proxy") as near:
         call: Unary = near.unary_unary("/a.B/C")
         for _ in range(2):
@@ -184,7 +184,7 @@ def test_a_runtime_that_is_away_is_unavailable_until_it_is_back(tmp_path: Path) 
 
 
 def test_calls_in_progress_end_before_the_proxy(tmp_path: Path) -> None:
-    """Calls that take longer than the grace period are cut off, and recorded as such."""
+    """Calls that outlast the grace period are cut off, and are recorded as cut off."""
     with (
         echoing(tmp_path / "runtime"),
         passing(tmp_path / "proxy", tmp_path / "runtime", grace=5) as proxy,
@@ -231,7 +231,7 @@ def test_the_socket_is_its_owners_and_goes_with_the_proxy(tmp_path: Path) -> Non
         with pytest.raises(InputError, match="is in use"), passing(path, tmp_path / "runtime"):
             pass
         assert path.exists()
-        time.sleep(0.2)  # the first has accepted the connection by which the second looked for it
+        time.sleep(0.2)  # the first proxy accepted the connection that the second opened to check the address
     assert not path.exists()
 
 
@@ -249,7 +249,7 @@ def test_a_socket_that_was_left_behind_is_replaced(tmp_path: Path) -> None:
 
 
 def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
-    """Answers of a runtime with one container; a removed one can be removed again."""
+    """A runtime with one container; a removed container can be removed again."""
     removed = threading.Event()
 
     def status(request: ContainerStatusRequest, context: grpc.ServicerContext) -> ContainerStatusResponse:
@@ -277,7 +277,7 @@ def _container(*, refuses_to_remove: bool) -> dict[str, Any]:
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_a_recording_of_the_proxy_is_judged_as_that_of_the_client(tmp_path: Path, *, wrong: bool) -> None:
-    """The lines are the same, except the times, which are within those of the client."""
+    """Both have the same lines except for the times; the proxy's times lie within the client's."""
     one = "c" * 64
     theirs, ours = tmp_path / "client.jsonl", tmp_path / "proxy.jsonl.gz"
     with (

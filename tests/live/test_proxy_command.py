@@ -48,14 +48,14 @@ def proxying(folder: Path, *options: str) -> Iterator[subprocess.Popen[str]]:
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stderr is not None
-            assert "->" in process.stderr.readline()  # it listens
+            assert "->" in process.stderr.readline()  # the proxy is listening
             yield process
         finally:
             process.kill()
 
 
 def _stop(refused: int) -> dict[str, Any]:
-    """A runtime that accepts stops of absent containers, except the first *refused* ones."""
+    """Return a runtime that accepts stops of absent containers, except for stop number *refused*."""
     asked: list[object] = []
 
     def answer(request: object, context: grpc.ServicerContext) -> StopContainerResponse:
@@ -70,7 +70,10 @@ def _stop(refused: int) -> dict[str, Any]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("refused", "code"), [(0, 3), (1, 1)])
 def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refused: int, code: int) -> None:
-    """The exit code is that of the verdict, unknown if no pair was covered; the socket is gone, the recording complete."""
+    """The exit code is that of the verdict, which is unknown if no pair was covered.
+
+    The socket is removed, and the recording is complete.
+    """
     file = tmp_path / "calls.jsonl.gz"
     with (
         serving(tmp_path / "to", _stop(refused)),
@@ -92,7 +95,7 @@ def test_what_passes_is_recorded_and_judged_until_a_signal(tmp_path: Path, refus
 
 @pytest.mark.parametrize("delay", [0.0, 0.05, 0.5])
 def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float, tmp_path: Path) -> None:
-    """Either there is a verdict with its exit code, or there is none and the code is 130."""
+    """The command either prints a verdict and exits with its code, or prints no verdict and exits with 130."""
     with (
         serving(tmp_path / "to", _stop(1)),
         proxying(tmp_path, "--judge") as process,
@@ -114,7 +117,7 @@ def test_a_second_signal_interrupts_unless_the_verdict_was_printed(delay: float,
 @pytest.mark.slow
 @pytest.mark.parametrize(("least", "code", "word"), [("MUST", 3, "surprise: "), ("observed", 1, "violation: ")])
 def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int, word: str) -> None:
-    """That no id is reused has the level observed."""
+    """The clause that no id is reused has the level *observed*."""
     answers = {"CreateContainer": lambda _request, _context: CreateContainerResponse(container_id="c" * 64)}
     with (
         serving(tmp_path / "to", answers),
@@ -131,7 +134,7 @@ def test_how_weak_a_clause_counts_is_said(tmp_path: Path, least: str, code: int,
 
 
 def test_a_recording_that_cannot_be_written_makes_the_verdict_unknown(tmp_path: Path) -> None:
-    """Forwarding and judging continue, and the problem is reported at once."""
+    """Forwarding and judging continue, and the problem is reported immediately."""
     with (
         serving(tmp_path / "to", _stop(0)),
         proxying(tmp_path, "--record", "/dev/full", "--judge") as process,
@@ -177,7 +180,7 @@ def test_the_rules_of_the_page_are_rules(tmp_path: Path) -> None:
 
 
 def test_a_client_that_hangs_up_ends_nothing_else(tmp_path: Path) -> None:
-    """Even if the runtime is sending to it at that moment."""
+    """The runtime may be sending to the client at that moment; other calls continue."""
     with socket.socket(socket.AF_UNIX) as runtime, proxying(tmp_path) as process:
         runtime.bind(str(tmp_path / "to"))
         runtime.listen()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def _recorded(folder: Path) -> list[dict[str, Any]]:
-    """Record two lives, one after the other, and the events that a second client received."""
+    """Record two successive lives, and the events that a second client received."""
     told: list[object] = []
     with (
         served(folder) as address,
@@ -37,7 +37,7 @@ def _recorded(folder: Path) -> list[dict[str, Any]]:
             one = client.container(pod, "sleep", "60", started=True)
             client.codes(*((op, {"container_id": one}) for op in ("StopContainer", "RemoveContainer")))
             client.call("RemovePodSandbox", pod_sandbox_id=pod)
-        wait_for(lambda: len(told) >= 14)  # of each container four, of each pod at least three
+        wait_for(lambda: len(told) >= 14)  # four events of each container, at least three of each pod
         stream.close()
         thread.join()
         wait_for(lambda: any(each.code and of_events(each.method) for each in proxy.calls))
@@ -55,7 +55,7 @@ def _broken(folder: Path, lines: list[dict[str, Any]]) -> list[str]:
 
 
 def test_what_was_told_fits_the_calls(tmp_path: Path) -> None:
-    """Twin: with a missing event they do not."""
+    """The events fit the calls; as a twin, a recording with a missing event does not."""
     lines = _recorded(tmp_path)
     events = [each for each in lines if each["op"] == "event"]
     last = next(each["id"] for each in lines[::-1] if each["op"] == "CreateContainer")
@@ -65,6 +65,6 @@ def test_what_was_told_fits_the_calls(tmp_path: Path) -> None:
     assert [("CANCELED", "")] == [(each["code"], each["detail"]) for each in events if "id" not in each]
     assert [] == _broken(tmp_path, lines)
     for each in events:
-        if each.get("id") == last and each["type"] != "CONTAINER_STOPPED_EVENT":  # it may come until 10 s later
+        if each.get("id") == last and each["type"] != "CONTAINER_STOPPED_EVENT":  # it may arrive up to 10 s later
             kept = [line for line in lines if line is not each]
             assert ["event-is-missing"] == _broken(tmp_path, kept)

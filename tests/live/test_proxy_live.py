@@ -65,7 +65,7 @@ def _life(client: CriClient, name: str, *, lost: int = 0) -> list[CallAnswer]:
 
 
 def test_a_client_meets_what_it_meets_without_the_proxy(containerd: Containerd, tmp_path: Path) -> None:
-    """The recording has the answers that the client got."""
+    """The recording has the answers that the client received."""
     with CriClient(f"unix:{containerd.endpoint}") as far:
         direct = _life(far, "direct")
     with (
@@ -86,7 +86,7 @@ def test_a_client_meets_what_it_meets_without_the_proxy(containerd: Containerd, 
 
 
 def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd, tmp_path: Path) -> None:
-    """Its services are not those of CRI; an image is exported and imported, with streams in both directions."""
+    """The client uses services outside CRI; an image is exported and imported, with streams in both directions."""
     ctr = next((CACHE / containerd.version).rglob("ctr"))
 
     def done(endpoint: Path, *arguments: str) -> subprocess.CompletedProcess[bytes]:
@@ -101,7 +101,7 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
     image = tmp_path / "image.tar"
 
     def moved() -> bool:
-        """Check that the image was exported and imported; ctr 2.1 may exit before it has written the end of an export."""
+        """Check that the image was exported and imported; ctr 2.1 may exit before the end of an export is written."""
         images = partial(done, tmp_path / "proxy", "images")
         ctr_said.extend((images("export", str(image), PAUSE), images("import", str(image))))
         return image.stat().st_size > 100_000 and not any(each.returncode for each in ctr_said[-2:])
@@ -109,7 +109,7 @@ def test_the_client_of_containerd_itself_works_through_it(containerd: Containerd
     ctr_said: list[subprocess.CompletedProcess[bytes]] = []
     with passing(tmp_path / "proxy", containerd.endpoint) as proxy:
         for words in (("version",), ("images", "ls", "-q"), ("content", "ls", "-q"), ("namespaces", "ls", "-q")):
-            wait_for(partial(same, *words))  # containerd collects garbage whenever it likes
+            wait_for(partial(same, *words))  # containerd may collect garbage at any time
         wait_for(moved, ctr_said)
         assert [] == [line for each in proxy.calls for line in recorded(each)]
         assert proxy.proxy.unread == 0
@@ -148,7 +148,7 @@ when         = "after"
 
 
 def test_a_connection_outlives_its_faults(containerd: Containerd, tmp_path: Path) -> None:
-    """With the server and the client of gRPC in Go, which check the protocol; the runtime has executed the requests."""
+    """The server and the client use gRPC for Go, which checks the protocol; the runtime has executed the requests."""
     ctr = next((CACHE / containerd.version).rglob("ctr"))
     (tmp_path / "rules.toml").write_text(FAULTS, encoding="utf-8")
     with passing(tmp_path / "proxy", containerd.endpoint, read_rules(tmp_path / "rules.toml")) as proxy:

@@ -1,4 +1,4 @@
-"""A runtime that is restarted, or killed during a call, by the user's command."""
+"""A runtime that the user's command restarts or kills during a call."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ PART = Unknown(why="only a part of the plan was asked for")
 
 
 def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A container that runs before and waits afterwards breaks the promise."""
+    """A container that runs before the restart and is waiting after it breaks the promise."""
     command = {"restart_command": f"touch {tmp_path / 'restarted'}"}
     life = "create=created; start=begins,started; restart=running; restart=running"
 
@@ -81,7 +81,7 @@ def test_a_restart_is_what_the_command_does(tmp_path: Path, monkeypatch: pytest.
 
     with served(tmp_path) as address:
         right = done("container-status", address, life, command)
-    (tmp_path / "restarted").unlink()  # or there is nothing to unlink
+    (tmp_path / "restarted").unlink()  # on failure there would be nothing to unlink
     monkeypatch.setattr(CriServer, "ContainerStatus", waiting)
     with served(tmp_path) as address:
         wrong = done("container-status", address, life, command)
@@ -98,7 +98,7 @@ def test_a_command_that_fails_is_no_restart(tmp_path: Path) -> None:
 
 
 def test_a_failure_is_printed_with_the_command(tmp_path: Path) -> None:
-    """The command restarts the runtime, so that the steps can be repeated."""
+    """The printed command restarts the runtime, so the steps can be repeated."""
     with served(tmp_path) as address:
         test = ("test", "cri-pod", "--against", f"cri:{address}", "--restart-command", "exit 4", "--format", "json")
         found = fsm(*test, "--replay", "run=ready; restart=kept")
@@ -132,7 +132,7 @@ def test_real_runtimes_find_what_there_was(containerd: Containerd, model: str) -
 
 @contextmanager
 def stoppable(folder: Path) -> Iterator[tuple[str, Callable[[str], str]]]:
-    """The address of a server that keeps its state, and a command that restarts it and does something in between."""
+    """Return the address of a server that keeps its state, and a command that restarts it with a step in between."""
     over = threading.Event()
     stop, start = folder / "stop", folder / "start"
 
@@ -172,7 +172,7 @@ FORGING = r"""sed -i 's/"\(Started\|Finished\)At":[0-9]*/"\1At":0/g'"""
 
 @pytest.mark.parametrize("model", DAMAGED)
 def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path: Path) -> None:
-    """Running and waiting containers are unknown then; the next restart reads them again."""
+    """Running and waiting containers become unknown; the next restart reads them again."""
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     with stoppable(tmp_path) as (address, restart):
         command = {"restart_command": restart(":"), "damage_command": restart(f"truncate -s 0 {status}")}
@@ -184,7 +184,10 @@ def test_a_checkpoint_is_damaged_while_the_runtime_is_down(model: str, tmp_path:
 
 @pytest.mark.parametrize(("damage", "clauses"), [("test -s", []), (FORGING, ["recovery"])])
 def test_damage_that_makes_no_container_unknown(damage: str, clauses: list[str], tmp_path: Path) -> None:
-    """No damage, which is legal but no such restart; and a record that looks like a container that has not run."""
+    """A restart without damage is legal, but does not have this outcome.
+
+    A damaged record may look like that of a container that never ran.
+    """
     status = tmp_path / "node" / "containers" / "{container}" / "status"
     life = "create=created; start=begins,started; exit; restart=unknown"
     with stoppable(tmp_path) as (address, restart):
@@ -205,7 +208,7 @@ LOST = {
 @pytest.mark.live
 @pytest.mark.parametrize("model", DAMAGED)
 def test_real_runtimes_bear_damage(containerd: Containerd, model: str) -> None:
-    """An empty checkpoint, and a container without a record in containerd."""
+    """Real containerd tolerates an empty checkpoint and a container without a record."""
     ctr = f"{CACHE / containerd.version / 'bin' / 'ctr'} -a {containerd.endpoint} -n k8s.io"
     removing = f"{ctr} containers rm {{container}}; {containerd.restart_command}"
     profile = f"containerd-{containerd.version}"
@@ -242,7 +245,7 @@ def test_damage_that_means_nothing_is_refused(arguments: tuple[str, ...], said: 
 def test_what_a_call_has_made_that_was_cut_off_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, starts: bool
 ) -> None:
-    """The reply is lost, and with it the id; a creation that has already started the container is wrong."""
+    """The reply and its id are lost; a creation that has already started the container is wrong."""
 
     async def lost(server: CriServer, request: Any) -> cri.CreateContainerResponse:  # noqa: ANN401
         made = await _CREATE(server, request)

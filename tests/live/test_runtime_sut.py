@@ -65,7 +65,7 @@ def drive(model: str, address: str, profile: str | None = None, examples: int = 
 
 
 def covered(found: Tested) -> set[tuple[str, str]]:
-    """Return the cells that a test apparently reached: an unobserved restart may have happened before."""
+    """Return the cells that a test apparently reached; an unobserved restart may have preceded them."""
     table, edges = found.oracle.plan.table, filter(found.cover.took, found.oracle.plan.edges)
     return {(table.rows[row].name, table.states[state]) for edge in edges for row, state in edge.cells}
 
@@ -79,7 +79,7 @@ def covered(found: Tested) -> set[tuple[str, str]]:
     ],
 )
 def test_the_served_reference_conforms(address: str, model: str, states: set[str], without: set[str]) -> None:
-    """In every cell reachable by calls; nothing is left in it."""
+    """It conforms in every cell that calls can reach, and no entity remains in it."""
     found = drive(model, address, examples=2)
 
     calls = {name for name in load(model).events if name not in without}
@@ -91,7 +91,7 @@ def test_the_served_reference_conforms(address: str, model: str, states: set[str
 
 @pytest.mark.parametrize("model", ["cri-container", "cri-pod"])
 def test_an_old_runtime_is_found(old: str, model: str) -> None:
-    """Under its profile it is tolerated."""
+    """The deviation of an old runtime is tolerated under its profile."""
     found, tolerated = again(model, old, "stop"), again(model, old, "stop", "containerd-1.6")
 
     assert isinstance(found.verdict, Fails)
@@ -101,7 +101,7 @@ def test_an_old_runtime_is_found(old: str, model: str) -> None:
 
 
 def test_outcomes_are_arranged(address: str) -> None:
-    """Outcomes that a client can cause occur, as promised."""
+    """Outcomes that a client can cause occur as promised."""
     lives = {
         "container-status": "create=failed; create=created; start=begins,started; exec=failed; exec-sync=failed; "
         "attach=failed; reopen-log=failed; exec=prepared; exec-sync=ran; attach=prepared; reopen-log=reopened; "
@@ -143,7 +143,7 @@ _STATUS: Callable[[CriServer, Any], Any] = CriServer.ContainerStatus
 def test_a_wrong_answer_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, wrong: object, life: str, says: str
 ) -> None:
-    """A removal that removes nothing, an end before the start, a runtime that disappears."""
+    """Wrong answers are a removal that removes nothing, an end before the start, and a runtime that disappears."""
     monkeypatch.setattr(CriServer, method, wrong)
     with served(tmp_path) as address:
         found = again("cri-container", address, life)
@@ -162,7 +162,7 @@ def own(tmp_path: Path) -> Iterator[str]:
 
 
 def test_what_a_killed_run_has_left_is_removed(own: str) -> None:
-    """By the next run; entities that running tests use, or that belong to others, stay."""
+    """The next run removes it. Entities that running tests use, or that belong to others, stay."""
     script = (
         "import sys; from fsm.runtimes.live.runtime_session import RuntimeSession; "
         "session = RuntimeSession(sys.argv[1], image='busybox'); session.ready(); print('made', flush=True); sys.stdin.read()"
@@ -200,7 +200,7 @@ def test_an_interrupted_test_leaves_nothing(address: str, monkeypatch: pytest.Mo
 
 
 def test_a_failure_is_repeated_recorded_and_judged_alike(tmp_path: Path, old: str) -> None:
-    """And written as a script."""
+    """The failure is also written as a script."""
     recording, script = tmp_path / "calls.jsonl", tmp_path / "calls.sh"
     options = ["--replay", "stop", "--format", "json", "--record", str(recording), "--script", str(script)]
     ran = fsm("test", "cri-container", "--against", f"cri:{old}", *options)
@@ -234,7 +234,7 @@ async def _no_pods(_server: CriServer, _request: object) -> cri.RunPodSandboxRes
 
 
 def test_a_runtime_without_pods_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the runtime's message."""
+    """The error includes the runtime's message."""
     monkeypatch.setattr(CriServer, "RunPodSandbox", _no_pods)
 
     with served(tmp_path) as address, pytest.raises(InputError, match="no sandbox image") as refused:

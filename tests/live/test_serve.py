@@ -1,4 +1,4 @@
-"""The served reference: its answers over a real socket are legal, and under a profile deviate like that version."""
+"""The served reference: its answers over a real socket are legal; a profile makes it deviate like that version."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NOWHERE = "f" * 64
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server that the tests share."""
+    """Return the address of a server that the tests share."""
     with served(tmp_path_factory.mktemp("served")) as found:
         yield found
 
@@ -47,7 +47,7 @@ def client(address: str) -> Iterator[ServedClient]:
 
 
 def test_a_whole_life(client: ServedClient) -> None:
-    """Created, started once, exited, removed; with the times of each."""
+    """A container is created, started once, exits, and is removed; its status has the time of each event."""
     pod = client.pod()
     container = client.container(pod, "sleep", "0.05")
     created = client.status(container)
@@ -103,7 +103,10 @@ def test_what_is_not_there_does_not_start(client: ServedClient, command: str) ->
 
 
 def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
-    """With a grace period, SIGTERM ends it; without one, SIGKILL does; if it ignores SIGTERM, it is killed later."""
+    """With a grace period, SIGTERM ends the process, or SIGKILL after the period if it ignores SIGTERM.
+
+    Without a grace period, SIGKILL ends it.
+    """
     pod = client.pod()
     asked, killed = (client.container(pod, "sleep", "60", started=True) for _ in range(2))
     stubborn = client.container(pod, "sh", "-c", "trap '' TERM; sleep 60", started=True)
@@ -119,9 +122,9 @@ def test_stops_ask_first_and_then_kill(client: ServedClient) -> None:
 
 
 def test_ids_may_be_shortened(client: ServedClient) -> None:
-    """A unique prefix identifies a container; an unknown or ambiguous one is an error in every call."""
+    """A unique prefix identifies a container; an unknown or ambiguous prefix is an error in every call."""
     pod = client.pod()
-    made = [client.container(pod, "true") for _ in range(17)]  # two of them begin alike
+    made = [client.container(pod, "true") for _ in range(17)]  # two ids begin alike
     first = next(each[0] for each in made if sum(other[0] == each[0] for other in made) > 1)
 
     assert made[0] == client.status(made[0][:12]).id
@@ -132,7 +135,7 @@ def test_ids_may_be_shortened(client: ServedClient) -> None:
 
 
 def test_lists_are_filtered(client: ServedClient) -> None:
-    """By id, pod, state and labels; a filter without a match returns nothing."""
+    """Lists can be filtered by id, pod, state and labels; a filter without a match returns nothing."""
     pod, other = client.pod(labels={"app": "one"}), client.pod(labels={"app": "two"})
     running = client.container(pod, "sleep", "60", started=True, labels={"tier": "front"})
     created = client.container(pod, "sleep", "60")
@@ -171,7 +174,10 @@ def test_names_are_taken_once(client: ServedClient) -> None:
 
 
 def test_commands_run_in_what_runs(client: ServedClient) -> None:
-    """With their output and code; one that takes too long is an error, and one that kills the container ends it."""
+    """Commands return their output and exit code.
+
+    One that takes too long is an error; one that kills the container ends it.
+    """
     container = client.container(client.pod(), "sleep", "60", started=True)
 
     said = client.call("ExecSync", container_id=container, cmd=["sh", "-c", "echo hello && exit 4"]).message
@@ -192,12 +198,12 @@ def test_streams_are_prepared_for_what_runs(client: ServedClient) -> None:
         answers = [client.call(op, container_id=each, stdout=True) for each in (running, created, NOWHERE)]
         assert ["OK", "UNKNOWN", "NOT_FOUND"] == [each.code for each in answers]
         assert answers[0].message.url
-        assert "UNKNOWN" == client.call(op, container_id=running).code  # of no stream at all
+        assert "UNKNOWN" == client.call(op, container_id=running).code  # without any stream
     assert ["OK", "NOT_FOUND"] == client.codes(*[("PortForward", {"pod_sandbox_id": each}) for each in (pod, NOWHERE)])
 
 
 def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """A reopened log is a new file; if it cannot be created the call fails."""
+    """A reopened log is a new file; if the file cannot be created, the call fails."""
     pod = client.pod(log_directory=str(tmp_path / "logs"))
     (tmp_path / "logs").mkdir()
     container = client.container(pod, "sh", "-c", "echo hello; sleep 60", started=True, log_path="0.log")
@@ -213,7 +219,10 @@ def test_logs_are_written_and_reopened(client: ServedClient, tmp_path: Path) -> 
 
 
 def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> None:
-    """In a folder shared with the process that started it; without that folder it cannot be started."""
+    """The pipe is in a folder shared with the process that started it.
+
+    Without the folder the container cannot start.
+    """
     os.mkfifo(tmp_path / "end")
     mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
     command = ("sh", "-c", "read code < /shared/end; exit $code")
@@ -228,7 +237,7 @@ def test_a_process_may_wait_at_a_pipe(client: ServedClient, tmp_path: Path) -> N
 
 
 def test_images_are_there_when_pulled(client: ServedClient) -> None:
-    """Only then can containers be created from them."""
+    """Containers can be created only from images that were pulled."""
     spec = cri.ImageSpec(image="registry.example/app:1")
     pod = client.pod()
 
@@ -271,11 +280,11 @@ def test_unknown_methods_are_unimplemented(address: str) -> None:
 
 
 def test_events_are_streamed(tmp_path: Path) -> None:
-    """Of containers and pods, in order, each with the state of its pod at that time."""
+    """Events of containers and pods arrive in order, each with the state of its pod at that time."""
     with served(tmp_path) as address, ServedClient(address) as client:
         first = client.pod()
         stream = iter(client.client.events(timeout=20))
-        assert [first] * 2 == [next(stream).container_id for _ in range(2)]  # retained for the first subscriber
+        assert [first] * 2 == [next(stream).container_id for _ in range(2)]  # kept for the first subscriber
         pod = client.pod()
         container = client.container(pod, "true", started=True)
         client.exited(container)
@@ -299,7 +308,7 @@ def test_events_are_streamed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("profile", PROFILES)
 def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
-    """Under the profile they hold; without it exactly the deviations are found."""
+    """Under the profile the calls are legal; without it exactly the deviations are found."""
     known = profile.replace("upstream", "") or None
     with served(tmp_path, profile=profile) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         client.wander(150, 7, [NOWHERE], [NOWHERE])
@@ -318,7 +327,7 @@ def test_random_calls_are_legal(profile: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["containerd-2.1", ""])
 def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
-    """Calls are sometimes refused as if records were lost, which only that profile tolerates; without it they are not."""
+    """Under this profile calls are sometimes refused as if records were lost. Without it they are not."""
     chance = random.Random(5)
     with (
         served(tmp_path, profile=profile, deviates=lambda: chance.random() < 0.5) as address,
@@ -352,7 +361,7 @@ def test_what_a_profile_allows_may_happen(profile: str, tmp_path: Path) -> None:
     ],
 )
 def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path: Path) -> None:
-    """They differ in whether a container may be created in one."""
+    """The versions differ in whether a container may be created in a stopped pod."""
     with served(tmp_path, profile=profile) as address, ServedClient(address) as client:
         pod = client.pod()
         client.call("StopPodSandbox", pod_sandbox_id=pod)
@@ -361,7 +370,7 @@ def test_each_version_has_its_own_stopped_pods(profile: str, code: str, tmp_path
 
 
 def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
-    """Four clients use the same containers; one of two concurrent starts is refused."""
+    """Four clients use the same containers simultaneously; of two concurrent starts, one is refused."""
     with served(tmp_path) as address, ServedClient(address, tmp_path / "calls.jsonl") as client:
         pods, containers = [client.pod()], [NOWHERE]
         threads = [threading.Thread(target=client.wander, args=(60, seed, pods, containers)) for seed in range(4)]
@@ -388,7 +397,7 @@ def test_clients_at_once_get_legal_answers(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["cri-pod", pytest.param("cri-container", marks=pytest.mark.slow)])
 def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
-    """Each version under its profile; without it the deviation is found."""
+    """Each version passes under its profile; without the profile its deviation is found."""
     with served(tmp_path, profile="containerd-1.6") as address:
         test = ["test", model, "--against", f"cri:{address}", "--examples", "1"]
         under, without = fsm(*test, "--profile", "containerd-1.6"), fsm(*test)
@@ -399,7 +408,10 @@ def test_it_passes_the_kit_as_runtimes_do(model: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
-    """By their pause process, whose id a verbose status contains; so cells of unready pods are covered, too."""
+    """The kit kills the pod's pause process, whose id the verbose status contains.
+
+    So cells of unready pods are covered, too.
+    """
     with served(tmp_path, processes=True) as address:
         tested = fsm("test", "cri-pod", "--against", f"cri:{address}", "--examples", "1")
 
@@ -410,7 +422,7 @@ def test_the_kit_ends_pods_of_processes(tmp_path: Path) -> None:
 
 
 def test_processes_of_this_machine(tmp_path: Path) -> None:
-    """A stop ends them with all their children, and the end of the server ends the rest."""
+    """A stop ends processes together with their children, and the remaining processes end with the server."""
     with served(tmp_path, processes=True) as address, ServedClient(address) as client:
         pod = client.pod()
         mount = [cri.Mount(container_path="/shared", host_path=str(tmp_path))]
@@ -463,7 +475,10 @@ def _started(address: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_the_command_leaves_nothing(tmp_path: Path) -> None:
-    """Its socket belongs to this user, is protected while in use, replaced after SIGKILL, and gone after SIGTERM with exit code 0."""
+    """Its socket belongs to this user, and cannot be taken over while in use.
+
+    It is replaced after SIGKILL, and removed after SIGTERM, which exits with code 0.
+    """
     address, path = f"unix://{tmp_path}/it.sock", tmp_path / "it.sock"
     killed = _started(address)
     with killed:
@@ -488,7 +503,7 @@ def test_the_command_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
-    """With a remedy, and nothing that existed is touched."""
+    """The error names a remedy, and no existing file is changed."""
     (tmp_path / "file").write_text("kept", encoding="utf-8")
     for arguments, what in (
         (["--cri", f"unix://{tmp_path}/file"], "exists already and is not a socket"),
@@ -509,7 +524,7 @@ def test_what_cannot_be_served_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
-    """The debug text of a GOAWAY frame, which gRPC prints by default."""
+    """By default gRPC prints the debug text of a GOAWAY frame, which a client chooses."""
     text = b"bye\x1b[2J"
     goaway = struct.pack(">II", 0, 11) + text
     frames = [(4, b""), (7, goaway)]
@@ -520,7 +535,7 @@ def test_the_last_words_of_a_client_are_not_printed(tmp_path: Path) -> None:
             for kind, body in frames:
                 client.sendall(struct.pack(">I", len(body))[1:] + bytes([kind, 0, 0, 0, 0, 0]) + body)
             client.shutdown(socket.SHUT_WR)
-            while client.recv(1_000):  # until the server has read all of it
+            while client.recv(1_000):  # until the server has read all of the data
                 pass
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=20)

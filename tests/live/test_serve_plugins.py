@@ -1,4 +1,4 @@
-"""The served reference and its plugins over real sockets: their events, and their requests."""
+"""The served reference and its plugins over real sockets: events that plugins receive, and requests they make."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Listener:
         pass
 
     def heard(self) -> list[str]:
-        """The events since the last call."""
+        """Return the events since the last call."""
         told = [*self.told]
         self.told.clear()
         return told
@@ -68,7 +68,7 @@ async def joined(folder: Path, listener: Listener, index: str = "10") -> AsyncIt
     plugin = NriPlugin("listener", index, listener)
     running = asyncio.create_task(plugin.run(f"unix://{folder / 'nri.sock'}"))
     await asyncio.wait_for(listener.there.wait(), 10)
-    await asyncio.sleep(0.05)  # the runtime has its answer
+    await asyncio.sleep(0.05)  # the runtime has received its answer
     try:
         yield plugin
     finally:
@@ -86,7 +86,10 @@ async def _eventually(listener: Listener, *told: str) -> None:
 
 @pytest.mark.parametrize(("profile", "stop_of_created"), [("", []), ("containerd-2.1", ["StopContainer"])])
 async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: list[str], tmp_path: Path) -> None:
-    """In containerd's order; like containerd, and unlike the contract, it relays a stop of a container that may still be started."""
+    """Events come in containerd's order.
+
+    Like containerd, and unlike the contract, the reference relays a stop of a container that may still be started.
+    """
     listener = Listener()
     plugins = NodePlugins()
     with served(tmp_path, profile=profile, plugins=plugins) as address, ServedClient(address) as client:
@@ -126,7 +129,7 @@ async def test_plugins_are_told_of_whole_lives(profile: str, stop_of_created: li
 
 @pytest.mark.parametrize("profile", ["", "containerd-2.1"])
 async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> None:
-    """For any calls, and after a restart; only under a profile is there a start after a stop."""
+    """This holds for any calls, and after a restart; a start after a stop occurs only under a profile."""
     events, calls = tmp_path / "events.jsonl", [tmp_path / f"calls{turn}.jsonl" for turn in range(2)]
     pods, containers = list[str](), list[str]()
     with events.open("wb") as file:
@@ -163,7 +166,7 @@ async def test_what_plugins_are_told_is_legal(profile: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize(("profile", "forgets"), [("", []), ("containerd-2.1", ["pod", "over"])])
 async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], tmp_path: Path) -> None:
-    """Also of entities from before it; containerd has forgotten pods, and containers that had exited."""
+    """Ends of entities from before the restart are relayed; containerd has forgotten pods and exited containers."""
     listener, told = Listener(), list[str]()
     with served(tmp_path, profile=profile, kept=True) as address, ServedClient(address) as client:
         pod = client.pod()
@@ -187,7 +190,10 @@ async def test_after_a_restart_ends_are_told(profile: str, forgets: list[str], t
 
 
 async def test_plugins_may_refuse(tmp_path: Path) -> None:
-    """A refused run or creation is undone, a refused start leaves an exited container; the next plugin gets no event."""
+    """A refused run or creation is undone; a refused start leaves an exited container.
+
+    The next plugin receives no event.
+    """
     first, second = Listener(), Listener()
     refusal = RpcError(Code.UNKNOWN, "not here")
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
@@ -222,7 +228,7 @@ async def test_plugins_may_refuse(tmp_path: Path) -> None:
 
 
 async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None:
-    """Pods, and the containers that are created or running; later events are about these."""
+    """A plugin receives the pods, and the created or running containers. Later events refer to these."""
     listener = Listener()
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
         pod = await asyncio.to_thread(client.pod)
@@ -239,7 +245,10 @@ async def test_plugins_that_join_are_given_what_is_there(tmp_path: Path) -> None
 
 
 async def test_plugins_change_what_is_created_and_what_runs(tmp_path: Path) -> None:
-    """Limits of existing containers, and annotations of new ones; two plugins may not set the same field."""
+    """Plugins may change limits of existing containers and annotations of new ones.
+
+    Two plugins may not set the same field.
+    """
     first, second = Listener(), Listener()
     adjusted = PluginChanges(adjustment=nri.ContainerAdjustment(annotations={"by": "plugin"}))
     with served(tmp_path, plugins=NodePlugins()) as address, ServedClient(address) as client:
@@ -276,7 +285,7 @@ async def test_older_runtimes_relay_by_state_change(tmp_path: Path) -> None:
 
 
 async def test_a_limit_that_cri_cannot_express_is_refused(tmp_path: Path) -> None:
-    """NRI has unsigned shares, and CRI has signed ones."""
+    """NRI uses unsigned CPU shares, and CRI uses signed ones."""
     listener = Listener()
     cpu = nri.LinuxCPU(shares=nri.OptionalUInt64(value=1 << 63))
     linux = nri.LinuxContainerAdjustment(resources=nri.LinuxResources(cpu=cpu))

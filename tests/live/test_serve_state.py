@@ -1,4 +1,4 @@
-"""What a restart of the served reference restores: pods, containers, images, and changes in between."""
+"""State that a restart of the served reference restores: pods, containers, images, and changes made in between."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _states(client: ServedClient, containers: list[str]) -> list[str]:
 
 @pytest.mark.parametrize("how", ["ended", "killed"])
 def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
-    """With their states, names, logs, limits and addresses; a killed server leaves what a stopped one leaves."""
+    """They keep their states, names, logs, limits and addresses, whether the server was killed or stopped."""
     first, second = tmp_path / "first", tmp_path / "second"
     for each in (first, second):
         each.mkdir()
@@ -92,7 +92,7 @@ def test_pods_and_containers_are_taken_up(how: str, tmp_path: Path) -> None:
 
 
 def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
-    """Entities of an earlier server are not shown either."""
+    """Without a state folder, a server does not list entities of an earlier server."""
     with served(tmp_path, kept=True) as address, ServedClient(address) as client:
         client.pod()
     with served(tmp_path) as address, ServedClient(address) as client:
@@ -101,7 +101,7 @@ def test_without_it_nothing_is_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("profile", ["", "containerd-1.7", "upstream"])
 def test_restarts_are_legal(profile: str, tmp_path: Path) -> None:
-    """For any calls before and after them."""
+    """A restart is legal for any calls before and after it."""
     pods, containers = list[str](), list[str]()
     known = profile.replace("upstream", "") or None
     for turn in range(3):
@@ -138,7 +138,7 @@ def test_a_damaged_record_is_told(tmp_path: Path) -> None:
 
 
 def test_the_command_keeps_its_state(tmp_path: Path) -> None:
-    """For one server at a time; processes end with the server, and so do their pods."""
+    """Only one server at a time may use the state; processes and their pods end with the server."""
     address, state = f"unix://{tmp_path}/it.sock", tmp_path / "state"
     command = [FSM, "serve", "--cri", address, "--state", str(state), "--processes"]
     made = ""

@@ -1,4 +1,4 @@
-"""Calls that suites and tools make on a runtime: the lifecycle parts of critest, crictl, and the kubelet."""
+"""Calls that test suites and tools make to a runtime: the lifecycle parts of critest, crictl, and the kubelet."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ LOGGING = ("sh", "-c", "while true; do echo hello World; sleep 0.05; done")
 
 @pytest.fixture(scope="module", params=["simulated", "processes"])
 def address(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of each kind that the tests share."""
+    """Return the addresses of one server of each kind, which the tests share."""
     with served(tmp_path_factory.mktemp("served"), processes=request.param == "processes") as found:
         yield found
 
@@ -36,12 +36,12 @@ def client(address: str) -> Iterator[ServedClient]:
 
 
 def _logged(path: Path) -> list[list[str]]:
-    """Return the lines of a log: time, stream, tag, text."""
+    """Return the lines of a log, each as time, stream, tag and text."""
     return [line.split(" ", 3) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 
 def _some(path: Path) -> list[list[str]]:
-    """Return the lines of a log once there are any."""
+    """Return the lines of a log as soon as there are any."""
     for _ in range(2_000):
         if found := _logged(path):
             return found
@@ -72,7 +72,7 @@ def test_commands_say_what_they_say(
 
 
 def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
-    """The call fails, the command ends, and the container is unchanged; an empty command is an error."""
+    """The call fails, the command ends, and the container is unchanged. An empty command is an error."""
     container = client.container(client.pod(), "sleep", "60", started=True)
     late = client.call("ExecSync", container_id=container, cmd=["sleep", "4321"], timeout=1)
     after = client.call("ExecSync", container_id=container, cmd=["sh", "-c", "pgrep -f 'sleep 4321$' || true"])
@@ -84,7 +84,7 @@ def test_a_command_that_takes_too_long_is_gone(client: ServedClient) -> None:
 
 
 def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
-    """Also through a symbolic link; a missing file is an error of the command."""
+    """A mount may also be a symbolic link; for a missing file the command reports an error."""
     (tmp_path / "real").mkdir()
     (tmp_path / "real" / "flag").write_text("up\n", encoding="utf-8")
     (tmp_path / "link").symlink_to(tmp_path / "real")
@@ -103,7 +103,10 @@ def test_what_is_mounted_is_there(client: ServedClient, tmp_path: Path) -> None:
 
 
 def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> None:
-    """Time, stream, whether the line is complete, and the line; for both streams."""
+    """Each line has the time, the stream, a mark whether it is complete, and the text.
+
+    This holds for both streams.
+    """
     pod = client.pod(log_directory=str(tmp_path))
     line = "echo hello World; echo; echo oops >&2; echo -n end"
     container = client.container(pod, "sh", "-c", line, started=True, log_path="it.log")
@@ -119,7 +122,7 @@ def test_logs_have_the_format_of_cri(client: ServedClient, tmp_path: Path) -> No
 
 
 def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Path) -> None:
-    """The renamed file no longer changes."""
+    """New lines go to the reopened file; the renamed file no longer changes."""
     pod = client.pod(log_directory=str(tmp_path))
     container = client.container(pod, *LOGGING, started=True, log_path="it.log")
     log, old = tmp_path / "it.log", tmp_path / "it.log.new"
@@ -137,7 +140,10 @@ def test_logs_go_on_where_they_were_reopened(client: ServedClient, tmp_path: Pat
 
 
 def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
-    """For containers and pods, one by one and in lists with filters; absent ones are not found."""
+    """Containers and pods have usage data, individually and in filtered lists.
+
+    Absent ones are reported as not found.
+    """
     labels = {"foo": client.pod()}
     pod = client.pod("pod-with-stats" + labels["foo"], labels=labels)
     running = client.container(pod, "sleep", "60", started=True, labels=labels)
@@ -168,7 +174,10 @@ def test_usage_is_told_of_what_runs(client: ServedClient) -> None:
 
 
 def test_attributes_are_kept(client: ServedClient) -> None:
-    """For pods and containers, in statuses and in lists; the kubelet recreates a pod whose namespaces differ."""
+    """Statuses and lists show the attributes of pods and containers.
+
+    The kubelet recreates a pod whose namespaces differ.
+    """
     kept: dict[str, Any] = {"labels": {"foo": "bar"}, "annotations": {"abc": "def"}}
     spaces = cri.NamespaceOption(network="NODE", pid="CONTAINER", ipc="POD")
     linux = cri.LinuxPodSandboxConfig(security_context=cri.LinuxSandboxSecurityContext(namespace_options=spaces))
@@ -200,7 +209,7 @@ def test_attributes_are_kept(client: ServedClient) -> None:
 
 
 def test_verbose_answers_tell_more(client: ServedClient) -> None:
-    """As JSON objects, which crictl parses; other answers contain no details."""
+    """The details are JSON objects, which crictl parses; answers that are not verbose contain no details."""
     pod = client.pod()
     container = client.container(pod, "sleep", "60", started=True)
     image = cri.ImageSpec(image="busybox")
@@ -218,7 +227,7 @@ def test_verbose_answers_tell_more(client: ServedClient) -> None:
 
 
 def test_images_have_tags_or_digests(client: ServedClient) -> None:
-    """A name, a tag, a digest and an id lead to the same image; an unknown one is no error."""
+    """A name, a tag, a digest and an id lead to the same image; an unknown image is not an error."""
     digest = f"registry.example/by-digest@sha256:{'0' * 64}"
     for name, tags in (
         ("registry.example/plain", ["registry.example/plain:latest"]),
@@ -240,7 +249,7 @@ def test_images_have_tags_or_digests(client: ServedClient) -> None:
 
 
 def test_a_pod_gives_its_files(tmp_path: Path) -> None:
-    """Simulated containers find its host name, its name servers and its sysctls."""
+    """Simulated containers see the pod's host name, its name servers and its sysctls."""
     linux = cri.LinuxPodSandboxConfig(sysctls={"kernel.shm_rmid_forced": "1"})
     dns = cri.DNSConfig(servers=["10.10.10.10"], searches=["example.org"], options=["ndots:8"])
     with served(tmp_path) as address, ServedClient(address) as client:
@@ -256,7 +265,7 @@ def test_a_pod_gives_its_files(tmp_path: Path) -> None:
 
 
 def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient) -> None:
-    """Each with a gRPC code, without affecting others; parts that a suite may skip are UNIMPLEMENTED."""
+    """Each call fails with a gRPC code and affects no others; parts that a suite may skip are UNIMPLEMENTED."""
     codes = list[str]()
     with grpc.insecure_channel(address) as channel:
         for path, sent in (
@@ -277,7 +286,7 @@ def test_calls_that_make_no_sense_are_refused(address: str, client: ServedClient
 
 @pytest.mark.slow
 def test_thousands_of_containers() -> None:
-    """By six concurrent clients; each is listed, and gone with its pod."""
+    """Six concurrent clients create them; each container is listed, and disappears with its pod."""
 
     def fill(where: str) -> None:
         with ServedClient(where) as client:

@@ -9,11 +9,11 @@ from fsm.runtimes.live.runtime_session import left, shims
 
 
 def test_a_shim_that_was_started_meanwhile_is_found() -> None:
-    """A shim that ran before does not count, and neither does another program."""
+    """A shim that ran before does not count, nor does another program."""
     before = shims()
     script = "exec -a /usr/bin/containerd-shim-runc-v2 bash -c 'read -r; true' -namespace k8s.io -id abc end"
     command = ["/bin/bash", "-c", script]
-    # It waits by itself: a child would have its words until it runs a program of its own.
+    # The shell itself waits: a child would share its command line until it executes another program.
     with subprocess.Popen(command, stdin=subprocess.PIPE) as shim, subprocess.Popen(["/bin/sleep", "60"]) as other:
         try:
             deadline = time.monotonic() + 20

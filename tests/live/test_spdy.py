@@ -33,7 +33,7 @@ def _sent(side: Spdy, frame: object) -> bytes:
 
 
 def test_the_dictionary_is_that_of_spdy() -> None:
-    """Its checksum is the id that zlib uses for it."""
+    """The dictionary's checksum is the id that zlib uses for it."""
     assert (1_423, 0xE3C6A7C2) == (len(DICTIONARY), zlib.adler32(DICTIONARY))
 
 
@@ -63,6 +63,9 @@ def test_other_bytes_are_refused_or_awaited(data: bytes) -> None:
     ],
 )
 def test_wrong_frames_are_refused(data: bytes) -> None:
-    """Of another version, too short, with headers that cannot be decompressed, too long."""
+    """Frames of another version are refused.
+
+    So are frames of a wrong length, or with headers that cannot be decompressed.
+    """
     with pytest.raises(SpdyError):
         list(Spdy().receive(data))

@@ -1,4 +1,4 @@
-"""Several threads and a plugin: its events are judged, and a violation that occurs only with concurrent calls is a race."""
+"""Several threads and a plugin: its events are judged, and a violation that needs concurrent calls is a race."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MEETING = Programme(
 
 
 async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> None:
-    """An update that is relayed before it checks whether the container still exists."""
+    """An update that is relayed before the check that the container still exists."""
     found = self.find(given, "update-resources")
     await asyncio.sleep(0.3)
     await self._relays.notify("update-container", found.pod, found.for_plugins())
@@ -48,13 +48,13 @@ async def _updated_unseen(self: NodeContainers, given: str, limits: Limits) -> N
 
 
 async def _updated_late(self: NodeContainers, given: str, limits: Limits) -> None:
-    """An update that takes as long, but checks before it relays anything."""
+    """An update that takes equally long, but checks that the container exists before it is relayed."""
     await asyncio.sleep(0.3)
     await _UPDATE(self, given, limits)
 
 
 async def _removed_later(self: NodeContainers, given: str) -> None:
-    """A removal that leaves the update the time to find the container."""
+    """A removal that leaves the update enough time to find the container."""
     await asyncio.sleep(0.1)
     await _REMOVE(self, given)
 
@@ -83,7 +83,7 @@ def raced_in(tried: Runs, programme: Programme, times: int) -> Race | None:
 def test_an_update_told_after_the_removal_is_a_race(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, model: str
 ) -> None:
-    """It is drawn with the plugin's events, and recorded so that it is judged alike."""
+    """The race is drawn with the plugin's events, and its recording is judged alike."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with runs(tmp_path, model) as tried:
@@ -112,7 +112,7 @@ def test_an_update_that_looks_first_is_none(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
-    """A start of a container after its stop needs no concurrency."""
+    """A container can be started after its stop without concurrent calls."""
     programme = Programme(
         before=MEETING.before, threads=(("stop-container", "start-container"), ("create-container.2",))
     )
@@ -127,7 +127,7 @@ def test_what_one_thread_comes_to_is_no_race(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", [False, True])
 def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, gone: bool) -> None:
-    """If it still does not answer later, the search ends."""
+    """An unanswered call counts as a race; if the runtime still does not answer later, the search ends."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("stop", "UNAVAILABLE", "gone")
@@ -147,7 +147,7 @@ def test_a_runtime_that_does_not_answer_is_one(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last calls are a race that cannot be repeated."""
+    """The last calls before the runtime ended are reported as a race that cannot be repeated."""
 
     async def silent(*_: object) -> Any:  # noqa: ANN401
         raise CallError("run", "UNAVAILABLE", "gone")
@@ -169,7 +169,7 @@ def test_a_search_ends_with_the_runtime(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.nightly
 def test_it_is_found_by_generation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With slow updates, and however often it occurs; real runtimes are searched elsewhere."""
+    """Updates are slow here, and the race counts even if it is rare; real runtimes are tested in another module."""
     monkeypatch.setattr(NodeContainers, "_update", _updated_unseen)
     monkeypatch.setattr(NodeContainers, "_remove", _removed_later)
     with served(tmp_path, plugins=NodePlugins(), profile="containerd-2.1") as address:

@@ -28,7 +28,7 @@ LINKED = struct.pack("<I", 3).ljust(56, b"\0")
 
 @pytest.fixture
 def binary(tmp_path: Path) -> Callable[[bytes], Path]:
-    """Write a file with these bytes."""
+    """Write a file with the given bytes."""
 
     def written(data: bytes) -> Path:
         path = tmp_path / "binary"
@@ -58,7 +58,7 @@ def test_the_same_binary_is_the_same_archive(binary: Callable[[bytes], Path], tm
 
 
 def test_an_image_is_what_its_manifest_says(binary: Callable[[bytes], Path]) -> None:
-    """Each image has its own id, and all share the layer, in which the applets are links to the binary."""
+    """Each image has its own id, but all share the layer, in which the applets are links to the binary."""
     content = files(archive(binary(STATIC + LOADED)))
     index = json.loads(content["index.json"])["manifests"]
     manifests = [json.loads(blob(content, each)) for each in index]
@@ -101,7 +101,7 @@ def test_a_binary_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_the_client_of_containerd_is_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If nothing listens, it is searched in ``PATH`` only."""
+    """If no daemon listens, the client is searched for in ``PATH`` only."""
     monkeypatch.setenv("PATH", str(tmp_path))
 
     with pytest.raises(InputError, match="needs 'ctr'"):

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 class Outcome(NamedTuple):
-    """All findings of a monitor, and the states of the entities."""
+    """All findings of a monitor, with the states of the entities."""
 
     judgement: Judgement
     told: list[tuple[str, Line]]
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 
 def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Outcome:
-    """Return the findings of *monitor* in *batches*, by columns or one observation after the other."""
+    """Return the findings of *monitor* in *batches*, judged by columns or one observation at a time."""
     told: list[tuple[str, Line]] = []
     monitor.violated = lambda entity, line: told.append((entity, line))
     entities = {}
@@ -61,7 +61,7 @@ def outcome(monitor: Monitor, batches: Iterator[Batch], *, columns: bool) -> Out
 
 
 def both(machine: Machine, trace: Sequence[Observation], size: int, **how: object) -> tuple[Outcome, Outcome]:
-    """Return the findings in *trace* in batches of a *size*, one by one and by columns."""
+    """Return the findings in *trace*, in batches of *size*: judged one by one, and by columns."""
     plain, fast = (Monitor(machine, **how) for _ in range(2))  # type: ignore[arg-type]
     columned = Columned(random.Random(size))
     return (
@@ -117,7 +117,7 @@ MODELS = ("container-status", "cri-container", "pod-sandbox", "nri-plugin")
 @pytest.mark.parametrize("ids", [False, True])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_shipped_machines(model: str, *, ids: bool, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if few resting entities are remembered, so that they are forgotten constantly."""
+    """Both agree even if few resting entities are remembered, so that they are constantly forgotten."""
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     machine = load(model)
@@ -139,7 +139,10 @@ def restarted(model: str, seed: int) -> tuple[Machine, list[Observation]]:
 @pytest.mark.parametrize("model", ["container-status", "pod-sandbox"])
 @pytest.mark.parametrize("remembered", [3, 65_536])
 def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An event to all affects the living entities in order; compiled code continues after it."""
+    """An event that affects all entities is applied in order to those that exist.
+
+    Compiled code continues after it.
+    """
     monkeypatch.setattr(judging, "REMEMBERED", remembered)
     monkeypatch.setattr(entities, "MANY", 4)
     compiled = 0
@@ -160,7 +163,10 @@ def test_what_happens_to_all(model: str, remembered: int, monkeypatch: pytest.Mo
 
 
 def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test notices if known steps are skipped; without known steps, the monitor finds the same."""
+    """Skipping known steps changes the result, so the comparison detects it.
+
+    Without known steps, the monitor finds the same.
+    """
     machine, trace = restarted("container-status", 0)
     found = both(machine, trace, 300, fresh=True)
     monkeypatch.setattr(entities.Entities, "take", lambda *_: False)
@@ -170,7 +176,7 @@ def test_what_happens_to_all_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
-    """Return containers that are stopped repeatedly, and looked at in time, too late, or at an unknown time."""
+    """Return containers that are stopped repeatedly, and observed in time, too late, or at an unknown time."""
     found, now = [], 0
     for number in range(length):
         name, now = f"c{number // 200}-{chance.randrange(6)}", now + chance.choice([0, 1, 2, 30]) * 10**9
@@ -196,7 +202,7 @@ def late(chance: random.Random, length: int = 1_000) -> list[Observation]:
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 @pytest.mark.parametrize("timed", [True, False])
 def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
-    """With and without times."""
+    """Both agree with and without times."""
     trace = late(random.Random(4))
     plain, fast = both(load(model), trace if timed else [msgspec.structs.replace(each, at=None) for each in trace], 100)
 
@@ -204,7 +210,7 @@ def test_what_is_left_in_time(model: str, *, timed: bool) -> None:
 
 
 class NextLine(Line):
-    """Reports a line number that is too high by one."""
+    """A line whose number is too high by one."""
 
     @classmethod
     def of(cls, line: int | Line, file: str) -> Line:
@@ -212,7 +218,7 @@ class NextLine(Line):
 
 
 def without_end(self: BeliefAutomaton, fill: Callable[[BeliefAutomaton], None] = BeliefAutomaton._fill) -> None:  # noqa: SLF001
-    """Time limits that never expire."""
+    """Fill the automaton with time limits that never expire."""
     fill(self)
     limits = self._table.limits
     limits[limits >= 0] = LATEST
@@ -234,7 +240,7 @@ def test_time_that_runs_otherwise_is_noticed(mistake: str) -> None:
 
 
 def coming_back(chance: random.Random) -> list[Observation]:
-    """Return lives whose ids occurred before, in the same batch or long ago, or are observed one by one."""
+    """Return lives whose ids occurred before: in the same batch, long ago, or in observations judged one by one."""
     found = []
     for number in range(200):
         name = f"c{chance.choice([number, number, number - 1, number % 7])}"
@@ -251,7 +257,7 @@ def coming_back(chance: random.Random) -> list[Observation]:
 @pytest.mark.parametrize("remembered", [5, 65_536])
 @pytest.mark.parametrize("size", [7, 60, 400])
 def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if few ids are remembered."""
+    """Both agree even if few ids are remembered."""
     monkeypatch.setattr(extra_rules, "REMEMBERED", remembered)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), size, fresh=True, ids=True)
@@ -262,7 +268,7 @@ def test_ids_that_come_back(size: int, remembered: int, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("mistake", [("_fresh", lambda *_: OrderedDict()), ("_give", lambda *_: None)])
 def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], monkeypatch: pytest.MonkeyPatch) -> None:
-    """So is an id that is not remembered."""
+    """An id that is not remembered is noticed too."""
     monkeypatch.setattr(BeliefAutomaton, *mistake)
     machine = load("container-status")
     plain, fast = both(machine, coming_back(random.Random(2)), 60, fresh=True, ids=True)
@@ -271,7 +277,7 @@ def test_an_id_that_is_not_looked_up_is_noticed(mistake: tuple[str, object], mon
 
 
 def test_fields_go_the_slow_way() -> None:
-    """Unchanging fields are compared with earlier ones, and forgotten with the entity."""
+    """Unchanging fields are compared with earlier values, and forgotten together with the entity."""
     machine, chance = load("cri-container"), random.Random(1)
     trace = []
     for seen in trace_of(chance, machine, length=800, wrong=0):
@@ -286,7 +292,7 @@ def test_fields_go_the_slow_way() -> None:
 
 @pytest.mark.parametrize("cells", [30, 1 << 22])
 def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the table is full, or beliefs are forgotten."""
+    """The table is rebuilt when it is full or when beliefs are forgotten."""
     monkeypatch.setattr(automaton, "CELLS", cells)
     monkeypatch.setattr("fsm.monitor.beliefs.INTERNED", 60)
     machine = load("container-status")
@@ -296,7 +302,7 @@ def test_the_table_is_begun_anew(cells: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_batches_of_both_forms_may_alternate() -> None:
-    """The verdict may be requested in between."""
+    """The verdict may be requested between batches."""
     machine = load("container-status")
     trace = trace_of(random.Random(5), machine, length=800, wrong=0.02)
     found = []
@@ -318,7 +324,7 @@ def test_batches_of_both_forms_may_alternate() -> None:
 
 
 def in_full(name: str, *, columns: bool) -> Judged:
-    """Judge a recording, with batches as *columns* or as they are."""
+    """Judge a recording with its batches as *columns*, or unchanged."""
     recording = open_recording(str(RECORDINGS / name))
     judging = begin(recording)
     columned = Columned()
@@ -334,12 +340,12 @@ QUICK = ("containerd-1.7.24.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.jso
     "name", [pytest.param(each, marks=() if each in QUICK else pytest.mark.slow) for each in (*LOGS, *CALLS, *EVENTS)]
 )
 def test_recordings(name: str) -> None:
-    """Each shipped recording is judged both ways."""
+    """Each shipped recording is judged in both ways."""
     assert in_full(name, columns=False) == in_full(name, columns=True)
 
 
 def astray(rows: KindRows, first: int, unseen: int, most: int, table: StepTable, cells: Numbers) -> int:
-    """Replace the loop by one in which all known steps lead to the belief about an unseen entity."""
+    """Replace the loop with one in which all known steps lead to the belief about an unseen entity."""
     table.to[table.to >= 0] = unseen
     return int(run(rows, first, unseen, most, table, cells))
 
@@ -361,7 +367,7 @@ def test_a_mistake_is_noticed(mistake: str, monkeypatch: pytest.MonkeyPatch) -> 
         trace = trace_of(random.Random(seed), machine, length=600, wrong=0.05)
         try:
             plain, fast = both(machine, trace, 100, fresh=True)
-        except KeyError:  # what was counted was no step
+        except KeyError:  # the counted items were not steps
             different += 1
         else:
             different += plain != fast

@@ -1,4 +1,4 @@
-"""Explanations of violations are true: exactly the replies listed as expected are legal, and the named clause is broken."""
+"""Explanations of violations are correct: the replies listed as expected are legal; the named clause is broken."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNHEARD = "UNHEARD_OF"
 
 
 def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] | None) -> tuple[int, Violation | None]:
-    """Return the first violation in *trace*, with its index."""
+    """Return the first violation in *trace*, and its index."""
     monitor = Monitor(machine, fresh=True, seen=seen)
     for index, each in enumerate(trace):
         for violation in monitor.observe(each):
@@ -36,7 +36,7 @@ def first(machine: Machine, trace: Sequence[Observation], seen: frozenset[str] |
 
 
 def without(machine: Machine, clause: str) -> Machine:
-    """Return *machine* with silence in the cells that rest on *clause*."""
+    """Return *machine* with silence in the cells that depend on *clause*."""
 
     def other(cell: Cell) -> Cell:
         return Silent(clause=cell.clause, line=cell.line) if cell.clause.name == clause else cell
@@ -66,7 +66,7 @@ def random_input(seed: int) -> tuple[Machine, list[Observation], frozenset[str] 
 
 
 def replies_are_those_that_are_legal(seed: int) -> bool:
-    """Check that exactly the replies listed as expected are accepted; return false if no reply is wrong."""
+    """Check that exactly the replies listed as expected are accepted; return false if the reply is not at fault."""
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None or violation.cause is not Cause.REPLY:
@@ -76,7 +76,7 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
     replies = {*known, "ok", UNHEARD} - {"error", *machine.indefinite}
     others = {reply: [*trace[:index], msgspec.structs.replace(trace[index], reply=reply)] for reply in replies}
     legal = {reply for reply, other in others.items() if first(machine, other, seen)[1] is None}
-    # If no reply fits what was shown or emitted, those are listed that are legal apart from it.
+    # If no reply fits the shown state or outputs, the listed replies are those that are legal without them.
     assert not legal or legal == {
         reply for reply in replies if reply in listed or ("error" in listed and reply != "ok")
     }
@@ -84,7 +84,10 @@ def replies_are_those_that_are_legal(seed: int) -> bool:
 
 
 def clause_is_broken(seed: int) -> str:
-    """Check that the trace is legal without the named clause, unless no single clause makes it so; return its cause."""
+    """Check that the trace is legal without the named clause, unless no single clause makes it legal.
+
+    Return its cause.
+    """
     machine, trace, seen = random_input(seed)
     index, violation = first(machine, trace, seen)
     if violation is None:

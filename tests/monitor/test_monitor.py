@@ -1,4 +1,4 @@
-"""The monitor finds what brute force finds, explains it, and forgets what it may."""
+"""The monitor finds the violations that brute force finds, explains them, and forgets old data safely."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ STARTED = 'checking = { to = "running", emits = ["started"] }\n'
 def seen(text: str) -> list[Observation]:
     """Parse observations in short: ``push:ok``, ``push?`` and ``push=ok``, ``push!``, ``slam~``, ``@OPEN``, ``push:ok@OPEN``.
 
-    A word before ``/`` names the entity; after ``&`` stands the state that the call met, after ``>`` the outputs.
+    A word before ``/`` names the entity; ``&`` precedes the state that the call met, ``>`` the outputs.
     """
     return [_observation(word) for word in text.split()]
 
 
 def remembered(monitor: Monitor, head: int) -> list[str]:
-    """The ids of the entities in the list of *head*."""
+    """Return the ids of the entities in the list of *head*."""
     entities = monitor._entities  # noqa: SLF001  (memory is what is tested)
     return [entities.identity(slot) for slot in entities.listed(head)]
 
@@ -91,14 +91,14 @@ def judged(
     outputs: bool = False,
     profile: str | None = None,
 ) -> Judgement:
-    """Judge *trace*, whose first line is 1."""
+    """Judge *trace*, whose first line has number 1."""
     monitor = Monitor(machine, fresh=fresh, seen=signals, outputs=outputs, profile=profile)
     monitor.feed(trace, range(1, len(trace) + 1))
     return monitor.judgement()
 
 
 def violations(judgement: Judgement) -> list[Violation]:
-    """Return the violations that were kept in full, in the order of the trace."""
+    """Return the violations that were kept in full, in trace order."""
     match judgement.verdict:
         case Illegal(findings=findings):
             return sorted((each for finding in findings for each in finding.first), key=lambda each: each.line)
@@ -114,7 +114,7 @@ def first_violation(
     signals: frozenset[str] | None = None,
     outputs: bool = False,
 ) -> int | None:
-    """Return the index of the first observation that is a violation."""
+    """Return the index of the first observation that violates the contract."""
     judgement = judged(machine, trace, fresh=fresh, signals=signals, outputs=outputs)
 
     met = any(judgement.covered.cells.values())
@@ -128,7 +128,7 @@ def first_in(judgement: Judgement) -> int | None:
 
 
 def gave_up(judgement: Judgement) -> bool:
-    """Check whether the monitor gave up because of too many possibilities; nothing after that can be compared."""
+    """Check whether the monitor gave up because of too many possibilities; later observations cannot be compared."""
     return "too many possibilities" in judgement.notes
 
 
@@ -136,7 +136,7 @@ def gave_up(judgement: Judgement) -> bool:
 
 
 def agree(chance: random.Random, machine: Machine, *, lost: bool) -> bool:
-    """Compare the first violation in a random trace with brute force; return whether they could be compared."""
+    """Compare the first violation in a random trace with brute force; return whether they are comparable."""
     trace = random_trace(chance, machine, lost=lost)
     signals, fresh = random_seen(chance, machine), chance.random() < 0.7
     judgement = judged(machine, trace, fresh=fresh, signals=signals)
@@ -160,7 +160,7 @@ def test_finds_what_brute_force_finds(seed: int, lost: bool) -> None:  # noqa: F
         machine = random_machine(chance)
         compared += agree(chance, machine, lost=lost) + agree(chance, machine, lost=lost)
 
-    assert compared > 1.95 * amount(100, night=6_000)  # of twice as many: giving up is rare
+    assert compared > 1.95 * amount(100, night=6_000)  # among twice as many: giving up is rare
 
 
 @given(machines(), st.randoms(use_true_random=False))
@@ -193,7 +193,7 @@ def test_finds_what_brute_force_finds_in_outputs_alone(machine: Machine, outputs
 
 
 class Unpruned:
-    """All configurations, including those that the monitor drops because they add nothing."""
+    """A set of all configurations, including those that the monitor drops because they add nothing."""
 
     def __init__(self, _covering: Covering) -> None:
         self._all: dict[Configuration, None] = {}
@@ -201,7 +201,7 @@ class Unpruned:
 
     @property
     def size(self) -> int:
-        """Number of configurations."""
+        """Return the number of configurations."""
         return len(self._all)
 
     def add(self, new: Configuration) -> bool:
@@ -211,7 +211,7 @@ class Unpruned:
         return fresh
 
     def all(self) -> Configurations:
-        """All configurations."""
+        """Return all configurations."""
         return frozenset(self._all)
 
 
@@ -246,7 +246,7 @@ def test_accepts_any_piece_of_a_legal_trace(machine: Machine, seed: int) -> None
 
 
 def quiescent(trace: list[Observation]) -> list[int]:
-    """Return the places in *trace* without a call in progress, whether awaited or abandoned."""
+    """Return the places in *trace* at which no call is in progress, whether awaited or abandoned."""
     found, waiting = [0], 0
     for place, each in enumerate(trace, 1):
         if each.phase == "lost":
@@ -266,7 +266,7 @@ def test_accepts_shipped_machines_in_mid_life(name: str) -> None:
 
 
 def test_a_call_in_progress_at_the_cut_is_known_from_its_reply_on() -> None:
-    """A limit of judging in mid-life: effects of such a call before its reply count as violations."""
+    """In mid-life, effects of such a call before its reply count as violations; this is a known limit."""
     trace = seen("make:ok start? @WAITING @RUNNING start=ok @RUNNING")
 
     assert first_violation(job(), trace) is None
@@ -302,7 +302,7 @@ NOBODY = Observation(phase="gap")
 def test_knows_the_state_after_a_gap_no_more(
     before: str, gap: list[Observation], after: str, violation: int | None, *, fresh: bool
 ) -> None:
-    """Neither of a living entity nor of one that is at its initial state; a gap of another entity changes nothing."""
+    """This holds for a living entity and for one in its initial state; a gap of another entity changes nothing."""
     judgement = judged(counter(), [*seen(before), *gap, *seen(after)], fresh=fresh)
 
     assert violation == first_in(judgement)
@@ -311,12 +311,12 @@ def test_knows_the_state_after_a_gap_no_more(
 
 @pytest.mark.parametrize(("gap", "violation"), [([], 0), (seen("-"), None), ([NOBODY], None), (seen("a/-"), 1)])
 def test_a_gap_may_be_before_anything_is_known(gap: list[Observation], violation: int | None) -> None:
-    """An unseen entity may have been created in it, even if nothing existed before the trace."""
+    """An unseen entity may have been created in the gap, even if nothing existed before the trace."""
     assert violation == first_in(judged(counter(), [*gap, *seen("add:ok@n3")], fresh=True))
 
 
 def test_nothing_is_remembered_of_the_many_that_a_gap_concerns() -> None:
-    """After a gap of all entities they rest, and only the last of them are remembered by name."""
+    """After a gap that affects all entities they are at rest, and only the last of them are remembered by name."""
     monitor = Monitor(counter(), fresh=True)
     trace = [msgspec.structs.replace(seen("add:ok")[0], entity=f"e{number}") for number in range(50)]
     monitor.feed([*trace, NOBODY], range(51))
@@ -336,8 +336,8 @@ MOVED = edited(
 @pytest.mark.parametrize(
     ("before", "after", "violation"),
     [
-        ("", "@ENDED", None),  # it was there
-        ("", "@absent", None),  # it was not
+        ("", "@ENDED", None),  # it existed
+        ("", "@absent", None),  # it did not exist
         ("", "@WAITING", 1),
         ("exit% @absent", "@ENDED", None),
         ("exit% @absent", "@RUNNING", 3),
@@ -345,7 +345,7 @@ MOVED = edited(
     ],
 )
 def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str, violation: int | None) -> None:
-    """Also to resting entities, and to unseen ones if they existed."""
+    """The event also affects resting entities, and unseen ones if they existed."""
     trace = [*seen(before), Observation(event="crash"), *seen(after)]
 
     assert violation == first_in(judged(machine_of(MOVED), trace, fresh=True))
@@ -355,7 +355,7 @@ def test_what_happens_to_everybody_happens_to_strangers(before: str, after: str,
 
 
 def test_a_wrong_reply() -> None:
-    """The violation has the states before, the replies that each permits, the clause, and the edits."""
+    """The violation reports the states before the call, the replies that each permits, the clause, and the edits."""
     (found,) = violations(judged(door(), seen("push:ok push:NOT_FOUND"), fresh=True))
 
     assert (Cause.REPLY, 2, ("open",)) == (found.cause, found.line, found.before)
@@ -367,7 +367,7 @@ def test_a_wrong_reply() -> None:
 
 
 def test_a_wrong_state() -> None:
-    """A look that nothing explains names the states that could have been seen."""
+    """A look that nothing explains is reported with the states that would have been legal."""
     (found,) = violations(judged(door(), seen("push:ok@gone"), fresh=True))
 
     assert (Cause.STATE, ("gone",)) == (found.cause, (found.observation.shows,))
@@ -376,7 +376,7 @@ def test_a_wrong_state() -> None:
 
 
 def test_a_wrong_sight_alone() -> None:
-    """A look without an event is judged too."""
+    """A look without an event is also judged."""
     (found,) = violations(judged(door(), seen("push:ok @gone"), fresh=True))
 
     assert (Cause.STATE, ("open",)) == (found.cause, found.before)
@@ -384,7 +384,7 @@ def test_a_wrong_sight_alone() -> None:
 
 
 def test_an_event_that_cannot_be() -> None:
-    """A signal that is impossible in this state is reported, with the events that are possible."""
+    """A signal that is impossible in this state is reported with the events that are possible."""
     (found,) = violations(judged(door(), seen("remove:ok slam"), fresh=True))
 
     assert (Cause.EVENT, ("gone",), "observed") == (found.cause, found.before, found.clause.level)
@@ -393,7 +393,7 @@ def test_an_event_that_cannot_be() -> None:
 
 
 def test_a_wrong_output() -> None:
-    """An output that no event of the state emits; the possible ones are reported.
+    """An output that no event of the state emits is reported with the possible outputs.
 
     ``n3`` is not among the states: on the way there the machine emits a tick, which would have been seen.
     """
@@ -434,7 +434,7 @@ cannot = ["*"]
 
 @pytest.mark.parametrize(("model", "met"), [(PAIR, []), (PAIR.replace(', "dong"]', "]"), [("back", "half")])])
 def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: list[tuple[str, str]]) -> None:
-    """It may be the second output of an event that emits two; if no event emits two, its cause is certain."""
+    """The output may be the second one of an event that emits two; if no event emits two, its cause is certain."""
     trace = [Observation(entity="e", output=output) for output in ("ding", "dong")]
     cells = judged(machine_of(model), trace, fresh=True, signals=frozenset(), outputs=True).covered.cells
 
@@ -443,7 +443,7 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """In mid-life any state is possible, but the reply names one; it is certain that it breaks a MUST."""
+    """In mid-life any state is possible, but the reply names one state, in which it certainly breaks a MUST."""
     (found,) = violations(judged(load("cri-container"), seen(word)))
 
     not_there = ("absent", "lost-created", "lost-running", "lost-exited")
@@ -455,7 +455,7 @@ def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
 
 
 def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
-    """That it was requested and not found is a violation, whatever happened before."""
+    """The entity was requested and not found; this is a violation regardless of earlier events."""
     file = tmp_path / "containerd.log"
     file.write_bytes(b"".join(content("containerd-1.6.20.log").splitlines(keepends=True)[12:14]))
     (found,) = violations(judge(str(file)).judgements[0])
@@ -467,21 +467,21 @@ def test_a_log_may_begin_with_what_is_not_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "trace", "shown", "clause", "resembles"),
     [
-        # The last call led elsewhere; so did an exit.
+        # The last call led to another state, and so did an exit.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_READY", "SANDBOX_READY", "stop-ends-it", "ready-until-the-exit-is-handled"),
         ("cri-pod", "run:ok exit status? status=ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", "ready-again"),
-        # It was seen otherwise, and nothing may lead from there to this unseen.
+        # Another state was observed, and no hidden event may lead from there to this one.
         ("cri-pod", "run:ok stop:ok status:ok&SANDBOX_NOTREADY status:ok&SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-pod", "run:ok stop:ok @SANDBOX_NOTREADY @SANDBOX_READY", "SANDBOX_READY", "not-ready-for-good", ""),
         ("cri-container", "create:ok start:ok exit status:ok&CONTAINER_EXITED status:ok&CONTAINER_RUNNING", "CONTAINER_RUNNING", "exited-is-final", ""),
-        # Another status that does not report the state reveals nothing.
+        # A status that does not report the state reveals nothing.
         ("cri-container", "create:ok start:ok status:ok status:ok&CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
-        # What the call itself does would have been seen.
+        # The effect of the call itself would have been observed.
         ("cri-container", "create:ok start:ok@CONTAINER_CREATED", "CONTAINER_CREATED", "start-runs", ""),
     ],
 )  # fmt: skip
 def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, clause: str, resembles: str) -> None:
-    """The state is wrong, not the reply; the clause belongs to the event that would have led there."""
+    """The state is wrong, not the reply; the clause belongs to the event that would have led to the state."""
     (found,) = violations(judged(load(name), seen(trace), fresh=True))
 
     assert (Cause.STATE, shown) == (found.cause, found.illegal)
@@ -491,14 +491,14 @@ def test_what_was_shown_or_met_and_cannot_be(name: str, trace: str, shown: str, 
 
 
 def test_goes_on_from_the_state_that_was_met() -> None:
-    """The shown state is believed: the same observation again is not a second violation."""
+    """The monitor adopts the shown state, so the same observation is not a second violation."""
     trace = "make:ok start? start=UNKNOWN make:EXISTS&ENDED make:EXISTS&ENDED"
 
     assert [4] == [each.line for each in violations(judged(job(), seen(trace), fresh=True))]
 
 
 def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
-    """A reply that is legal only in another state fixes nothing."""
+    """A reply that is legal only in another state is not a valid fix."""
     (found,) = violations(judged(counter(to=1), seen("add? add=FULL&n0")))
 
     assert [(Repair.REPLY, "ok"), (Repair.EXTRA, "")] == list(map(edit, found.edits))
@@ -513,7 +513,7 @@ def test_another_reply_is_tried_in_the_state_that_was_met() -> None:
     ],
 )
 def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[str]) -> None:
-    """Neither the reply nor the event itself is wrong."""
+    """The outputs are wrong, and neither the reply nor the event itself is."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert (Cause.OUTPUT, said) == (found.cause, found.illegal)
@@ -521,7 +521,7 @@ def test_outputs_that_do_not_go_with_the_event(trace: str, said: str, what: set[
 
 
 def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
-    """In one state it breaks a MUST, in the other a SHOULD; only the SHOULD is certain."""
+    """The reply breaks a MUST in one state and a SHOULD in the other, so only the SHOULD is certain."""
     (known,) = violations(judged(door(), seen("push:ok push:WEIRD"), fresh=True))
     (unknown,) = violations(judged(door(), seen("push:WEIRD")))
 
@@ -530,7 +530,7 @@ def test_the_clause_is_the_weakest_that_may_be_broken() -> None:
 
 
 def edit(of: Edit) -> tuple[Repair, str]:
-    """Abbreviate an edit."""
+    """Return an edit in a short form."""
     return of.repair, of.instead
 
 
@@ -547,7 +547,7 @@ def edit(of: Edit) -> tuple[Repair, str]:
     ],
 )
 def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: tuple[Repair, str] | None) -> None:
-    """A reply changed, a call repeated, two swapped, one missing, one too many."""
+    """The edits are a changed reply, a repeated call, two swapped calls, a missing call, and an extra call."""
     found = violations(judged(door(), seen(trace), fresh=True))
 
     assert ([] if line is None else [line]) == [each.line for each in found]
@@ -565,7 +565,7 @@ def test_the_smallest_edit_comes_first(trace: str, line: int | None, expected: t
     ],
 )
 def test_repeated_is_what_ended_just_before(trace: str, repair: Repair) -> None:
-    """The request of the same call does not count as an earlier call, and neither does a call in progress."""
+    """Neither the request of the same call nor a call in progress counts as an earlier call."""
     (found,) = violations(judged(door(), seen(trace), fresh=True))
 
     assert repair in {each.repair for each in found.edits}
@@ -583,14 +583,14 @@ def test_what_follows_decides_between_edits() -> None:
 
 
 def test_goes_on_from_an_edit_that_mends_it() -> None:
-    """The next violation is found, and legal observations after it are not violations."""
+    """After a fix, the next violation is found, and later legal observations are not violations."""
     trace = seen("push:ok push:WEIRD push:ok @gone remove:ok push:NOT_FOUND push:ok")
 
     assert [2, 4, 7] == [each.line for each in violations(judged(door(), trace, fresh=True))]
 
 
 def test_a_mended_call_is_not_in_progress() -> None:
-    """A whole call with a wrong reply leaves no call behind that could explain the next observation."""
+    """A whole call with a wrong reply is over, so it cannot explain the next observation."""
     trace = seen("make:WEIRD @WAITING make:ok")
 
     assert [1, 3] == [each.line for each in violations(judged(job(), trace, fresh=True))]
@@ -607,7 +607,7 @@ def test_reports_every_violation_of_an_entity() -> None:
 
 
 def test_folds_what_has_one_cause() -> None:
-    """The first three are kept in full; all of them and their entities are counted."""
+    """The first three violations are kept in full; all violations and their entities are counted."""
     trace = [each for number in range(10) for each in seen(f"e{number}/push:ok e{number}/push:WEIRD") * 2]
     judgement = judged(door(), trace, fresh=True)
 
@@ -619,7 +619,7 @@ def test_folds_what_has_one_cause() -> None:
     "life", ["push:ok push:NOT_FOUND remove:ok push:NOT_FOUND", "push:ok push:STUCK push:ok push:ok"]
 )
 def test_the_same_life_has_the_same_violation(life: str) -> None:
-    """The edits do not depend on the order of entities: a hundred equal lives are one finding."""
+    """The edits do not depend on the order of entities, so a hundred equal lives are one finding."""
     trace = [msgspec.structs.replace(each, entity=f"e{number}") for number in range(100) for each in seen(life)]
     judgement = judged(door(), trace, fresh=True)
 
@@ -628,7 +628,7 @@ def test_the_same_life_has_the_same_violation(life: str) -> None:
 
 
 def test_counts_what_causes_differ_in() -> None:
-    """Another reply is another finding, in the order of appearance."""
+    """A different reply is a different finding; findings are listed in order of appearance."""
     trace = seen("a/push:ok a/push:WEIRD b/push:ok b/push:OTHER c/push:ok c/push:WEIRD")
     judgement = judged(door(), trace, fresh=True)
 
@@ -639,7 +639,7 @@ def test_counts_what_causes_differ_in() -> None:
 
 
 def test_counts_causes_beyond_those_that_are_told_apart_by_level(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Further causes are counted by level, not under an unrelated cause."""
+    """Further causes are counted by level, not with an unrelated cause."""
     monkeypatch.setattr(grouping, "CAUSES", 2)
     trace = seen("push:A push:B push:C push:D push:C push:A remove:ok push:E push:F push:A")
     judgement = judged(machine_of(DOOR.replace("SHOULD", "MAY")), trace, fresh=True)
@@ -672,7 +672,7 @@ def test_a_violation_tells_which_deviation_it_resembles() -> None:
 @pytest.mark.parametrize(
     ("trace", "tolerated"),
     [
-        ("push:ok", 0),  # it may have opened
+        ("push:ok", 0),  # the door may have opened
         ("push:ok push:STUCK", 1),  # an open door is never stuck
         ("push:ok push:ok", 0),
         ("push:ok push:STUCK push:ok push:STUCK", 2),
@@ -680,7 +680,7 @@ def test_a_violation_tells_which_deviation_it_resembles() -> None:
     ],
 )
 def test_tolerates_a_deviation_only_when_it_is_certain(trace: str, tolerated: int) -> None:
-    """A deviation is reported as soon as nothing else explains the observations."""
+    """A deviation is reported when no other explanation of the observations remains."""
     machine = machine_of(edited(DOOR, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"'))
     judgement = judged(machine, seen(trace), fresh=True, profile="old")
 
@@ -703,7 +703,7 @@ moves    = { WHERE = { to = "shut" } }
     ("where", "trace", "tolerated"),
     [
         ("shut", "push:ok push:STUCK", [("lock-jams", "bolt-jams")]),
-        ("ajar", "warp% push:ok push:STUCK", [("lock-jams", "bolt-jams")]),  # it depends on where the door was
+        ("ajar", "warp% push:ok push:STUCK", [("lock-jams", "bolt-jams")]),  # it depends on the position of the door
         ("ajar", "push:ok push:STUCK", [("lock-jams",)]),
         ("shut", "push:ok push:STUCK push:ok push:STUCK", [("lock-jams", "bolt-jams")] * 2),
     ],
@@ -725,7 +725,7 @@ def test_tolerates_one_of_several_deviations(where: str, trace: str, tolerated: 
 @pytest.mark.parametrize(
     ("trace", "tolerated"),
     [
-        ("remove:ok stop+NOT_FOUND", []),  # it may have failed before
+        ("remove:ok stop+NOT_FOUND", []),  # it may have failed earlier
         ("remove:ok stop+ok", []),
         ("start+UNKNOWN stop+UNAVAILABLE", []),
         ("remove:ok stop+NOT_FOUND&absent stop:NOT_FOUND", ["stop-of-removed"] * 2),
@@ -742,7 +742,7 @@ def test_tolerates_what_an_answer_deviates_in(trace: str, tolerated: list[str]) 
 
 
 def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
-    """Either the lock jammed or the wind shut the door again: in both cases it is shut."""
+    """Either the lock jammed or the wind shut the door again; in both cases the door is shut."""
     monitor = Monitor(door(), fresh=True, profile="old")
     monitor.feed(seen("push:ok"), range(1))
     assert ["e"] == remembered(monitor, ALIVE)
@@ -758,7 +758,7 @@ def test_a_deviation_that_need_not_be_keeps_nobody_alive() -> None:
 @pytest.mark.parametrize("order", ["start=ok start=UNKNOWN", "start=UNKNOWN start=ok"])
 @pytest.mark.parametrize("middle", ["@WAITING", "@RUNNING", ""])
 def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
-    """One of two starts succeeds, whichever replies first; never both."""
+    """Exactly one of two starts succeeds, whichever replies first."""
     before = f"make:ok start? start? {middle}"
 
     assert first_violation(job(), seen(f"{before} {order} @RUNNING"), fresh=True) is None
@@ -772,7 +772,7 @@ def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
         ("add? add? add? add=ok add=ok @n1", 5),
         ("add? add? reset? add=ok add=ok reset=ok @n2", None),
         ("add? add? reset? add=ok add=ok reset=ok @n0", None),
-        ("add? reset=ok", None),  # its request was not recorded
+        ("add? reset=ok", None),  # the request of the reset was not recorded
         ("add? @n1 reset:ok add=ok @n1", 4),
         ("add? @n1 add=FULL", 2),
         ("add? add=ok&n0", None),
@@ -780,11 +780,11 @@ def test_calls_that_overlap_act_in_any_order(order: str, middle: str) -> None:
         ("add:ok>tick", None),
         ("add:ok>tock", 0),
         ("add:", None),
-        ("add? add= @n0", None),  # the reply is unknown: it may have come to nothing
+        ("add? add= @n0", None),  # the reply is unknown: the call may have failed
     ],
 )
 def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: int | None) -> None:
-    """Neither before the request nor after the reply, and in the state that its reply says it met."""
+    """The call acts neither before its request nor after its reply, and in the state that its reply reports."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -797,7 +797,7 @@ def test_a_call_acts_between_its_request_and_its_reply(trace: str, violation: in
     ],
 )
 def test_a_call_that_was_given_up_may_act_later_or_never(trace: str, violation: int | None) -> None:
-    """Nobody waits for its reply, but it is still in progress."""
+    """Nobody waits for the reply of an abandoned call, but the call is still in progress."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -821,13 +821,13 @@ def test_an_interruption_ends_the_calls_in_progress(trace: str, violation: int |
     ("trace", "violation"),
     [
         ("make:ok start? @RUNNING exit start=GONE @ENDED", None),
-        ("make:ok start? @RUNNING exit start=ok @ENDED", None),  # it ended before the exit
+        ("make:ok start? @RUNNING exit start=ok @ENDED", None),  # the call ended before the exit
         ("make:ok start? @RUNNING exit start=WEIRD", 4),
-        ("make:ok start? @RUNNING start=GONE", 3),  # its exit was not seen
+        ("make:ok start? @RUNNING start=GONE", 3),  # the exit was not observed
     ],
 )
 def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, violation: int | None) -> None:
-    """If that state has an end for it; otherwise any reply fits."""
+    """If the new state defines an end for the call, that applies; otherwise any reply fits."""
     machine = machine_of(edited(JOB, STARTED, f'{STARTED}ended = {{ stays = true, reply = "GONE" }}\n'))
 
     assert violation == first_violation(machine, seen(trace), fresh=True)
@@ -835,7 +835,7 @@ def test_a_call_that_others_moved_ends_as_its_new_state_has_it(trace: str, viola
 
 
 def test_a_reply_after_an_interruption_is_noted() -> None:
-    """Its request is treated as over: the entity's state becomes unknown, and there is no violation."""
+    """Its request is treated as over: the entity's state becomes unknown, and no violation is reported."""
     judgement = judged(job(), seen("make:ok start? crash start=ok"), fresh=True)
 
     assert (Holds(), {"reply without request": 1}) == (judgement.verdict, dict(judgement.notes))
@@ -852,7 +852,7 @@ def test_a_reply_after_an_interruption_is_noted() -> None:
     ],
 )
 def test_an_answer_may_have_met_any_state_of_the_life(trace: str, violation: int | None) -> None:
-    """A reply without a recorded request fits if any earlier state permits it."""
+    """A reply without a recorded request is legal if any earlier state permits it."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -878,21 +878,21 @@ def test_never_fails_an_answer_whose_request_was_not_recorded(
 @pytest.mark.parametrize(
     ("trace", "violation"),
     [
-        ("add+ok @n1", None),  # it acted after all that was seen
-        ("add:ok add+ok @n1", None),  # or before
+        ("add+ok @n1", None),  # it acted after all observed events
+        ("add:ok add+ok @n1", None),  # or before them
         ("add:ok add+ok @n3", 2),
         ("add:ok add+ok@n3", 1),
-        ("add+", None),  # what was answered is not known
+        ("add+", None),  # the reply is not known
         ("add:ok add+&n2", 1),
     ],
 )
 def test_an_answer_says_what_is_so_after_it(trace: str, violation: int | None) -> None:
-    """The call has acted before its answer; the state shown with the answer is the current one."""
+    """The call has acted before its answer, so the state shown with the answer is the current one."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
 def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
-    """A job is checked while it is started, although this state was not observed."""
+    """A job is checked while it is being started, although that state was not observed."""
     machine = machine_of(
         edited(JOB, 'refuses = { "*" = ["EXISTS", "BUSY"] }', 'refuses = { checking = "CHECKED", "*" = "EXISTS" }')
     )
@@ -906,7 +906,7 @@ def test_an_answer_may_have_met_what_a_whole_call_passed_through() -> None:
     [("add% @n1", None), ("add% @n0", None), ("add~ @n1 @n0", 2), ("add? add% add=ok @n2", None), ("add% @n1 add=FULL", None)],
 )  # fmt: skip
 def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
-    """It is unknown whether it was; nobody waits for its reply."""
+    """It is unknown whether the call was made, and nobody waits for its reply."""
     assert violation == first_violation(counter(), seen(trace), fresh=True)
 
 
@@ -915,7 +915,7 @@ def test_a_call_may_have_been_made(trace: str, violation: int | None) -> None:
 
 @pytest.mark.slow
 def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After two hundred thousand short lives only the last names are kept."""
+    """After two hundred thousand short lives the monitor keeps only the last names."""
     monkeypatch.setattr(fsm.monitor, "REMEMBERED", 1_000)
     monitor = Monitor(counter(), fresh=True)
     add, reset = seen("add:ok reset:ok")
@@ -932,7 +932,7 @@ def test_forgets_the_dead(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_forgets_the_dead_whose_calls_were_given_up() -> None:
-    """An abandoned call that may still act does not keep an entity in its initial state alive."""
+    """An entity in its initial state is forgotten although an abandoned call may still act on it."""
     monitor = Monitor(counter(), fresh=True)
     trace = [each for number in range(50) for each in seen("add:ok reset? reset! reset:ok")]
     trace = [msgspec.structs.replace(each, entity=f"e{index // 4}") for index, each in enumerate(trace)]
@@ -943,26 +943,26 @@ def test_forgets_the_dead_whose_calls_were_given_up() -> None:
 
 @pytest.mark.parametrize("fresh", [False, True])
 def test_counts_an_entity_once(fresh: bool) -> None:  # noqa: FBT001  (a table's column)
-    """Including an unknown entity, and one that returns to its initial state."""
+    """An unknown entity, and an entity that returns to its initial state, are also counted once."""
     trace = seen("a/unheard a/unheard a/add:ok a/reset:ok a/add:ok a/reset:ok b/reset:ok b/reset:ok")
 
     assert 2 == judged(counter(), trace, fresh=fresh).entities
 
 
 def test_notes_events_that_it_does_not_know() -> None:
-    """An unknown event is counted, and is no violation."""
+    """An unknown event is counted, but it is not a violation."""
     judgement = judged(counter(), seen("add:ok subtract:ok divide@n0"), fresh=True)
 
     assert (Holds(), {"unknown event": 2}) == (judgement.verdict, dict(judgement.notes))
 
 
 def test_says_nothing_of_an_empty_trace() -> None:
-    """Without observations the verdict is not a pass."""
+    """If a trace has no observations, the verdict is not a pass."""
     assert Unknown(why="nothing in the trace concerns this machine") == judged(counter(), []).verdict
 
 
 def test_gives_up_and_says_so_when_too_many_calls_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A trace with too many possibilities is unknown, neither a pass nor a hang."""
+    """For a trace with too many possibilities the verdict is unknown; the monitor neither passes nor hangs."""
     monkeypatch.setattr(unobserved, "LIMIT", 50)
     judgement = judged(counter(to=9), seen("add? reset? " * 9), fresh=True)
 
@@ -975,7 +975,7 @@ def test_gives_up_where_all_steps_together_are_too_much_work(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """No single step has too many possibilities; the state is known again once fewer calls overlap."""
+    """No single step has too many possibilities. The state becomes known again once fewer calls overlap."""
     monkeypatch.setattr(beliefs, "TRIED", tried)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -992,7 +992,7 @@ def test_calls_that_are_not_answered_are_work_too(
     gives_up: bool,  # noqa: FBT001  (a column)
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """There are few possibilities, but each has so many calls that comparing them takes long."""
+    """There are few possibilities, but each contains so many calls that comparing them takes long."""
     monkeypatch.setattr(beliefs, "TRIED", 100)
     monkeypatch.setattr(beliefs, "FEW", 10)
     monkeypatch.setattr(beliefs, "EACH", 1)
@@ -1004,7 +1004,7 @@ def test_calls_that_are_not_answered_are_work_too(
 
 @pytest.mark.parametrize("limit", [*range(7, 40), 60, 100])
 def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If there are too many edits to try, the violation has none, and nothing false is reported."""
+    """If there are too many edits to try, the violation lists none, and no wrong edit is reported."""
     trace = seen("make:ok start? start=WEIRD start=WEIRD start? make:WEIRD")
     every = {each.line for each in violations(judged(job(), trace, fresh=True))}
     monkeypatch.setattr(unobserved, "LIMIT", limit)
@@ -1015,14 +1015,14 @@ def test_explains_near_the_limit(limit: int, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_counts_the_cells_that_were_certainly_met() -> None:
-    """Each cell has the number of observations that it certainly explains, 0 included."""
+    """Each cell has the number of observations that certainly exercise it, including 0."""
     covered = judged(counter(to=1), seen("add:ok add:FULL add:FULL reset:ok"), fresh=True).covered.cells
 
     assert {("add", "n0"): 1, ("add", "n1"): 2, ("reset", "n0"): 0, ("reset", "n1"): 1} == covered
 
 
 def test_counts_the_same_when_it_has_to_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Beliefs are forgotten when there are too many; counts are not."""
+    """When there are too many beliefs, some are forgotten, but counts are kept."""
     trace = list(simulate(job(), seed=3, length=300, entities=4, overlap=2))
     expected = judged(job(), trace, fresh=True).covered.cells
     monkeypatch.setattr(beliefs, "INTERNED", 5)
@@ -1048,7 +1048,7 @@ def test_what_is_said_in_many_ways_is_not_remembered_for_ever(monkeypatch: pytes
 
 
 def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing computed under another profile, or for a trace that shows less, is reused."""
+    """The monitor does not reuse a result computed under another profile or for a trace that shows less."""
     ways: list[dict[str, Any]] = [
         {"fresh": fresh, "profile": profile, "signals": signals, "outputs": outputs}
         for fresh in (True, False)
@@ -1070,14 +1070,14 @@ def test_monitors_that_share_a_machine_judge_as_if_each_had_its_own(monkeypatch:
 
 
 def test_a_machine_may_have_more_states_than_there_may_be_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not knowing the state is normal."""
+    """An unknown state in such a machine does not count as too many possibilities."""
     monkeypatch.setattr(unobserved, "LIMIT", 3)
 
     assert 1 == first_violation(counter(to=9), seen("@n7 @n8"))
 
 
 def test_feeding_in_parts_changes_nothing() -> None:
-    """A stream may be divided anywhere."""
+    """A stream may be divided at any point."""
     trace = list(simulate(door(), seed=4, length=100, entities=3))[::-1]
     parts = Monitor(door(), fresh=True)
     for index, each in enumerate(trace):
@@ -1087,7 +1087,7 @@ def test_feeding_in_parts_changes_nothing() -> None:
 
 
 def test_an_observation_of_nobody_is_of_everybody() -> None:
-    """A signal without an entity happens to all living ones."""
+    """A signal without an entity affects all living entities."""
     everybody = Observation(event="crash")
     trace = [*seen("a/make:ok b/make:ok a/start? b/start?"), everybody, *seen("a/@RUNNING b/@WAITING")]
 
@@ -1099,7 +1099,7 @@ def test_an_observation_of_nobody_is_of_everybody() -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
-    """In a trace with a step left out or repeated: each violation at its line, and the same verdict."""
+    """In a trace with a step left out or repeated, each violation has its line, and the verdict is the same."""
     machine = job()
     trace = list(simulate(machine, seed=seed, length=30, entities=2, overlap=2))
     del trace[seed % len(trace)]
@@ -1118,7 +1118,7 @@ def test_observed_one_by_one_it_is_the_same_as_fed(seed: int) -> None:
 
 
 def test_an_observation_of_all_may_violate_several() -> None:
-    """There is one violation for each entity."""
+    """One violation is reported for each affected entity."""
     monitor = Monitor(door(), fresh=True)
     for entity in ("a", "b"):
         assert () == monitor.observe(Observation(entity=entity, event="push", reply="ok"))
@@ -1129,13 +1129,13 @@ def test_an_observation_of_all_may_violate_several() -> None:
 
 
 def test_an_event_that_is_not_there_is_refused_at_once() -> None:
-    """It is an error in a program; in a recording it may be the event of something else."""
+    """In a program an unknown event is an error; in a recording it may belong to something else."""
     with pytest.raises(ValueError, match="door has no event 'pusch'; it has push, remove, knock, slam, warp"):
         Monitor(door()).observe(Observation(entity="a", event="pusch", reply="ok"))
 
 
 def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -> None:
-    """The word for an absent entity is different: a machine may have its own word for that, as a door has."""
+    """The word for an absent entity is an exception: a machine may have its own word for it, as a door does."""
     (violation,) = violations(judged(job(), seen("make:ok start:error&PAUSED"), fresh=True))
 
     assert (Cause.STATE, "PAUSED") == (violation.cause, violation.illegal)
@@ -1143,7 +1143,7 @@ def test_a_reply_that_meets_a_state_the_machine_does_not_have_is_a_violation() -
 
 
 def test_what_is_shared_lasts_while_it_is_used() -> None:
-    """However many other machines are judged in between; unused data makes room."""
+    """It does not matter how many other machines are judged in between; unused data is evicted."""
     used, unused = load("cri-pod"), replace(load("cri-pod"))
     first, other = (shared(each, None, None, outputs=False) for each in (used, unused))
     between = [replace(used) for _ in range(MACHINES)]

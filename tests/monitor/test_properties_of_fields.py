@@ -45,7 +45,7 @@ requires = { in = ["opne"], unset = ["bye"], values = { by = [7] } }
 
 @pytest.fixture
 def door(tmp_path: Path) -> str:
-    """Write a door's properties and return the path."""
+    """Write the door model with these properties, and return its path."""
     at = repository(tmp_path, properties=SIGNED)
     (at / "models" / "door.toml").write_text(edited(DOOR, "[profile.old]", FIELDS), encoding="utf-8")
     return str(at / "properties" / "door.toml")
@@ -57,7 +57,10 @@ def model(door: str) -> str:
 
 @pytest.mark.parametrize("profile", ["none", "old"])
 def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
-    """It is counted, and never as proved or as a known failure; alone it leaves the verdict unknown."""
+    """An open property is counted, but never as proved or as a known failure.
+
+    If it is the only one, the verdict is unknown.
+    """
     both, alone = fsm("check", door, "-p", profile), fsm("check", door, "-p", profile, "-P", "signed")
     (found,) = check(load(model(door)), "signed").checked
 
@@ -70,7 +73,7 @@ def test_the_checker_leaves_it_open(door: str, profile: str) -> None:
 
 
 def test_it_has_no_form_in_promela_and_kills_no_mutant(door: str) -> None:
-    """Neither reports that it holds."""
+    """Neither the Promela export nor the mutation report claims that the property holds."""
     exported = fsm("export", door, "--to", "promela", "-P", "signed")
     mutated = fsm("mutate", door, "-P", "signed")
 
@@ -81,7 +84,7 @@ def test_it_has_no_form_in_promela_and_kills_no_mutant(door: str) -> None:
 
 
 SHOWN = [
-    # The fields that two looks at an open door show; the status of the property, and what is found.
+    # The fields that two looks at an open door show, the status of the property, and the finding.
     ([{"by": "Ann", "at": 7}, {"by": "Ann", "at": 7}], "holds", []),
     ([{"by": "", "at": 7}, {"by": "Ann", "at": 7}], "violated", ["by empty"]),
     ([{"by": "Ann", "at": 7}, {"by": "Ann", "at": 8}], "violated", ["at 8"]),
@@ -91,7 +94,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("shown", "status", "wrong"), SHOWN)
 def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], status: str, wrong: list[str]) -> None:
-    """The machine requires nothing of fields; under a profile the property may be known to fail."""
+    """The machine places no requirement on fields; under a profile the property may be known to fail."""
     look = {"entity": "d1", "shows": "OPEN"}
     lines: list[dict[str, object]] = [
         {"trace": 1, "fresh": True},
@@ -101,7 +104,7 @@ def test_a_recording_is_held_to_it(door: str, shown: list[dict[str, object]], st
     lines += [{**look, "fields": each} for each in shown]
     lines += [
         {"entity": "d1", "event": "push", "reply": "ok"}
-    ]  # it is open whether the door stood ajar at the first one
+    ]  # it is unknown whether the door stood ajar at the first look
     trace.write_text("".join(f"{json.dumps(each)}\n" for each in lines), encoding="utf-8")
     (alone,) = judge(trace, models=[model(door)]).judgements
     (held,), (old,) = (
@@ -136,7 +139,7 @@ class Door:
 
 
 class SignedDoor(Door):
-    """A door that reports it beside the shown state."""
+    """A door that reports who opened it next to the shown state."""
 
     def fields(self) -> dict[str, int | str]:
         return {"by": self._by}
@@ -151,7 +154,7 @@ class SignedDoor(Door):
     ],
 )
 def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, untested: str) -> None:
-    """Nothing else is checked: all of these reappear after their removal."""
+    """Only the property is checked: all of these implementations reappear after their removal."""
     of = specification(door)
     stated = next(each for each in of.properties if each.name == "signed")
     found = run_property_test(of.machine, stated, lambda: made, examples=3)
@@ -164,7 +167,7 @@ def test_an_implementation_is_held_to_it(door: str, made: Door, broken: str, unt
 
 
 def test_what_it_speaks_of_exists(door: str) -> None:
-    """All errors are reported together, each in its line."""
+    """All errors are reported together, each with its line."""
     path = Path(door)
     path.write_text(path.read_text(encoding="utf-8") + WRONG, encoding="utf-8")
     with pytest.raises(InputError) as caught:
@@ -182,14 +185,14 @@ def test_what_it_speaks_of_exists(door: str) -> None:
     "name", ["1.6.20-contexts", "1.7.24-corrupt-checkpoints", "2.1.9-killed-containers", "2.1.9-restart-kill9"]
 )
 def test_real_ends_have_reasons(name: str) -> None:
-    """In every version, even for containers that were killed or could not be read."""
+    """Ends have reasons in every version, even for containers that were killed or could not be read."""
     (containers, _) = judge(RECORDINGS / f"{name}.calls.jsonl.gz", properties=["every-end-has-a-reason"]).judgements
 
     assert [each.status for each in containers.properties] == ["holds"]
 
 
 def test_an_end_without_a_reason_is_seen(tmp_path: Path) -> None:
-    """One reason is removed from the same recording."""
+    """The same recording is judged after one reason is removed."""
     text = gzip.decompress((RECORDINGS / "2.1.9-killed-containers.calls.jsonl.gz").read_bytes()).decode()
     assert '"reason": "Error"' in text
     (tmp_path / "calls.jsonl").write_text(text.replace('"reason": "Error"', '"reason": ""', 1), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Watching properties of a SUT: the checker's opinion of the same run, and a second one by definition."""
+"""Watching properties of a SUT: the result agrees with the checker's for the same run, and with a second opinion."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 def plain(machine: Machine) -> Machine:
-    """Return *machine* with every state visible, and only informative replies."""
+    """Return *machine* with every state visible, and with informative replies only."""
     states = {name: replace(state, shows=name) for name, state in machine.states.items()}
     return replace(machine, states=states, indefinite=())
 
@@ -65,7 +65,7 @@ def told(machine: Machine, run: Iterable[Step]) -> list[tuple[Stimulus, Response
 
 
 def watched(watch: Watch, test: Iterable[tuple[Stimulus, Response]]) -> Violated | None:
-    """Return the watch's answer about *test*."""
+    """Return the watch's results for *test*."""
     watch.reset()
     violated = None
     for step, seen in test:
@@ -174,17 +174,20 @@ CASES = [(name, profile) for name in specified() for profile in (None, *load(nam
 def random_tests(
     chance: random.Random, plan: Plan, *, count: int, length: int
 ) -> list[list[tuple[Stimulus, Response]]]:
-    """Yield tests of *plan* as a conforming SUT answers them; silent cells lead anywhere."""
+    """Yield tests of *plan* with the answers of a conforming SUT; silent cells lead anywhere."""
     return [[*random_test(chance, plan, length)] for _ in range(count)]
 
 
 def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tuple[Stimulus, Response]]:
-    """Return one test of *plan*, with calls left in progress and ended in whatever state other events led to."""
+    """Return a random test of *plan*.
+
+    Calls may be left in progress, and may end in a state that other events led to.
+    """
     table, point = plan.table, plan.start
     for _ in range(length):
         leaving = plan.leaving(point)
         if not leaving:
-            return  # nothing follows there
+            return  # no step follows there
         edge = chance.choice(leaving)
         last: Way | None = edge.ways[-1] if edge.ways else None
         call = table.machine.events[edge.step.event].kind == "call"
@@ -203,7 +206,7 @@ def random_test(chance: random.Random, plan: Plan, length: int) -> Iterator[tupl
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> None:
-    """No run of a machine violates a property that the checker has proved."""
+    """A run of a machine never violates a property that the checker has proved."""
     of = specification(name)
     table = tabulate(of.machine.under(profile))
     tests = random_tests(random.Random(name), Plan(table=table), count=amount(8, night=1_000), length=30)
@@ -219,11 +222,14 @@ def test_what_is_proved_is_never_violated(name: str, profile: str | None) -> Non
 
 
 def shown(machine: Machine, taken: tuple[RunStep, ...]) -> list[tuple[Stimulus, Response]]:
-    """Return the observations of a test with the steps of a counterexample; overlapping calls when they act."""
+    """Return the observations of a test with the steps of a counterexample.
+
+    Overlapping calls are made when they act.
+    """
     found = []
     for index, each in enumerate(taken):
         event = machine.events.get(each.event)
-        if event is None or each.phase:  # somebody reads the state, asks, or is answered
+        if event is None or each.phase:  # somebody reads the state, makes a call, or receives a reply
             continue
         cell = (event.ends if each.ends else event.cells)[each.source]
         ways = outcomes(cell, each.source, event.kind) or ()
@@ -259,7 +265,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
     changed = known_mutants(name)[mutant].machine
     conclusion = decide(found, tabulate(changed)).verdict
     if isinstance(conclusion, Vacuous):
-        return  # it is noticed since nothing is put to the test any more
+        return  # it is noticed because no step is tested after it
     assert isinstance(conclusion, Refuted)
     run = conclusion.evidence.run if isinstance(conclusion.evidence, Unexplained) else conclusion.evidence
     assert isinstance(run, Run)
@@ -267,7 +273,7 @@ def test_counterexamples_of_mutants_are_violations(name: str, stated: str, mutan
 
     event = next(each for each in of.machine.events if mutant.startswith((f"{each} ", f"{each}/")))
     if isinstance(of.machine.events[event].cells[run.steps[-1].source], Silent):
-        return  # where the machine says nothing, its properties say nothing
+        return  # where the machine is silent, its properties require nothing
     if watched(Watch(of.machine, found, unseen=()), test) is None:
         shows = [each.shows for each in changed.states.values()]
         assert any(shows.count(seen.shows) > 1 for _, seen in test[-2:])
@@ -301,7 +307,10 @@ STARTS = 'from = "starting"\nleads-to = "not starting"\nfair = ["start.ends"]'
 
 
 def test_what_never_comes_is_a_violation() -> None:
-    """A call repeats for ever: fair events are requested repeatedly, and the number of attempts is limited."""
+    """A call that repeats for ever violates the property.
+
+    Fair events are requested repeatedly, but not without limit.
+    """
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
 
@@ -317,7 +326,7 @@ def test_what_never_comes_is_a_violation() -> None:
 
 
 def test_what_comes_is_none() -> None:
-    """The target occurs, and nothing is due any longer."""
+    """The target occurs, so nothing is due any longer."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, STARTS))
 
@@ -328,7 +337,7 @@ def test_what_comes_is_none() -> None:
 
 
 def test_what_need_not_come_is_a_violation() -> None:
-    """No fair event can happen, and the target is due."""
+    """The target is due although no fair event can happen."""
     machine = plain(machine_of(JOB))
     watch = Watch(machine, stated(machine, 'from = "waiting"\nleads-to = "running"\nfair = ["start.ends"]'))
 
@@ -341,7 +350,7 @@ def test_what_need_not_come_is_a_violation() -> None:
 
 @pytest.mark.parametrize("name", specified())
 def test_fair_systems_keep_what_is_proved(name: str) -> None:
-    """From every state, a machine that performs fair events in turn reaches the target in time."""
+    """A machine that performs fair events in turn reaches the target in time from every state."""
     of = specification(name)
     plan = Plan(table=tabulate(plain(of.machine)))
     chance = random.Random(name)
@@ -356,7 +365,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
                 for taken in aim.steps:
                     point = _take(watch, plan, next(e for e in plan.leaving(point) if _does(e, taken)))
             except StopIteration:
-                continue  # a call is made while another is in progress, which a test does not
+                continue  # a call is made while another is in progress, which does not happen in a test
             while (due := watch.due()) is not None:
                 able = [e for e in plan.leaving(point) if e.to and _is(e, due)]
                 if not able:
@@ -367,7 +376,7 @@ def test_fair_systems_keep_what_is_proved(name: str) -> None:
 
 
 def _does(edge: Edge, taken: RunStep) -> bool:
-    """Check whether *edge* is this step of a run."""
+    """Check whether *edge* is the given step of a run."""
     return (
         edge.step.event == taken.event
         and (edge.step.stage == "end") == taken.ends
@@ -402,7 +411,7 @@ def test_witnesses_are_remembered_from_test_to_test() -> None:
 
 
 def test_drawings_and_silence_cannot_be_tested() -> None:
-    """They are about the machine, and the watch says so."""
+    """These properties are about the machine, and the watch reports that."""
     machine = machine_of(DOOR)
     silent = stated(machine, 'never = "silent on push or silent on slam"')
 
@@ -412,7 +421,7 @@ def test_drawings_and_silence_cannot_be_tested() -> None:
 
 
 def test_garbage_breaks_nothing_by_itself() -> None:
-    """A SUT that shows an unknown word is in no state; its earlier observations still count."""
+    """A SUT that shows an unknown word is in no known state; its earlier observations still count."""
     machine = plain(machine_of(DOOR))
     watch = Watch(machine, stated(machine, 'never = "open then push replies STUCK"'))
 
@@ -444,7 +453,7 @@ def test_aims_put_properties_to_the_test(name: str) -> None:
 
 
 def test_what_nobody_saw_may_explain_what_was_seen() -> None:
-    """A hidden event is assumed only if nothing else explains a step; then it excuses the violation."""
+    """A hidden event is assumed only if nothing else explains a step. In that case it excuses the violation."""
     door = machine_of(edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { open = "ajar" }'))
     of = stated(door, 'never = "emits Creak then emits Creak"\nuntil = "ajar"')
     test = [(Stimulus("push"), Response(reply="ok", shows="OPEN", outputs=("Creak",)))] * 2
@@ -465,7 +474,10 @@ def test_outputs_that_nobody_asked_for_are_not_counted() -> None:
 
 
 def test_a_product_goes_as_far_as_its_machine() -> None:
-    """At each place a call ends, continues, or is free exactly as in the machine, including unspecified behaviour."""
+    """At each place a call ends, continues, or may do either, as in the machine.
+
+    This includes unspecified behaviour.
+    """
     silent = 0
     for number in range(120):
         chance = random.Random(number)

@@ -1,4 +1,4 @@
-"""Explanations of beliefs are true: a second opinion has the same states, derivations and ruled-out states."""
+"""Explanations of beliefs are correct: a second opinion finds the same states, derivations and ruled-out states."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 def chain(
     machine: Machine, trace: list[Observation], *, fresh: bool = True, seen: frozenset[str] | None = None
 ) -> Iterator[tuple[tuple[str, ...], list[Provenance]]]:
-    """Yield the states before each observation of one entity, and the explanation of those after it."""
+    """Yield the states before each observation of one entity, and the explanation of the states after it."""
     monitor = Monitor(machine, fresh=fresh, seen=seen)
     for line, each in enumerate(trace, 1):
         before = tuple(state for state in machine.states if state in monitor.states("e"))
@@ -44,13 +44,13 @@ def is_possible(machine: Machine, use: UsedCell) -> bool:
     step = use.step
     found = naive.ends(machine, step.source, step.event) if step.ends else naive.ways(machine, step.source, step.event)
     if step.outcome == UNSPECIFIED:
-        # Any state may follow a silent cell; the end of a call for which nothing is written changes nothing.
+        # Any state may follow a silent cell; the end of a call for which the model defines nothing changes nothing.
         return found is None or (step.ends and not found and step.source == step.target)
     return any((way.to, way.outcome) == (step.target, step.outcome) for way in found or ())
 
 
 def is_derivation(machine: Machine, before: Collection[str], derivation: Derivation) -> bool:
-    """Check that the uses are possible one after the other, from a state before the observation to the one after it."""
+    """Check that the steps are possible in this order, from a state before the observation to the state after it."""
     moves = [use for use in derivation.uses if use.known != "confirmed"]
     sources = [use.step.source for use in moves] or [derivation.state]
     targets = [use.step.target for use in moves] or [derivation.state]
@@ -110,7 +110,7 @@ def test_beliefs_are_those_of_the_second_opinion(seed: int) -> None:
 
 
 def test_unobserved_steps_occur_in_random_derivations() -> None:
-    """So the comparison is about them too."""
+    """The comparison therefore also covers derivations with unobserved steps."""
     assert sum(map(belief_agrees, range(100))) > 100
 
 
@@ -165,7 +165,7 @@ def told(found: Provenance) -> dict[str, list[tuple[str, str, str, str]]]:
 
 
 def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed() -> None:
-    """Each state has the shortest derivation."""
+    """The explanation of each state is its shortest derivation."""
     begun = ("in progress", "raise", "down", "rising")
 
     assert told(explained(ASKED)) == {
@@ -177,7 +177,7 @@ def test_a_call_in_progress_may_have_acted_and_a_hidden_event_may_have_followed(
 
 
 def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
-    """Its reply is not listed a second time."""
+    """The reply of a whole call is not listed a second time."""
     begun, ended = ("observed", "raise", "down", "rising"), ("observed", "raise", "rising", "up")
 
     assert told(explained(RAISED)) == {
@@ -187,7 +187,7 @@ def test_a_whole_call_is_observed_with_each_of_its_steps() -> None:
 
 
 def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
-    """The clause of the cell is named."""
+    """The reason names the clause of the cell."""
     found = explained(RAISED, RANG)
 
     assert told(found)["up"] == [("observed", "ring", "up", "up")]
@@ -195,7 +195,7 @@ def test_a_signal_rules_out_states_in_which_it_cannot_happen() -> None:
 
 
 def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
-    """They need no clause; another reply needs one."""
+    """Such states are ruled out without a clause; a different reply needs one."""
     found = explained(ASKED, Observation(entity="e", event="raise", phase="reply", reply="BUSY"))
 
     assert [(each.state, each.cause, bool(each.clause)) for each in found.ruled_out] == [
@@ -207,7 +207,7 @@ def test_a_reply_rules_out_states_in_which_the_call_goes_on() -> None:
 
 
 def test_a_silent_cell_is_named() -> None:
-    """Anything may follow it, so it is a reason only if there is no other."""
+    """A silent cell allows anything, so it is given as the reason only if no other reason exists."""
     found = explained(RAISED, Observation(entity="e", shows="broken"), RAISED)
 
     assert {each.state for each in found.derivations} == {*DOOR.states}
@@ -215,7 +215,7 @@ def test_a_silent_cell_is_named() -> None:
 
 
 def test_an_assumed_restart_is_a_step_of_its_own() -> None:
-    """It comes before the observation that takes it into account."""
+    """The restart comes before the observation that it explains."""
     machine = load("cri-container")
     trace = [
         Observation(entity="e", event="create", reply="ok"),
@@ -231,7 +231,7 @@ def test_an_assumed_restart_is_a_step_of_its_own() -> None:
 
 
 def test_a_deviation_is_a_reason_only_if_there_is_no_other() -> None:
-    """The deviation is named with its profile."""
+    """The deviation is reported together with its profile."""
     machine = load("container-status").under("containerd-1.6")
     stop = Observation(entity="e", event="stop", reply="NOT_FOUND")
     ((_, [found]),) = chain(machine, [stop])
@@ -266,7 +266,7 @@ ignores = ["off", "warm", "on"]
 
 @pytest.mark.parametrize(("alternative", "legal"), [(', { name = "on", to = "on" }', True), ("", False)])
 def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal: bool) -> None:  # noqa: FBT001
-    """The clause of the limit is named if nothing else is possible, because then it is broken."""
+    """If no other state is possible, the clause of the limit is named, because it is broken."""
     machine = machine_of(LAMP.replace(', { name = "on", to = "on" }', alternative))
     trace = [
         Observation(entity="e", event="switch", at=1_000_000_000),
@@ -283,7 +283,7 @@ def test_a_state_that_was_not_left_in_time_is_ruled_out(alternative: str, legal:
 
 @pytest.mark.parametrize("defect", ["reversed", "cut", "elsewhere", "another outcome"])
 def test_a_wrong_derivation_is_noticed(defect: str) -> None:
-    """Twin of the comparison."""
+    """The comparison detects a derivation that is changed on purpose."""
     right = next(each for each in explained(ASKED).derivations if each.state == "up")
     first, second = right.uses
     wrong = {

@@ -1,4 +1,4 @@
-"""Watching properties on recordings: a proved property is never accused, and a broken one is found with its lines."""
+"""Watching properties on recordings: a proved property is never accused; a broken one is reported with its lines."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ KINDS = ("idempotent", "always", "never", "never")
 
 
 class Found(NamedTuple):
-    """The result for one property: the number of violations, their causes, and its status."""
+    """The result for one property: the number of violations, their causes, and the status."""
 
     times: int
     first: Violation | None
@@ -52,7 +52,7 @@ def watched(
     seen: frozenset[str] | None = None,
     fresh: bool = True,
 ) -> Found:
-    """Return the result of *trace* for the property *of*."""
+    """Return the result of *trace* for the property named *of*."""
     moves = dynamics(tabulate(machine.under(profile)), shown=seen)
     watch = PropertyWatch([of], moves, profile=profile, fresh=fresh, file="trace")
     monitor = Monitor(machine, profile=profile, seen=seen, fresh=fresh, file="trace")
@@ -70,7 +70,7 @@ def watched(
 
 
 def trace(text: str) -> list[Observation]:
-    """Parse observations: ``EVENT[:REPLY][/PHASE][=SHOWS]``, of ``c1`` or, with ``NAME@`` before them, of others."""
+    """Parse observations: ``EVENT[:REPLY][/PHASE][=SHOWS]``, about ``c1`` or, after ``NAME@``, about others."""
     found = []
     for each in text.split():
         entity, _, rest = each.rpartition("@")
@@ -95,7 +95,7 @@ def named(model: str, name: str) -> tuple[Machine, Property]:
 @pytest.mark.slow
 @pytest.mark.parametrize(("overlap", "machines", "length"), [(1, 100, 12), (3, 60, 8)])
 def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, machines: int, length: int) -> None:
-    """However calls overlap, and whatever hidden events happen."""
+    """This holds for any overlap of calls, and any hidden events."""
     kinds: Counter[str] = Counter()
     for number in range(machines * TIMES):
         chance = random.Random(f"proved {overlap} {number}")
@@ -115,7 +115,7 @@ def test_what_is_proved_is_never_broken_by_what_the_machine_does(overlap: int, m
 
 
 def test_nothing_is_broken_by_more_than_a_test_that_sees_everything_finds() -> None:
-    """A test that reads the state after every call knows more."""
+    """A test that reads the state after every call finds at least as many violations."""
     both: Counter[tuple[bool, bool]] = Counter()
     for number in range(120 * TIMES):
         chance = random.Random(f"tested {number}")
@@ -148,7 +148,7 @@ CLAIMS = (
 
 
 def test_mistakes_of_an_implementation_are_found() -> None:
-    """Most doors that break a property are found in a few traces of them."""
+    """Most doors that break a property are detected in a few of their traces."""
     machine, should, found = door(), 0, 0
     for mutant in mutants(machine):
         made = [seen for seed in range(4) for seen in _renamed(simulate(mutant.machine, seed=seed, length=30), seed)]
@@ -196,7 +196,7 @@ def test_what_was_not_put_to_the_test_is_not_exercised() -> None:
 
 
 def test_overlapping_calls_may_have_gone_in_either_order() -> None:
-    """One of two starts was refused, whichever came first; a third one is too many."""
+    """One of two starts was refused, whichever came first; a third start cannot be explained."""
     machine, of = named("container-status", "started-at-most-once")
     one = "create:ok start/request start/request start:ok/reply start:UNKNOWN/reply"
 
@@ -215,7 +215,7 @@ def test_overlapping_calls_may_have_gone_in_either_order() -> None:
     ids=["a gap", "a reply without a request", "the same, asked before the trace", "more at once than can be ordered"],
 )
 def test_after_what_is_not_known_nothing_is_violated(between: str, status: str) -> None:
-    """The container may have been removed and created again."""
+    """The container may have been removed and created again in between."""
     machine, of = named("container-status", "started-at-most-once")
 
     found = watched(machine, of, trace(f"create:ok start:ok {between} start:ok"))
@@ -237,7 +237,10 @@ def test_a_trace_in_mid_life_knows_nothing_of_what_was() -> None:
 
 
 def test_signals_that_are_not_seen_may_have_happened() -> None:
-    """A container shown as exited has exited, observed or not; one that was not started has not."""
+    """A container shown as exited has exited, even if its exit was not observed.
+
+    A container that was not started has not.
+    """
     machine, of = named("container-status", "no-process-no-exit")
 
     assert 0 == watched(machine, of, trace("create:ok start:ok =CONTAINER_EXITED"), seen=frozenset()).times

@@ -1,4 +1,4 @@
-"""An outcome with ``within`` leads to a state that is left by then: afterwards, the monitor does not expect it."""
+"""An outcome with ``within`` leads to a state that is left by then; the monitor does not expect it afterwards."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ SECOND = 1_000_000_000
 
 
 def judged(text: str) -> list[tuple[str, str, str]]:
-    """Judge observations in short: second, event, ``?`` for a request and ``=`` for a reply, ``@`` the state that was met."""
+    """Judge observations in short form: second, event, ``?`` for requests, ``=`` for replies, ``@`` for the state."""
     monitor = Monitor(machine_of(LAMP), fresh=True, seen=frozenset({"sweep"}))
     found: list[Violation] = []
     for word in text.split():
@@ -123,34 +123,34 @@ FOUND = [("dims", "MUST", Cause.TIME.value)]
     [
         ("0:light 1:dim 5:look@BRIGHT 11:look@BRIGHT", []),
         ("0:light 1:dim 12:look@BRIGHT", FOUND),
-        # However often it is looked at, or switched off again.
+        # The limit is independent of later looks, and of being switched off again.
         ("0:light 1:dim 4:look@BRIGHT 7:dim 10:look@BRIGHT 12:look@BRIGHT", FOUND),
-        # The same once more is no second violation.
+        # The same look again is not a second violation.
         ("0:light 1:dim 12:look@BRIGHT 13:look@BRIGHT", FOUND),
         # A call that failed, or is not known to have succeeded, sets no limit.
         ("0:light 1:dim=JAMMED 12:look@BRIGHT", []),
         ("0:light 1:dim? 2:dim=lost 13:look@BRIGHT", []),
-        # The look may have been before the limit.
+        # The look may have taken place before the limit.
         ("0:light 1:dim 10:look? 13:look=ok@BRIGHT", []),
         ("0:light 1:dim 12:look? 13:look=ok@BRIGHT", FOUND),
-        # One that overlaps may have switched it on afterwards.
+        # An overlapping call may have switched it on afterwards.
         ("0:light? 1:dim 2:light=ok 20:look@BRIGHT", []),
         ("0:dim 1:light 20:look@BRIGHT", []),
-        # Of two that overlap, the last one to end sets it.
+        # If two calls overlap, the last one to end sets the limit.
         ("0:light 1:dim? 2:dim? 3:dim=ok 4:dim=ok 15:look@BRIGHT", FOUND),
-        # Without times there is none.
+        # Without times there is no limit.
         ("0:light :dim 12:look@BRIGHT", []),
         ("0:light 1:dim :look@BRIGHT", []),
     ],
 )
 def test_a_state_is_left_in_time(text: str, found: list[tuple[str, str, str]]) -> None:
-    """The clause is that of the cell with the limit."""
+    """The violation names the clause of the cell with the limit."""
     assert found == judged(text)
 
 
 @pytest.mark.parametrize("at", [10, 12])
 def test_a_state_that_was_left_is_not_to_be_left_once_more(at: int) -> None:
-    """It is left when dust comes; when it is entered again from there, the time is not limited."""
+    """The state is left when dust arrives; when it is entered again from there, no limit applies."""
     assert [] == judged(f"0:light 1:dim 2:sweep 3:sweep {at}:look@BRIGHT")
 
 
@@ -216,7 +216,7 @@ cannot  = ["*"]
 
 
 def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violation]]:
-    """Judge a short text: time and event, and ``@`` the shown state."""
+    """Judge a short text: the time, the event, and the shown state after ``@``."""
     monitor = Monitor(
         machine_of(ORDER if expires else ORDER.replace('moves   = { placed = "expired" }\ncannot', "cannot")),
         fresh=True,
@@ -239,7 +239,7 @@ def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violati
     [
         ("09:00place 09:59pay", 0),
         ("09:00place 10:01pay", 2),
-        # It is left and entered once more.
+        # The state is left and entered once more.
         ("09:00place 09:01edit 10:02place 10:03pay", 0),
         ("09:00place 09:01edit 10:02place 11:01pay", 0),
         ("09:00place 09:01edit 10:02place 11:03pay", 4),
@@ -248,13 +248,16 @@ def ordered(text: str, *, expires: bool = True) -> tuple[Judgement, list[Violati
         # Seeing the same state again does not restart the limit.
         ("09:00place 09:30@placed 10:01@placed", 3),
         ("09:00place 09:30@placed 10:01pay", 3),
-        # Without times nothing is decided.
+        # Without times nothing can be decided.
         ("....-place 10:01pay 23:00@paid", 0),
         ("09:00place ....-pay", 0),
     ],
 )
 def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires: bool) -> None:
-    """Whether or not an unobserved event may leave the state; each twin keeps the limit, or breaks it."""
+    """This holds whether or not an unobserved event may leave the state.
+
+    Each twin either keeps or breaks the limit.
+    """
     judgement, found = ordered(text, expires=expires)
 
     assert [line] * bool(line) == [each.line for each in found]
@@ -262,7 +265,7 @@ def test_time_runs_since_the_state_was_entered(text: str, line: int, *, expires:
 
 
 def test_the_start_is_named() -> None:
-    """It is in the violation and in its text."""
+    """Both the violation and its text name the start of the limit."""
     _, (violation,) = ordered("09:00place 09:01edit 10:02place 11:03pay")
 
     assert (("placed",), "placed", "place") == (violation.before, violation.illegal, violation.clause.name)
@@ -275,7 +278,7 @@ def test_the_start_is_named() -> None:
 
 @pytest.mark.parametrize(("text", "count"), [("09:00place 09:59@expired", 0), ("09:00place 10:01@expired", 1)])
 def test_what_may_have_been_in_time_is_counted(text: str, count: int) -> None:
-    """The trace shows that the state was left, but not when."""
+    """The trace shows that the state was left, but not when it was left."""
     judgement, found = ordered(text)
 
     assert ([], Holds()) == (found, judgement.verdict)
@@ -289,7 +292,7 @@ Timed: TypeAlias = "tuple[str, int | None]"
 
 
 def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -> Iterator[Timed]:
-    """Return the situations after *event* in *here*, with this *reply* if it is known."""
+    """Return the situations that *event* leads to from *here*, with this *reply* if it is known."""
     state, end = here
     cell, ways = machine.events[event].cells[state], naive.ways(machine, state, event)
     if ways is None:
@@ -304,13 +307,16 @@ def went(machine: Machine, here: Timed, event: str, now: int, reply: str = "") -
 
 
 def quietly(machine: Machine, now: set[Timed], at: int) -> set[Timed]:
-    """Return *now* and everything reachable by hidden events in that second."""
+    """Return *now* and everything reachable from it by hidden events within that second."""
     hidden = [each.name for each in machine.events.values() if each.kind == "hidden"]
     return {*closure(now, lambda here: (to for event in hidden for to in went(machine, here, event, at)))}
 
 
 def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
-    """Return the index of the first observation that no run within all limits explains; hidden events may come every second."""
+    """Return the index of the first observation that no run within all limits explains.
+
+    Hidden events may occur every second.
+    """
     clock = 0
     now = quietly(machine, {(machine.initial, None)}, clock)
     for index, seen in enumerate(trace):
@@ -327,7 +333,7 @@ def first_late(machine: Machine, trace: Sequence[Observation]) -> int | None:
 
 
 def vague(machine: Machine) -> bool:
-    """Check whether the start of a limit is unobservable, or several may run: some broken limits are missed then."""
+    """Check whether the start of a limit is unobservable, or several limits run: some violations are missed then."""
     every = [(event, state) for event in machine.events for state in machine.states]
     limited = [
         (event, state, way) for event, state in every for way in outcomes_of(machine, event, state) if way.within
@@ -354,7 +360,7 @@ def timed_trace(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def agrees(seed: int) -> bool:
-    """Check that the monitor finds the first violation of the second opinion, and accuses nothing else."""
+    """Check that the monitor finds the same first violation as the second opinion, and reports nothing else."""
     chance = random.Random(seed)
     machine = random_machine(chance, time=False, limits=True)
     trace = timed_trace(chance, machine)
@@ -372,7 +378,7 @@ def test_random_machines(seed: int) -> None:
 
 
 def stays_due(went: Callable[..., tuple[Configuration, ...]]) -> Callable[..., tuple[Configuration, ...]]:
-    """Keep limits running in other states."""
+    """Change the monitor so that limits keep running in other states."""
     return lambda self, here, *rest, **how: tuple(
         each._replace(due=here.due or each.due) for each in went(self, here, *rest, **how)
     )
@@ -390,15 +396,15 @@ PLANTED = {
 
 @pytest.mark.parametrize("mistake", PLANTED)
 def test_a_mistake_is_noticed(mistake: str) -> None:
-    """In one of a few machines."""
+    """The defect is noticed in one of a few machines."""
     with patch(*PLANTED[mistake]):
-        _, found = ordered("09:00place 09:01edit 10:02place 10:03pay")  # which is legal
+        _, found = ordered("09:00place 09:01edit 10:02place 10:03pay")  # this is legal
 
         assert found or not all(map(agrees, range(400)))
 
 
 def test_what_has_no_limit_covers_what_has_one() -> None:
-    """The reverse is not true."""
+    """The reverse does not hold."""
     within = Covering(Rules(tabulate(machine_of(LAMP)))).within
     free, due = (frozenset({Configuration(1, due=due)}) for due in (None, Due(3, 1)))
 

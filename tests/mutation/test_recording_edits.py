@@ -1,4 +1,4 @@
-"""Edits of recordings: each does what its name says, and nothing else."""
+"""Edits of recordings: each makes the change that its name describes, and no other change."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def of(source: str, kind: str) -> list[RecordingEdit]:
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_every_kind_is_made(source: str) -> None:
-    """Except kinds for which the source has no line."""
+    """Every kind is made, except kinds for which the source has no suitable line."""
     assert KINDS[source] == {each.kind for each in SOURCES[source]}
 
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_each_changes_the_recording(source: str) -> None:
-    """It changes the line that it names, and no more lines than necessary."""
+    """An edit changes the line that it names, and no more lines than necessary."""
     lines = LINES[source]
     for edit in SOURCES[source]:
         edited = edit.applied(lines)
@@ -60,7 +60,7 @@ def test_each_changes_the_recording(source: str) -> None:
 
 
 def test_a_reply_is_flipped_both_ways() -> None:
-    """The text of the error changes with it."""
+    """The text of the error changes together with the reply."""
     lines = LINES["calls"]
     for edit in of("calls", "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -73,7 +73,7 @@ def test_a_reply_is_flipped_both_ways() -> None:
 
 @pytest.mark.parametrize("source", ["log", "json log"])
 def test_an_edited_log_is_one(source: str) -> None:
-    """In its original format; failures have an error, successes have none."""
+    """The edited log keeps its format; failures have an error, and successes do not."""
     lines = LINES[source]
     for edit in of(source, "reply flipped"):
         ((index, (line,)),) = edit.changes.items()
@@ -93,7 +93,7 @@ def test_times_go_with_the_place() -> None:
 
 
 def test_late_is_after_the_call() -> None:
-    """The events stay in time order."""
+    """Events that are made late stay in time order."""
     lines = LINES["events"]
     for edit in of("events", "told late"):
         times = [json.loads(line)["ts"] for line in edit.applied(lines)]

@@ -1,4 +1,4 @@
-"""Sharing steps between the mutants of a system changes no result: shared steps equal those taken state by state."""
+"""Steps shared between the mutants of a system: sharing gives the same results as taking steps state by state."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ SYSTEMS = ("plugin-sync", "shared-ids", "late-updates")
 
 
 def steps(table: SystemTable, before: Locals, *, named: bool) -> set[object]:
-    """Return all steps that may happen when the copies are in *before*."""
+    """Return all possible steps when the copies are in *before*."""
     state = table.number(before)
     ways = ((name, way) for name, row in table.row.items() for way in table.step(state, row))
     return {(name, way.name if named else "", way.reply, way.emits, table.locals(way.to)) for name, way in ways}
 
 
 def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool:
-    """Check by taking every step whether the other system does the same in every state."""
+    """Check whether the other system takes the same steps in every state, by taking each of them."""
     everywhere = [graph.table.locals(state) for state in graph.depth]
     return graph.table.row.keys() == other.row.keys() and all(
         steps(graph.table, each, named=named) == steps(other, each, named=named) for each in everywhere
@@ -36,7 +36,7 @@ def taken(graph: Graph[SystemTable], other: SystemTable, *, named: bool) -> bool
 
 
 class NearSteps(StepsOf):
-    """Compares only states that differ in the first relevant copy."""
+    """A comparison of only those states that differ in the first relevant copy."""
 
     def _sampled(self, digits: tuple[int, ...]) -> tuple[Locals, ...]:
         return super()._sampled(digits[:1])
@@ -44,7 +44,10 @@ class NearSteps(StepsOf):
 
 @cache
 def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, bool, bool]]]:
-    """Return the reachable states of a system, and its mutants: whether each takes the same steps, and by ways of the same names."""
+    """Return the reachable states of a system and its mutants.
+
+    Each mutant tells whether its steps, and the names of its ways, are the same.
+    """
     system = load_system(name)
     graph = explore(SystemTable(system))
     found = []
@@ -57,7 +60,7 @@ def asked(name: str) -> tuple[Graph[SystemTable], list[tuple[str, SystemTable, b
 
 @pytest.mark.parametrize("name", SYSTEMS)
 def test_the_same_steps_as_taken_one_by_one(name: str) -> None:
-    """Although only changed parts are compared, and each only once for everything that it depends on."""
+    """The results agree although only changed parts are compared, once for each combination of relevant states."""
     graph, mutants = asked(name)
     known = StepsOf(graph)
 

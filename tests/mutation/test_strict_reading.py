@@ -1,4 +1,4 @@
-"""The strict reading: its findings, and that it finds nothing in real behaviour of containerd."""
+"""The strict reading: it finds contradictions, and finds none in real behaviour of containerd."""
 
 from __future__ import annotations
 
@@ -59,19 +59,19 @@ ILLEGAL = [
 
 @pytest.mark.parametrize("calls", LEGAL, ids=" ".join)
 def test_an_order_is_found(calls: tuple[str, ...]) -> None:
-    """An order is found for unobserved events and overlapping calls."""
+    """Unobserved events and overlapping calls are legal if any order of them explains the replies."""
     assert read(*calls) is None
 
 
 @pytest.mark.parametrize(("calls", "found"), ILLEGAL, ids=[" ".join(each[0]) for each in ILLEGAL])
 def test_a_contradiction_is_found(calls: tuple[str, ...], found: tuple[int, tuple[str, ...]]) -> None:
-    """It has the states that the other calls leave."""
+    """The contradiction lists the states that the other calls leave possible."""
     assert found == read(*calls)
 
 
 @pytest.mark.parametrize("certain", [False, True])
 def test_a_restart_explains_what_it_may_leave(*, certain: bool) -> None:
-    """Only where a restart may have happened, or was recorded."""
+    """A restart is an explanation only where one may have happened or was recorded."""
     room = Room(start=1, end=3, certain=certain)
 
     assert read("1 create ok", "4 status ok CONTAINER_UNKNOWN", rooms=(room,)) is None
@@ -111,7 +111,7 @@ def test_nothing_that_containerd_did_contradicts_its_contract(name: str) -> None
 
 
 def test_a_planted_line_does() -> None:
-    """The same reading finds the planted line."""
+    """The same reading reports a planted line."""
     name = "cri-calls-2.1.9.jsonl"
     lines = content(name).splitlines()
     index, call = next(

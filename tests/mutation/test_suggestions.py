@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 def survivors(machine: Machine) -> list[str]:
-    """Return the mutants of *machine* that nothing kills, because it has no properties."""
+    """Return the mutants of *machine*, all of which survive because it has no properties."""
     return [each.mutant.name for each in mutation_outcomes(machine, []) if each.survives]
 
 
 def lies(machine: Machine, found: Suggested) -> list[str]:
-    """Return what is wrong with *found*, according to the property file and to mutant tables computed from scratch."""
+    """Return the false claims in *found*, judged by the property file and by mutant tables computed from scratch."""
     text = suggestions.written(machine.name, [each.candidate for each in found.suggestions])
     file = parse(text.encode(), Stated, path="suggested.toml")
     stated = {each.name: each for each in specify(file, lambda _: machine).properties}
@@ -72,7 +72,7 @@ def checked(machine: Machine) -> Suggested:
     "machine", [door(), job(), pytest.param(load("nri-pod"), marks=pytest.mark.slow)], ids=lambda each: each.name
 )
 def test_all_survivors_are_killed(machine: Machine) -> None:
-    """For machines with outputs, calls that take time, and silent cells."""
+    """This holds for machines with outputs, calls that take time, and silent cells."""
     assert checked(machine).left == ()
 
 
@@ -87,7 +87,7 @@ def test_suggestions_for_random_machines_are_true(machine: Machine) -> None:
 
 @pytest.mark.slow
 def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If all candidates were treated as proved, some would be false."""
+    """If all candidates were treated as proved, the check would find false ones."""
     machine = load("cri-pod")
     right = next(each for each in check(machine).checked if isinstance(each.verdict, Proved))
     monkeypatch.setattr(suggestions, "decide", lambda stated, *_, **__: replace(right, of=stated))
@@ -95,7 +95,7 @@ def test_one_that_does_not_hold_would_be_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def test_one_that_kills_less_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If each claimed to kill everything that it is asked about, this would be noticed."""
+    """If each candidate claimed to kill every mutant that it is tried on, the check would find this."""
     monkeypatch.setattr(suggestions, "killers", lambda asked, *_: [each.name for each in asked])
 
     assert any("does not kill" in each for each in lies(door(), suggested(door(), survivors(door()))))
@@ -113,7 +113,10 @@ def without_properties(folder: Path, name: str) -> Path:
 @pytest.mark.nightly
 @pytest.mark.parametrize("name", ["nri-pod", pytest.param("cri-pod", marks=pytest.mark.slow)])
 def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -> None:
-    """With the suggested file every profile is as stated, and no mutant survives; then nothing is missing."""
+    """With the suggested file every profile has the stated results, and no mutant survives.
+
+    A second run suggests nothing.
+    """
     path = without_properties(tmp_path, name)
     stated = tmp_path / "properties" / path.name
 
@@ -130,7 +133,7 @@ def test_a_shipped_model_whose_properties_were_lost(name: str, tmp_path: Path) -
 
 @pytest.mark.nightly
 def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
-    """They have unused names; cells are listed with the mutants killed in them."""
+    """The new properties have unused names; cells are listed with the mutants killed in them."""
     path = without_properties(tmp_path, "nri-pod")
     stated = tmp_path / "properties" / path.name
     first = fsm("mutate", str(path), "--suggest").stdout.partition("[property.")[2].partition("]")[0]
@@ -153,7 +156,7 @@ def test_what_is_suggested_is_put_behind_what_is_there(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("there", ["", "\n"])
 def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
-    """The shell has created the file when suggestions are redirected to it by > or >>."""
+    """The shell creates an empty file when suggestions are redirected to it with > or >>."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
     (tmp_path / "properties" / path.name).write_text(there, encoding="utf-8")
@@ -166,14 +169,14 @@ def test_an_empty_file_has_no_properties(there: str, tmp_path: Path) -> None:
 
 
 def test_a_suggestion_says_what_it_claims() -> None:
-    """Its sentence can be understood without the claim."""
+    """The sentence of a suggestion can be understood without its claim."""
     told = {name: each.says for name, (each, _) in suggestions.holding(door()).items()}
 
     assert told["push-acts-in-gone"] == "If it is gone, push replies NOT_FOUND and changes nothing."
 
 
 def test_what_nothing_can_kill_is_said(tmp_path: Path) -> None:
-    """An equivalent mutant is reported as such; without a suggestion the exit code says so."""
+    """An equivalent mutant is reported as equivalent; if there is no suggestion, the exit code shows it."""
     path = without_properties(tmp_path, "nri-pod")
     path.write_text(DOOR, encoding="utf-8")
 
@@ -207,7 +210,7 @@ def test_what_cannot_be_suggested(arguments: tuple[str, ...], said: str) -> None
 
 
 def test_output_is_of_suggestions() -> None:
-    """Elsewhere it would be ignored."""
+    """Without ``--suggest`` the option ``--output`` would be ignored, so it is refused."""
     ran = fsm("mutate", "nri-pod", "-o", "found.toml")
 
     assert (2, True) == (ran.returncode, "--output needs --suggest" in ran.stderr)
@@ -215,6 +218,6 @@ def test_output_is_of_suggestions() -> None:
 
 @pytest.mark.nightly
 def test_every_shipped_machine_has_candidates_that_hold() -> None:
-    """Whatever its events and states are called."""
+    """This does not depend on the names of events and states."""
     for name in names():
         assert suggestions.holding(load(name)), name

@@ -65,7 +65,7 @@ def office(text: str = TEXT) -> System:
 
 
 def made(text: str = TEXT, machines: dict[str, Machine] = MACHINES) -> dict[str, JointMutant]:
-    """Return every mutant by its name."""
+    """Return the mutants by name."""
     found = list(joint_mutants(system_of(text, machines), parse(text.encode(), WrittenSystem, path="system.toml")))
     assert len(found) == len({each.name for each in found})
     return {each.name: each for each in found}
@@ -148,7 +148,7 @@ job: heard turned round
 
 
 def test_lists_every_mistake() -> None:
-    """In the order of the file: each joint event, its ways, and their steps."""
+    """The order is that of the file: each joint event, its ways, and their steps."""
     assert MUTANTS.splitlines() == list(made())
 
 
@@ -167,7 +167,7 @@ def ways(joint: JointEvent) -> list[str]:
 
 BEGIN = "job.2.start/begins"
 DOES = [
-    # A mutant, and what the last copy of its joint event does then.
+    # A mutant, and the behaviour of the last copy of its joint event.
     ("make: replies error", ["done: job.2.make/ error"]),
     ("make: repeats job.make", ["done: job.2.make/, job.2.make/"]),
     ("make: job.make: goes on", ["done: job.2.make/ on"]),
@@ -191,7 +191,7 @@ DOES = [
 
 @pytest.mark.parametrize(("name", "does"), DOES, ids=[each[0] for each in DOES])
 def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
-    """It changes every copy alike, and nothing else."""
+    """The mutant changes every copy in the same way, and changes nothing else."""
     system, mutant = office(), made()[name]
     family = [each for each in mutant.change(system).events.values() if each.family == mutant.event]
     found = ways(family[-1])
@@ -210,7 +210,7 @@ def test_says_in_its_name_what_it_does(name: str, does: list[str]) -> None:
 
 
 def test_conditions_are_dropped_and_turned_round() -> None:
-    """Conditions of joint events and ways, and of deliveries of outputs to a part."""
+    """This covers conditions of joint events and ways, and conditions for delivering outputs to a part."""
     found = made()
 
     assert found["work: when dropped"].change(office()).events["work.1"].when is None
@@ -222,7 +222,7 @@ def test_conditions_are_dropped_and_turned_round() -> None:
 
 
 def test_lines_are_those_of_what_is_changed() -> None:
-    """Also in a profile's own joint events."""
+    """This includes joint events that a profile defines itself."""
     lines = TEXT.splitlines()
     found = made()
 
@@ -240,7 +240,7 @@ def test_lines_are_those_of_what_is_changed() -> None:
 
 
 def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
-    """The others have the lines where they are written; removed ways have no mutants."""
+    """The other ways have the lines where they are written, and removed ways have no mutants."""
     text = f'{TEXT}[profile.late]\nabout = "L."\n[profile.late.event.work]\nways.failed.steps = ["door.slam"]\n'
     text += '[profile.early]\nabout = "E."\nevent.work.without = ["failed"]\n'
     lines, file = text.splitlines(), parse(text.encode(), WrittenSystem, path="system.toml")
@@ -257,7 +257,7 @@ def test_a_way_that_a_profile_changes_has_its_line_there() -> None:
 
 
 def became(claims: dict[str, str], text: str = TEXT, *, whole: bool = True) -> dict[str, MutationOutcome[JointMutant]]:
-    """Return the result of each mutant of the office for properties with these *claims*."""
+    """Return the result of each mutant of the office, given properties with these *claims*."""
     system = office(text)
     stated = tuple(replace(stated_of(system, claim), name=name) for name, claim in claims.items())
     mutants = joint_mutants(system, parse(text.encode(), WrittenSystem, path="system.toml"))
@@ -275,7 +275,7 @@ CLAIMS = {
 FATES = [
     # A mutant of each kind, and the properties that kill it.
     ("make: replies error", ("works",)),
-    ("make: drops job.make", ("works", "waits")),  # of which the second says nothing then
+    ("make: drops job.make", ("works", "waits")),  # the second property says nothing in this case
     ("make: repeats job.make", ("works",)),
     ("open: door.push: with stuck", ("open",)),
     ("work: when turned round", ("works", "waits")),
@@ -304,25 +304,25 @@ def found() -> dict[str, MutationOutcome[JointMutant]]:
 def test_is_killed_by_what_no_longer_comes_out_as_stated(
     name: str, killers: tuple[str, ...], found: dict[str, MutationOutcome[JointMutant]]
 ) -> None:
-    """Exactly these properties kill it."""
+    """A mutant is killed by exactly these properties."""
     assert killers == found[name].killers
 
 
 SPARED = [
-    # A mutant that no property kills, and whether nobody can tell it from the office.
-    ("work/started: when dropped", True),  # what does not wait cannot begin
+    # A mutant that no property kills, and whether it is equivalent to the office.
+    ("work/started: when dropped", True),  # a part that is not waiting cannot begin
     ("burn: swaps door.remove and reset every job", True),
     ("burn: repeats door.remove", True),
-    ("job: heard dropped", True),  # it is heard whenever it works
+    ("job: heard dropped", True),  # the output is received whenever the part is working
     ("make: job.make: without refused", False),
-    ("close: door.push: without stuck", False),  # it creaks
+    ("close: door.push: without stuck", False),  # the output is a creak
     ("burn: door.remove: without ignored", False),
 ]
 
 
 @pytest.mark.parametrize(("name", "equivalent"), SPARED, ids=[each[0] for each in SPARED])
 def test_is_equivalent_or_survives(name: str, equivalent: bool, found: dict[str, MutationOutcome[JointMutant]]) -> None:  # noqa: FBT001  (a column of the table)
-    """No property kills these mutants."""
+    """Mutants in the list are not killed by any property."""
     assert not found[name].killers
     assert (equivalent, not equivalent) == (found[name].equivalent, found[name].survives)
 
@@ -345,7 +345,7 @@ def test_what_fails_without_a_mutation_kills_nothing(
 
 
 def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOutcome[JointMutant]]) -> None:
-    """No property is left out, and one killer is enough if no more are requested."""
+    """No property is left out; a single killer suffices unless more are requested."""
     stated = {name: stated_of(office(), claim) for name, claim in CLAIMS.items()}
     one = became(CLAIMS, whole=False)
 
@@ -357,17 +357,20 @@ def test_the_same_as_when_each_is_checked_by_itself(found: dict[str, MutationOut
 
 
 def test_what_is_known_to_fail_kills_by_its_length() -> None:
-    """A property that fails in the same number of steps notices nothing; one that holds or fails differently does."""
+    """A property that fails in the same number of steps kills nothing.
+
+    If it holds, or fails differently, it kills the mutant.
+    """
     claim = 'for = "job"\nnever = "job is running"\nfails = { about = "They run.", length = 3 }'
     found = became({"idle": claim})
 
     assert ("idle",) == found["work/started: dropped"].killers
-    assert ("idle",) == found["work: when dropped"].killers  # which takes two
+    assert ("idle",) == found["work: when dropped"].killers  # this takes two steps
     assert () == found["work/failed: dropped"].killers
 
 
 def test_what_does_not_come_out_as_stated_kills_nothing() -> None:
-    """It would kill all mutants."""
+    """Such a property would kill every mutant."""
     found = became({"idle": 'for = "job"\nnever = "job is running"'})
 
     assert not any(each.killers for each in found.values())

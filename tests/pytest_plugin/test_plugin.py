@@ -1,4 +1,4 @@
-"""The pytest plugin in other people's repositories."""
+"""The pytest plugin, as used in repositories of other people."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ OPTIONS = ("-p", "no:cacheprovider", "--color=no")
 
 
 def ran(at: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Run pytest in that repository in a process of its own; it finds the plugin by its entry point."""
+    """Run pytest in the repository in a separate process, which finds the plugin by its entry point."""
     command = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
     return subprocess.run(command, cwd=at, capture_output=True, text=True, check=False)
 
 
 def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedProcess[str]:
-    """Run it without the start-up time of a process; *inside* a folder of the repository."""
+    """Run pytest in this process, *inside* a folder of the repository, to avoid the start-up time of a process."""
     with (
         contextlib.chdir(at / inside),
         contextlib.redirect_stdout(io.StringIO()) as out,
@@ -63,12 +63,12 @@ def called(at: Path, *arguments: str, inside: str = "") -> subprocess.CompletedP
 
 
 def asks(at: Path, text: str = "[tool.fsm]\n") -> None:
-    """Let the repository request the plugin."""
+    """Make the repository request the plugin."""
     (at / "pyproject.toml").write_text(text, encoding="utf-8")
 
 
 def test_does_nothing_unless_asked(repository: Path) -> None:
-    """Its tests run as before, and the engines are not even imported."""
+    """The repository's tests run as before, and the engines are not imported."""
     probe = "def pytest_sessionfinish(session):\n    import sys\n    print('imported', 'fsm.checker' in sys.modules)\n"
     (repository / "conftest.py").write_text(probe, encoding="utf-8")
 
@@ -83,7 +83,7 @@ def test_does_nothing_unless_asked(repository: Path) -> None:
 @pytest.mark.installed
 @pytest.mark.parametrize("how", ["table", "option"])
 def test_collects_models_and_properties(repository: Path, how: str) -> None:
-    """There is a test for each file, each property and each profile."""
+    """Each file, each property and each profile becomes a test."""
     if how == "table":
         asks(repository)
     found = ran(repository, "models", "properties", "-v", "-W", "error", *(["--fsm"] if how == "option" else []))
@@ -97,7 +97,7 @@ def test_collects_models_and_properties(repository: Path, how: str) -> None:
 
 
 def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
-    """The message is that of the command, without a traceback."""
+    """The message is the command's, without a traceback."""
     asks(repository)
     (repository / "models" / "door.toml").write_text(DOOR.replace('to = "open"', 'to = "opne"'), encoding="utf-8")
 
@@ -110,7 +110,7 @@ def test_a_model_that_is_not_well_formed_fails(repository: Path) -> None:
 
 
 def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
-    """The text is that of the command."""
+    """The text of the failure is the command's."""
     asks(repository)
     text = TEXT + '\n[property.never]\nsays = "No."\nMUST  = "x"\nnever = "open"\n'
     (repository / "properties" / "door.toml").write_text(text, encoding="utf-8")
@@ -123,7 +123,7 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
 
 
 def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In CI, pytest does not shorten lines; reports with whole runs would be printed twice."""
+    """pytest does not shorten lines in CI, so reports with whole runs would be printed twice."""
     asks(repository)
     (repository / "properties" / "door.toml").write_text(
         TEXT.replace("gone then not gone", "open then open"), encoding="utf-8"
@@ -144,7 +144,7 @@ def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeyp
 
 
 def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) -> None:
-    """Return the tests that the model is well formed, and whether the SUT conforms to it."""
+    """Assert that the model is well formed, and that the SUT conforms to it, or does not if *fails*."""
     assert found.returncode == int(fails), found.stdout
     assert "Traceback" not in found.stdout
     assert ("1 failed, 1 passed" if fails else "2 passed") in found.stdout
@@ -155,7 +155,7 @@ def conforms(found: subprocess.CompletedProcess[str], *, fails: bool = False) ->
     ("sut", "fails"), [("python:carpenter:Door", False), ("python:carpenter:Jammed", True), ("model:nope", True)]
 )
 def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
-    """pyproject.toml names it for all models; a missing one fails too."""
+    """pyproject.toml names one SUT for all models; a missing SUT also fails."""
     asks(repository, f'[tool.fsm]\nagainst = "{sut}"\n')
 
     conforms(called(repository, "models"), fails=fails)
@@ -163,7 +163,7 @@ def test_a_sut_is_tested(repository: Path, sut: str, *, fails: bool) -> None:
 
 @pytest.mark.slow
 def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
-    """The SUT does not conform, so the test would pass if it were not found."""
+    """The SUT does not conform, so if it were not found the tests would pass."""
     sut = "python:carpenter:Jammed"
     asks(repository, f'[tool.fsm.against]\ndoor = "{sut}"\ncri-pod = "reference"\n')
     by_name = called(repository, "models")
@@ -184,7 +184,7 @@ def test_a_sut_is_named_for_one_model_or_by_an_option(repository: Path) -> None:
     ],
 )
 def test_a_wrong_table_is_refused(repository: Path, text: str, says: str) -> None:
-    """One line is printed, and nothing runs."""
+    """One line is printed, and no test runs."""
     asks(repository, text)
 
     found = called(repository, "models")
@@ -200,7 +200,7 @@ MISSPELT = '[tool.fsm.against]\ndoro = "python:carpenter:Jammed"\n'
 @pytest.mark.slow
 @pytest.mark.parametrize("asked", [("models", "properties"), ("models/door.toml",), ("properties/door.toml",)])
 def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, ...]) -> None:
-    """With a misspelt name nothing would be tested, and everything would pass."""
+    """If a misspelt name were accepted, nothing would be tested and everything would pass."""
     asks(repository, MISSPELT)
 
     found = called(repository, *asked)
@@ -214,7 +214,7 @@ def test_a_model_that_is_nowhere_is_refused(repository: Path, asked: tuple[str, 
 
 @pytest.mark.slow
 def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> None:
-    """The message names it."""
+    """The message names the model."""
     found = called(repository, "models", "--fsm-against", "doro=reference")
 
     assert found.returncode == pytest.ExitCode.INTERRUPTED, found.stdout
@@ -225,7 +225,10 @@ def test_an_option_for_a_model_that_is_nowhere_is_refused(repository: Path) -> N
 @pytest.mark.parametrize("where", ["models/gate.toml", "parts/yard/models/gate.toml", "lifecycles/gate.toml", "name"])
 @pytest.mark.parametrize("asked", ["models/door.toml", "properties/door.toml"])
 def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, where: str) -> None:
-    """A model anywhere in the repository is known by its path, also below a link, so a partial run raises no false alarm."""
+    """A model anywhere in the repository is known by its path, even behind a link.
+
+    So a partial run raises no false alarm.
+    """
     file = repository / ("models/other.toml" if where == "name" else where)
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(DOOR.replace('name    = "door"', 'name    = "gate"'), encoding="utf-8")
@@ -243,7 +246,10 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
 
 @pytest.mark.slow
 def test_in_the_folder_of_the_models(repository: Path) -> None:
-    """For example in an editor: modules of SUTs are searched beside pyproject.toml, and the error says so."""
+    """pytest may run in that folder, as editors do.
+
+    Modules of SUTs are searched beside pyproject.toml, and the error says so.
+    """
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Jammed"\n')
     assert "violation: " in called(repository, inside="models").stdout
 
@@ -266,7 +272,10 @@ class Ghost(Door):
 @pytest.mark.slow
 @pytest.mark.parametrize("inside", ["", "models"])
 def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: str) -> None:
-    """For models and properties, and for the folder in which pytest was called; it fails in the same way as the test."""
+    """The command is printed for models and properties, relative to the folder in which pytest was called.
+
+    It fails as the test does.
+    """
     asks(repository, '[tool.fsm]\nagainst = "python:carpenter:Ghost"\n')
     with (repository / "carpenter.py").open("a", encoding="utf-8") as file:
         file.write(GHOST)
@@ -278,5 +287,5 @@ def test_the_command_that_repeats_a_failure_is_told(repository: Path, inside: st
         move, _, command = each.rpartition("cd .. && ")
         assert (move, "cd .. && " in each) == ("", bool(inside))
         again = fsm(*shlex.split(command)[1:], cwd=repository)
-        surprise = "--replay" in each and "  surprise: " in again.stdout  # which fails nobody
+        surprise = "--replay" in each and "  surprise: " in again.stdout  # by itself not a failure
         assert (again.returncode, again.stderr) == (3 if surprise else 1, ""), again.stdout

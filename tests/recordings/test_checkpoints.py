@@ -1,4 +1,4 @@
-"""Checkpoints, as single files or as a directory: reading, findings, and unreadable files."""
+"""Checkpoints, as single files or in a directory: reading them, findings, and unreadable files."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ def record(folder: Path, name: str, **changed: object) -> Path:
 @pytest.mark.parametrize("version", ["1.6.20", "2.1.9"])
 @pytest.mark.parametrize("model", ["container-status", "cri-container"])
 def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model: str) -> None:
-    """Including one that ended before its start was recorded."""
+    """This includes a container that ended before its start was recorded."""
     found = judge(HERE / version, models=[model], profile=f"containerd-{version}")
 
     (judgement,) = found.judgements
     assert (CHECKPOINTS, 6, 6) == (found.form, judgement.entities, found.notes["lines"])
-    # There is one file for each container: nothing shows whether a field keeps its value.
+    # Each container has only one file, so whether a field keeps its value is unknown.
     untested = {name for name, count in judgement.covered.fields.items() if not count}
     assert {name for name, each in judgement.machine.requires.items() if each.keeps} == untested
-    # The file has no reason where containerd would show Completed.
+    # The file has no reason where containerd would show *Completed*.
     assert {"completed-is-zero"} >= {each.clause for each in violations(found)}
     assert model != "container-status" or judgement.verdict == Holds()
 
@@ -61,7 +61,7 @@ def test_those_of_containerd_hold_and_exercise_every_clause(version: str, model:
 def test_a_record_that_containerd_does_not_write_is_found(
     changed: dict[str, object], clauses: list[str], tmp_path: Path
 ) -> None:
-    """The finding names the file, whose name or directory is that of the container."""
+    """The finding names the file, which has the name of the container or is in a directory with that name."""
     path = record(tmp_path, "containers/c1/status", **changed)
     record(tmp_path, "containers/c2/status")
 
@@ -84,7 +84,7 @@ def test_a_record_that_containerd_does_not_write_is_found(
     ],
 )
 def test_they_are_found_where_containerd_has_them(name: str, tmp_path: Path) -> None:
-    """They are not searched elsewhere, because a directory may be large."""
+    """Other folders are not searched, because a directory may be large."""
     path = record(tmp_path, name)
     record(tmp_path, "other/place/c2/status")
 
@@ -99,7 +99,7 @@ def unicode(text: str) -> bool:
 
 @pytest.mark.parametrize("version", ["1.6", "2.1"])
 def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
-    """For random files; only invalid Unicode, which Go replaces, is an error here."""
+    """The files are random; only invalid Unicode, which Go replaces, is an error here."""
     keys = ("CreatedAt", "StartedAt", "FinishedAt", "ExitCode", "Reason", "Message")
     cases = [json.loads(line) for line in (HERE / "go.jsonl").read_text(encoding="utf-8").splitlines()]
     read, path = 0, tmp_path / "status"
@@ -126,7 +126,7 @@ def test_what_go_reads_is_read_alike(version: str, tmp_path: Path) -> None:
     ],
 )
 def test_a_file_that_containerd_could_not_read_is_an_error(content: str, what: str, tmp_path: Path) -> None:
-    """Each of them is named, with a remedy, and the exit code is 2."""
+    """Each such file is named with a remedy, and the exit code is 2."""
     for name in ("c1", "c2"):
         record(tmp_path, f"{name}/status").write_text(content, encoding="utf-8")
     record(tmp_path, "c3/status")

@@ -40,7 +40,7 @@ def starts(name: str) -> list[int]:
 
 
 def place(found: Found, above: int) -> tuple[object, ...]:
-    """Return the accusation of *found* with its line in the whole recording."""
+    """Return the accusation of *found* with its line number in the whole recording."""
     return (found.line + above, found.machine, found.cause, found.event, found.reply)
 
 
@@ -87,7 +87,7 @@ def test_a_recording_cut_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 @pytest.mark.parametrize("name", ["containerd-1.7.24.log", "2.1.9-orphan.log.gz"])
 def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """For each possible first line."""
+    """The log may begin at any of its lines."""
     for first in starts(name)[:: 1 if TIMES > 1 else 4]:
         assert [] == false_accusations(name, folder, first, len(content(name))), first
 
@@ -97,7 +97,10 @@ def test_a_log_cut_before_any_line_accuses_nobody_falsely(name: str, folder: Pat
 def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
     name: str, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """No call of these clients took four seconds; after that time a log is judged as if it were longer than any call."""
+    """No call of these clients took four seconds.
+
+    After that time, a log is judged as if it were longer than any call.
+    """
     monkeypatch.setattr(pod_calls, "WINDOW", 4_000_000_000)
     chosen = random.Random(name)
     for _ in range(4 * TIMES):
@@ -109,7 +112,7 @@ def test_doubts_that_end_within_a_log_accuse_nobody_falsely(
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in LOGS if name.startswith("containerd-")])
 def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path) -> None:
-    """At any position in its last line."""
+    """The cut is at any position in the last line."""
     end = starts(name)[-40]
     for last in range(end - 900, end, 1 if TIMES > 1 else 9):
         assert [] == false_accusations(name, folder, 0, last), last
@@ -119,7 +122,7 @@ def test_a_log_that_ends_anywhere_accuses_nobody_falsely(name: str, folder: Path
 
 
 def answered(data: bytes, folder: Path) -> bool:
-    """Check that there is a verdict of each machine, or a problem with a remedy."""
+    """Check that each machine has a verdict, or a problem with a remedy."""
     try:
         found = judged(data, folder)
     except InputError as error:
@@ -163,11 +166,11 @@ ODD = {
 
 @pytest.mark.parametrize("case", ODD)
 def test_odd_files_have_an_answer(case: str, folder: Path) -> None:
-    """Artificial files, and files found on nodes after a power failure."""
+    """The files are artificial, or were found on nodes after a power failure."""
     assert answered(ODD[case], folder)
 
 
 def test_what_is_no_file_is_a_mistake(folder: Path) -> None:
-    """A folder cannot be judged."""
+    """A folder is refused because it cannot be judged."""
     with pytest.raises(InputError):
         judge(str(folder))

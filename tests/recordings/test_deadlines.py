@@ -1,4 +1,4 @@
-"""Plugins' events with calls that their callers gave up: the findings are listed beside the recordings, and each is true."""
+"""Plugin events with calls that their callers gave up: the findings are listed with the recordings, and are true."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def rows(events: str, calls: str) -> list[str]:
 
 @pytest.mark.parametrize(("events", "calls"), PAIRS)
 def test_what_is_found_is_listed(events: str, calls: str) -> None:
-    """On the same lines, and nothing else."""
+    """The findings are on the listed lines, and there are no others."""
     assert rows(events, calls) == [each for each in LISTED if each.startswith(f"| `{events}` | `{calls}` |")]
 
 
 @pytest.mark.parametrize(("events", "calls"), PAIRS)
 def test_what_is_known_of_a_version_is_tolerated(events: str, calls: str) -> None:
-    """A stop relayed again after another plugin was synchronised is known for created containers only."""
+    """A stop that is relayed again after another plugin was synchronised is known for created containers only."""
     found = judge(str(FOLDER / events), calls=str(FOLDER / calls), profile=profile(events)).judgements
     findings = [each for of in found if isinstance(of.verdict, Illegal) for each in of.verdict.findings]
     broken = [(each.clause.name, each.line) for of in findings for each in of.first if each.clause.level == "MUST"]

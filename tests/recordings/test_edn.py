@@ -1,4 +1,4 @@
-"""EDN as Clojure writes it, and what is no EDN."""
+"""EDN as Clojure writes it, and text that is not EDN."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_what_is_no_edn_is_refused_with_its_line(text: str, line: int, what: str
 
 
 def test_nesting_is_bounded() -> None:
-    """By a number, not by the interpreter's stack."""
+    """The limit is a number, not the size of the interpreter's stack."""
     assert read("{:a " * DEEPEST + "1" + "}" * DEEPEST)
     for opening in ("{:a ", "[", "#_", "#t "):
         with pytest.raises(NotationError, match="nests deeper than 32 levels"):

@@ -23,7 +23,7 @@ LOOKS = 4
 
 
 class Reader:
-    """The lines that a follower of *path* has read, look by look."""
+    """The lines that a follower of *path* has read, grouped by look."""
 
     def __init__(self, path: Path) -> None:
         self.over = False
@@ -38,7 +38,7 @@ class Reader:
         self.missing += 1
 
     def read(self) -> list[bytes]:
-        """The lines read so far."""
+        """Return the lines read so far."""
         lines: list[bytes] = []
         looks = 0
         while looks < LOOKS:
@@ -68,7 +68,7 @@ def _append(path: Path, data: bytes) -> None:
 
 
 def test_lines_as_they_are_written(path: Path) -> None:
-    """A line is returned once it is complete; the last one at the end."""
+    """A line is returned once it is complete; at the end an incomplete last line is returned, too."""
     path.write_bytes(b"one\ntw")
     reader = Reader(path)
 
@@ -118,7 +118,7 @@ def test_rotation_by_copying(path: Path) -> None:
 
 @pytest.mark.parametrize("after", [b"new\n", b"this is longer than what was there before\n", b"xyz\n"])
 def test_truncation(path: Path, after: bytes) -> None:
-    """Without a copy lines may be missing, whatever the size at the next look."""
+    """If no copy exists, lines may be missing, whatever the size at the next look."""
     path.write_bytes(b"one\n")
     reader = Reader(path)
     assert reader.read() == [b"one"]
@@ -131,7 +131,7 @@ def test_truncation(path: Path, after: bytes) -> None:
 
 
 def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
-    """Before it exists, and after it was removed."""
+    """The file may be missing before it is created, and after it was removed."""
     reader = Reader(path)
     assert reader.read() == []
     assert reader.missing
@@ -147,7 +147,7 @@ def test_a_file_that_is_missing_for_a_while(path: Path) -> None:
 
 
 def test_a_pipe_ends(tmp_path: Path) -> None:
-    """Following ends with the pipe; an incomplete last line is returned."""
+    """Following ends when the pipe ends; an incomplete last line is returned."""
     path = tmp_path / "pipe"
     os.mkfifo(path)
     writer = os.open(path, os.O_RDWR)
@@ -162,7 +162,7 @@ def test_a_pipe_ends(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_followed(tmp_path: Path) -> None:
-    """A directory, compressed data, and a path below a file."""
+    """Errors are reported for a directory, compressed data, and a path below a file."""
     packed = tmp_path / "log.gz"
     packed.write_bytes(b"\x1f\x8b\x08\x00rest")
     plain = tmp_path / "plain"

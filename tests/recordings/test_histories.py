@@ -1,4 +1,4 @@
-"""Histories of concurrent operations in every supported format, and errors in others."""
+"""Histories of concurrent operations in every supported format, and errors for all others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent.parent / "linearizability" / "histories"
 
-# The machine that judges each pair, the line of the violation, and the lines of the stretch, by the returns in it.
+# The judging machine of each pair, the line of the violation, and the lines of the stretch, counted by its returns.
 PAIRS: dict[str, tuple[str, int, list[int]]] = {
     "starts-at-once.edn": ("cri-container", 6, [5, 6]),
     "lost-reply.edn": ("container-status", 10, [8, 10]),
@@ -37,7 +37,7 @@ PAIRS: dict[str, tuple[str, int, list[int]]] = {
 
 
 def judged(name: str, machine: str) -> Judged:
-    """Judge the file *name* with *machine*, or with the machine that the file names."""
+    """Judge the file *name* with *machine*, or with the machine named in the file."""
     return judge(str(FOLDER / name), models=[machine] if machine else [])
 
 
@@ -69,7 +69,7 @@ def test_one_is_legal(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_its_twin_is_not(name: str) -> None:
-    """The report has the operation, and the window that no order explains."""
+    """The report names the operation, and the window that no order explains."""
     machine, line, lines = PAIRS[name]
 
     found = violation(name.replace(".", ".bad."), machine)
@@ -130,7 +130,7 @@ def test_what_an_end_says(text: str, reply: str, shows: str) -> None:
 
 
 def test_a_value_that_was_asked_with_is_no_reply() -> None:
-    """Jepsen repeats the value of a call at its end, unless there is another one."""
+    """At the end of a call Jepsen repeats its argument, unless there is a result."""
     text = "{:type :invoke, :f :start, :process 0, :value 7}\n{:type :ok, :f :start, :process 0, :value 7}"
 
     ((seen, *_),) = read("x", text.encode()).operations
@@ -139,7 +139,7 @@ def test_a_value_that_was_asked_with_is_no_reply() -> None:
 
 
 def test_what_failed_without_an_error_did_nothing() -> None:
-    """It is left out, and counted."""
+    """The failed operation is left out, and counted."""
     text = "{:type :invoke, :f :start, :process 0}\n{:type :fail, :f :start, :process 0}"
 
     found = read("x", text.encode())
@@ -165,7 +165,10 @@ def test_what_never_returned(text: str) -> None:
 
 
 def test_the_nemesis_is_no_client() -> None:
-    """Its operations have :info at both ends and values of any kind; they count only if the machine has them."""
+    """The nemesis's operations have :info at both ends and values of any kind.
+
+    They count only if the machine has them.
+    """
     nemesis = "{:type :info, :f :%s, :process :nemesis, :value {:any [1 2 3]}}\n"
     rest = (FOLDER / "starts-at-once.ok.edn").read_text(encoding="utf-8")
     found = read("x", (2 * (nemesis % "restart") + rest).encode())
@@ -174,7 +177,7 @@ def test_the_nemesis_is_no_client() -> None:
 
 
 def test_what_is_nobodys_own_happens_to_everybody(tmp_path: Path) -> None:
-    """A start lost in a restart concerns one container, the restart concerns both."""
+    """A start lost in a restart affects one container, whereas the restart affects both."""
     text = (FOLDER / "restart.bad.jsonl").read_text(encoding="utf-8")
     again = text.replace('"entity": "c1"', '"entity": "c2"').splitlines(keepends=True)[1:]
     again = [line.replace('"process": "', '"process": "x') for line in again if "operator" not in line]
@@ -272,7 +275,7 @@ def test_a_byte_that_is_no_text() -> None:
 
 
 def test_a_history_that_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading stops, however well it was compressed."""
+    """Reading stops at the limit, even if the file was compressed very well."""
     path = tmp_path / "large.edn.gz"
     path.write_bytes(gzip.compress(CALL.encode() * 100_000))
     monkeypatch.setattr(histories, "LARGEST", 1 << 20)

@@ -29,7 +29,7 @@ SECOND = 1_000_000_000
 
 
 def looks(container: str, state: str, at: int) -> list[bytes]:
-    """Return a status call with its result."""
+    """Return a status call that shows this result."""
     call = {"op": "ContainerStatus", "id": container, "start": at, "end": at + 1_000, "code": "OK"}
     shown = {"op": "status", "id": container, "start": at + 2_000, "state": state}
     return [json.dumps(each).encode() for each in (call, shown)]
@@ -38,7 +38,10 @@ def looks(container: str, state: str, at: int) -> list[bytes]:
 @pytest.mark.parametrize("assume", ["maybe", "none"])
 @pytest.mark.parametrize("name", STOPPED)
 def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tmp_path: Path) -> None:
-    """It may be shown as running for a minute after the stop, however often it is looked at; a restart is no excuse."""
+    """For a minute after the stop, a container may be shown as running any number of times.
+
+    A restart is no excuse.
+    """
     lines = content(name).splitlines()
     calls = [json.loads(line) for line in lines]
     of = next(call["id"] for call in calls if call.get("id", "").startswith(STOPPED[name]))
@@ -62,7 +65,10 @@ def test_a_stopped_container_runs_no_minute_longer(name: str, assume: Assume, tm
 
 @pytest.mark.parametrize(("call", "on"), [("StopContainer", "c" * 64), ("StopPodSandbox", "d" * 64)])
 def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path) -> None:
-    """Like its own stop; a container that is started after it was stopped without ever having run may run for ever."""
+    """The stop of the pod counts like a stop of the container.
+
+    A container stopped before it ever ran, and then started, may run for ever.
+    """
     container, pod = "c" * 64, "d" * 64
     run = {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"}
     create = {"op": "CreateContainer", "id": container, "pod": pod, "start": 3, "end": 4, "code": "OK"}
@@ -81,7 +87,7 @@ def test_the_stop_of_its_pod_ends_a_container(call: str, on: str, tmp_path: Path
 
 
 def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
-    """A start refused because the container runs, a minute after its stop, is equivalent to a status."""
+    """If a start is refused because the container runs, a minute after its stop, this is equivalent to a status."""
     name = "2.1.9-killed-containers.log.gz"
     lines = content(name).splitlines()
     until = (
@@ -108,7 +114,10 @@ def test_a_log_shows_what_runs_in_what_refuses_to_start(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
-    """In every recording, a start with a full id that was refused because of the stopped pod is a finding if it succeeds."""
+    """In every recording, a start with a full id was refused because of the stopped pod.
+
+    Its success would be a finding.
+    """
     planted = 0
     for name in CALLS:
         lines = content(name).splitlines()
@@ -130,7 +139,7 @@ def test_no_container_starts_in_a_stopped_pod(tmp_path: Path) -> None:
 
 
 def test_no_container_starts_in_a_stopped_pod_of_a_log(tmp_path: Path) -> None:
-    """A log names the pod of each container, too."""
+    """A log also names the pod of each container."""
     planted = 0
     for name in LOGS:
         lines = content(name).splitlines()
@@ -166,7 +175,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
     *,
     found: bool,
 ) -> None:
-    """It may have checked the pod before the stop; the same for a start whose caller gave up."""
+    """The start may have checked the pod before the stop; the same applies to a start whose caller gave up."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -194,7 +203,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
     asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
 ) -> None:
-    """It died by itself, and is not ready again, unless a restart in between finds that it was alive."""
+    """The pod died by itself. It is not ready again unless a restart in between finds that it was alive."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},
@@ -214,7 +223,10 @@ def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
 def test_a_creation_that_the_stop_of_the_pod_overlaps_may_succeed(
     release: str, tmp_path: Path, *, stopped: bool
 ) -> None:
-    """Then a plugin may receive it after the stop; except in 2.1, a creation that begins in state *stopped* is refused."""
+    """A plugin may then receive the creation after the stop.
+
+    Except in 2.1, a creation that begins in state *stopped* is refused.
+    """
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},

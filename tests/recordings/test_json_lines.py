@@ -1,4 +1,4 @@
-"""Traces decoded in bulk and judged as columns equal those decoded and judged line by line."""
+"""Traces decoded in bulk and judged as columns: the results equal those of judging line by line."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def random_line(chance: random.Random) -> bytes:
 
 
 class Found(NamedTuple):
-    """The observations in a trace with their lines, the notes, the foreign lines, and the errors."""
+    """The observations in a trace with their lines, the notes, the unrecognized lines, and the errors."""
 
     seen: list[tuple[int | Line, Observation]]
     notes: Counter[str]
@@ -130,7 +130,7 @@ class Found(NamedTuple):
 
 
 def read(pieces: list[bytes], *, lenient: bool = True, relative: bool = True, large: bool = True) -> Found:
-    """Read *pieces*, including columns if they are *large*."""
+    """Read *pieces*; if they are *large*, this includes columns."""
     title = TraceHeader(trace=1, machine="door", clock="relative" if relative else "epoch")
     trace = Trace(title=title, lenient=lenient, size=1 << 60 if large else -(1 << 60))
     found: list[tuple[int | Line, Observation]] = []
@@ -197,7 +197,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Kinds that occur ever more often are forgotten."""
+    """If there are too many different kinds, earlier ones are forgotten."""
     monkeypatch.setattr(observation_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
@@ -210,7 +210,7 @@ def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.parametrize("lines", [["{}", "{} {}", "", "{}"], ["{}", '{"entity":', '"c1"} {}'], ["{}{}", ""]])
 def test_each_line_is_one_object(lines: list[str]) -> None:
-    """Even if there are as many objects as lines."""
+    """This holds even if there are as many objects as lines."""
     found = read(["\n".join(lines).encode()], lenient=False)
 
     assert [each.line for each in found.problems] == [
@@ -234,7 +234,7 @@ def test_intervals_are_put_in_order() -> None:
 def test_time_limits_are_judged_by_compiled_code(
     time: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, table: bool
 ) -> None:
-    """With and without times: only a few observations are judged one by one."""
+    """With and without times, only a few observations are judged one by one."""
     trace, large = tmp_path / "trace.jsonl", tmp_path / ("trace.parquet" if table else "trace.jsonl")
     lines = ['{"trace": 1, "machine": "container-status", "fresh": true}']
     for number in range(3_000):
@@ -270,7 +270,7 @@ def test_time_limits_are_judged_by_compiled_code(
 @pytest.mark.parametrize("size", [50, 1 << 20])
 @pytest.mark.parametrize("ending", ["\n", "\r\n"])
 def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For any size of pieces, plain and compressed, with truncated lines."""
+    """This holds for pieces of any size, plain and compressed files, and truncated lines."""
     monkeypatch.setattr(line_reader, "PIECE", size)
     monkeypatch.setattr(line_reader, "LONGEST", 150)
     chance = random.Random(size)
@@ -302,7 +302,7 @@ def test_judging_is_the_same(size: int, ending: str, tmp_path: Path, monkeypatch
 
 
 def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even if it is broken at a line of another file."""
+    """The limit starts at a line of the trace even if it is broken at a line of another file."""
     trace = tmp_path / "trace.jsonl"
     at = 1_795_172_600 * 10**9
     lines: list[dict[str, object]] = [
@@ -328,7 +328,7 @@ def test_a_time_limit_runs_from_a_line_of_the_trace(tmp_path: Path, monkeypatch:
 
 
 def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They are judged one after the other."""
+    """The lines are then judged one after the other."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(
         '{"trace": 1, "machine": "container-status"}\n' + '{"entity": "c1", "event": "status", "reply": "ok"}\n' * 99
@@ -347,7 +347,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     ("size", "expected"), [(0, [False, False, True]), (29, [False, False, True]), (30, [True] * 3)]
 )
 def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Chosen by its size, unless it has grown since."""
+    """The way is chosen by the file's size, unless the file has grown since."""
     monkeypatch.setattr(json_lines, "LARGE", 30)
     trace = Trace(size=size)
 
@@ -357,7 +357,7 @@ def test_a_file_is_read_one_way(size: int, expected: list[bool], monkeypatch: py
 
 
 def test_sizes_of_files(tmp_path: Path) -> None:
-    """A compressed file has more lines than its size suggests; for a pipe nothing is known."""
+    """A compressed file has more lines than its size suggests; for a pipe the size is unknown."""
     plain, compressed = tmp_path / "one.jsonl", tmp_path / "one.jsonl.gz"
     plain.write_bytes(bytes(100))
     compressed.write_bytes(bytes(100))

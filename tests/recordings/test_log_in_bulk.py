@@ -1,4 +1,4 @@
-"""A log read in bulk has the observations of one read line by line."""
+"""A log read in bulk: it has the same observations as when read line by line."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def read_slowly(lines: Sequence[bytes]) -> tuple[Log, list[tuple[int, Observatio
 
 
 def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[int, Observation]], int]:
-    """Read *lines* in bulk, a number of them at a time, and return how many were read in bulk."""
+    """Read *lines* in bulk, a fixed number at a time, and return how many were read in bulk."""
     log, found, at, in_bulk = Log(), list[tuple[Any, "Observation"]](), 0, 0
     bulk, parts = Bulk(log), list[Any]()
     while at < len(lines):
@@ -91,16 +91,16 @@ def read(lines: Sequence[bytes], sizes: Iterator[int]) -> tuple[Log, list[tuple[
 
 
 def differ(lines: Sequence[bytes], chosen: random.Random, least: int = 64) -> tuple[bool, int]:
-    """Return whether *lines* differ between bulk and single reading, and how many were read in bulk."""
+    """Return whether reading *lines* in bulk and one by one differs, and how many were read in bulk."""
     log, found = read_slowly(lines)
     other, in_bulk, count = read(lines, iter(lambda: chosen.randrange(least, 700), None))
-    for each in (log, other):  # an empty list of starts is as good as none
+    for each in (log, other):  # an empty list of starts is equivalent to no list
         each.joiner.starts = {name: starts for name, starts in each.joiner.starts.items() if starts}
     return (log, found) != (other, in_bulk), count
 
 
 def in_bulk_alike(lines: Sequence[bytes]) -> bool:
-    """Check that *lines* are equal in bulk, and that nearly all of them are read in bulk."""
+    """Check that *lines* read the same in bulk, and that nearly all of them are read in bulk."""
     differs, count = differ(lines, random.Random(len(lines)))
     return not differs and count > 0.7 * len(lines)
 
@@ -120,7 +120,7 @@ def test_every_recording_says_in_bulk_what_it_says_line_by_line(path: Path) -> N
 
 
 def again(lines: Sequence[bytes], turns: int, minutes: int) -> list[bytes]:
-    """Repeat *lines*, each time a number of minutes later, with other ids."""
+    """Repeat *lines*, each time some minutes later and with other ids."""
     found = []
     for turn in range(turns):
         for line in lines:
@@ -146,13 +146,13 @@ def test_damaged_lines_say_the_same(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(amount(5, night=300)))
 def test_lines_with_exchanged_ids_say_the_same(seed: int) -> None:
-    """A call on a container may name the id of a pod, and the reverse, while earlier calls may be in progress."""
+    """A call on a container may name the id of a pod, or the reverse, while earlier calls are in progress."""
     chosen = random.Random(seed)
     lines = lines_of(chosen.choice([*PLAIN, *MORE]))[: chosen.choice((200, 400, 2_000))]
     ids = sorted({each for line in lines for each in ID.findall(line)})
     for at in chosen.sample(range(len(lines)), k=len(lines) // 8):
         old = chosen.choice(ID.findall(lines[at]) or [b"-"])
-        lines[at] = lines[at].replace(old, chosen.choice(ids))  # wherever it stands in the line
+        lines[at] = lines[at].replace(old, chosen.choice(ids))  # at any position in the line
 
     assert not differ(lines, chosen)[0]
 
@@ -185,7 +185,7 @@ def test_a_pod_that_is_not_forgotten_is_found() -> None:
 
 
 def forgotten_lines() -> list[bytes]:
-    """Return interleaved recordings, and calls on a removed pod, of which some end when it is forgotten."""
+    """Return interleaved recordings with calls on a removed pod, some of which end when the pod is forgotten."""
     parts = [lines_of(path) for path in PLAIN]
     lines = [line for each in zip(*parts, strict=False) for line in each]
     time = b'time="2026-11-20T11:30:%02d.5Z" level=info msg="'
@@ -262,9 +262,9 @@ def test_a_template_stands_for_lines_that_say_the_same() -> None:
 
 
 def test_code_that_was_kept_runs_in_a_process_that_compiles_nothing() -> None:
-    """It is loaded without Numba's compiler."""
+    """The code is loaded without Numba's compiler."""
     code = "from fsm.runtimes.recordings.line_templates import Templates; print(Templates(8).scan(b'one 1\\none 2', 2).templates)"
-    for _ in range(2):  # the first may compile it
+    for _ in range(2):  # the first call may compile it
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout) == (0, "[0 0]\n")
 
@@ -352,7 +352,7 @@ def test_a_mistake_is_found(mistake: str) -> None:
 
 
 def judged(path: Path, part: Part = WHOLE) -> object:
-    """Return all judgements of the recording in *path*, and its notes."""
+    """Return all judgements of the recording in *path*, with its notes."""
     found = judge(path, part=part)
     stories = [
         (
@@ -410,7 +410,7 @@ def test_rotated_and_followed_files_say_the_same(tmp_path: Path) -> None:
 
 
 class Once:
-    """Ends after the file was read once."""
+    """A follower that ends after reading the file once."""
 
     def __init__(self) -> None:
         self.asked = 0

@@ -1,4 +1,4 @@
-"""Recordings as tables: judged like their sources, and refused if they contain no observations."""
+"""Recordings as tables: judged as their sources are, and refused if they contain no observations."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def converted(name: str, folder: Path) -> Path:
 
 
 def in_groups(table: Path) -> None:
-    """Write the *table* again in groups of 50 rows."""
+    """Rewrite *table* in groups of 50 rows."""
     known, rows = parquet.read_metadata(table).metadata[ORIGIN], parquet.read_table(table)
     with parquet.ParquetWriter(table, rows.schema) as writer:
         writer.write_table(rows, 50)
@@ -67,7 +67,7 @@ def in_groups(table: Path) -> None:
 
 
 def found(name: str, file: str, models: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the complete report of the recording in *file*, called *name*, with times as numbers."""
+    """Return the complete report about the recording in *file*, called *name*, with times as numbers."""
     report = Report(judged=(judge(file, every=True, models=models),), every=True)
 
     def plain(value: object) -> object:
@@ -90,7 +90,7 @@ def table(folder: Path, rows: list[dict[str, Any]], schema: pa.Schema | None = N
 
 @pytest.mark.parametrize("name", SOME)
 def test_a_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None:
-    """Verdicts, violations, coverage, notes and lines are the same, with one group of rows or with many."""
+    """Verdicts, violations, coverage, notes and lines are the same, with one row group or with many."""
     recording = str(RECORDINGS / name)
     expected, table = with_files(found(name, recording), recording, name), converted(recording, tmp_path)
 
@@ -106,7 +106,7 @@ def test_any_table_is_judged_as_its_recording(name: str, tmp_path: Path) -> None
 
 
 def with_files(report: object, recording: str, name: str) -> object:
-    """Replace each line of *report* by that of the *recording*."""
+    """Replace each line number in *report* with the corresponding one of *recording*."""
     if isinstance(report, list):
         return [with_files(each, recording, name) for each in report]
     if isinstance(report, dict):
@@ -117,7 +117,7 @@ def with_files(report: object, recording: str, name: str) -> object:
 
 
 def test_a_violation_is_not_lost(tmp_path: Path) -> None:
-    """Twin of the two above: another recording has another report."""
+    """The comparison above can fail: another recording has another report."""
     one, other = (str(RECORDINGS / name) for name in SOME[:2])
 
     assert found("", str(converted(one, tmp_path))) != found("", other)
@@ -135,7 +135,7 @@ def test_under_any_model(model: str, tmp_path: Path) -> None:
 
 
 def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
-    """Other tools drop the metadata; the rows still name their origin."""
+    """Other tools drop the metadata, but the rows still name their origin."""
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path))
     entities = whole["entity"].to_pylist()
     chosen = whole.filter(pa.array([each == entities[1] for each in entities])).replace_schema_metadata(None)
@@ -150,7 +150,10 @@ def test_rows_that_were_chosen_are_still_of_a_log(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", own_forms(), ids=lambda each: each.name)
 def test_when_a_call_began_is_not_for_compiled_code(form: RecordingForm) -> None:
-    """It decides whether an id may be new, if names are ids; columns of other tables are used by compiled code."""
+    """If names are ids, the start of a call decides whether an id may be new.
+
+    For other tables, compiled code uses the columns.
+    """
     rows = pa.RecordBatch.from_pylist([{"recording": form.title, "entity": "c1", "event": "StartContainer"}])
     columns = ObservationColumns("t.parquet").batch(rows).columns
 
@@ -166,7 +169,7 @@ def kinds(columns: ObservationColumns, rows: pa.RecordBatch) -> list[Observation
 
 @pytest.mark.parametrize("many", [observation_columns._MANY, 20])  # noqa: SLF001
 def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In bulk only different rows are examined, also if there are too many words or kinds."""
+    """In bulk, only distinct rows are examined, even if there are too many words or kinds."""
     monkeypatch.setattr(observation_columns, "_MANY", many)
     chance = random.Random(1)
     words: dict[str, list[Any]] = {
@@ -193,7 +196,7 @@ def test_rows_have_the_same_kinds_alone_and_in_bulk(many: int, monkeypatch: pyte
 
 
 def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is left out only there."""
+    """An empty column is left out of that group only."""
     name = str(tmp_path / "own.parquet")
     rows = [{"entity": "c1", "event": "start", "reply": reply} for reply in (None, None, "ok", None, "UNKNOWN")]
     parquet.write_table(pa.Table.from_pylist(rows), name, row_group_size=2)
@@ -207,7 +210,7 @@ def test_a_column_may_be_empty_in_one_group(tmp_path: Path, monkeypatch: pytest.
 
 
 def test_ids_of_a_group_are_written_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many there are; the format alone would give up dictionary encoding after a megabyte."""
+    """This holds for any number of ids; the format by itself would give up dictionary encoding after a megabyte."""
     lines, ids = tmp_path / "trace.jsonl", 17_000
     rows = [json.dumps({"entity": f"{each:064x}", "event": "stop", "reply": "ok"}) for each in range(ids)]
     lines.write_text("\n".join(rows * 2))
@@ -260,7 +263,7 @@ def test_fields_and_times_come_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", [pa.timestamp("us"), pa.timestamp("ms", "UTC"), pa.uint64(), pa.string()])
 def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
-    """Timestamps, whole nanoseconds and text are the same instant."""
+    """Timestamps, whole nanoseconds and text represent the same instant."""
     at = 1_795_172_600_000_000_000
     value = (
         at
@@ -277,7 +280,7 @@ def test_times_of_other_tools(kind: pa.DataType, tmp_path: Path) -> None:
 
 
 def test_whole_calls_are_put_in_the_order_of_time(tmp_path: Path) -> None:
-    """A call that began before another and ended after it comes after it, in a table as in lines."""
+    """A call that began before another one and ended after it comes after it, in a table as in a trace."""
     at = 1_795_172_600 * 10**9
     begun = {"entity": "c1", "event": "create", "reply": "ok", "start": at + 1, "end": at + 2}
     rows = [{**START, "start": at + 20, "end": at + 30}, begun]
@@ -321,7 +324,7 @@ def test_rows_that_are_no_observations(
 
 
 def test_a_damaged_table(tmp_path: Path) -> None:
-    """The exit code is 2 and there is one line, wherever the file was cut."""
+    """Wherever the file was cut, the exit code is 2 and one line is printed."""
     whole = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path).read_bytes()
     for size in (8, len(whole) // 2, len(whole) - 4):
         (tmp_path / "cut.parquet").write_bytes(whole[:size])
@@ -332,7 +335,7 @@ def test_a_damaged_table(tmp_path: Path) -> None:
 
 
 def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
-    """When reading stops, or a later group is damaged; earlier groups are unaffected."""
+    """Reading may stop early, or a later group may be damaged; earlier groups are unaffected."""
     name = converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)
     in_groups(name)
     groups, threads = parquet.read_metadata(name).num_row_groups, threading.active_count()
@@ -348,7 +351,7 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
     name.write_bytes(data)
     batches = list[Batch]()
     with pytest.raises(InputError, match="cannot be read"):
-        batches += (each for each in open_recording(str(name)).batches)  # those that are given are kept
+        batches += (each for each in open_recording(str(name)).batches)  # batches that were read are kept
     assert groups > 3
     assert len(batches) == groups - 1
     assert list(batches[0].observations) == list(first.observations)
@@ -356,7 +359,7 @@ def test_groups_are_read_ahead_and_no_thread_is_left(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
-    """Parquet and Arrow files in the order of their names, unless each is a recording of its own."""
+    """Parquet and Arrow files are read in the order of their names, unless each is a separate recording."""
     folder = tmp_path / "parts"
     folder.mkdir()
     rows = [pa.Table.from_pylist([each]) for each in (START, STOP, REMOVE)]
@@ -377,7 +380,7 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
 
 
 def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
-    """A batch does not change when later ones are read; lines are those of its file."""
+    """A batch does not change when later batches are read, and its lines are those of its file."""
     name = str(RECORDINGS / "containerd-1.6.20.log")
     batches = list(open_recording(str(converted(name, tmp_path))).batches)
 
@@ -387,7 +390,7 @@ def test_a_batch_that_is_read_ahead_of(tmp_path: Path) -> None:
 
 
 def test_the_command(tmp_path: Path) -> None:
-    """It reports what it wrote; refused inputs leave no file."""
+    """The command reports what it wrote, and leaves no file if an input is refused."""
     log = str(RECORDINGS / "containerd-1.6.20.log")
     done = fsm("convert", log, "-o", "log.parquet", cwd=tmp_path)
     assert (0, "log.parquet: 271 observations, of containerd log\n") == (done.returncode, done.stdout)
@@ -410,7 +413,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 def test_what_a_table_cannot_do_is_refused(tmp_path: Path) -> None:
-    """It has no original calls, and restarts were assumed when it was written."""
+    """A table does not contain the original calls, and restarts were assumed when it was written."""
     calls, events = RECORDINGS / "cri-calls-with-nri-2.1.9.jsonl", RECORDINGS / "nri-events-2.1.9.jsonl"
     for name in (calls, events):
         assert fsm("convert", str(name), "-o", f"{name.name}.parquet", cwd=tmp_path).returncode == 0
@@ -446,7 +449,7 @@ def test_restarts_are_those_of_the_conversion(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("older", ["1.6.20", "2.1.9"])
 def test_the_profile_is_that_of_the_version_before_an_update(older: str, tmp_path: Path) -> None:
-    """The first evidence of the version counts, and the table stores all of it."""
+    """The first evidence of the version counts, and the table stores all evidence."""
     log, table = tmp_path / "both.log", str(tmp_path / "both.parquet")
     parts = (
         gzip.decompress((RECORDINGS / f"{each}-restart-graceful.log.gz").read_bytes()) for each in (older, "1.7.24")
@@ -494,7 +497,7 @@ def test_tables_that_another_tool_has_spoilt(change: Callable[[pa.Table], pa.Tab
 
 
 def test_parts_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    """part-10 comes after part-9; parts that separate dependent rows are refused; hidden files are ignored."""
+    """part-10 comes after part-9. Parts that separate dependent rows are refused, and hidden files are ignored."""
     folder = tmp_path / "parts"
     folder.mkdir()
     whole = parquet.read_table(converted(str(RECORDINGS / "containerd-1.6.20.log"), tmp_path)).replace_schema_metadata(
@@ -529,7 +532,7 @@ def test_an_arrow_stream(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("compression", ["gzip", "zstd"])
 def test_compressed_lines(compression: str, tmp_path: Path) -> None:
-    """Lines have their numbers, even if two parts form one file; a truncated file makes the verdict unknown."""
+    """Lines keep their numbers even if two parts form one file; for a truncated file the verdict is unknown."""
     data = (RECORDINGS / "containerd-1.6.20.log").read_bytes() * 20
     packed = b"".join(pa.compress(each, compression, asbytes=True) for each in (data[:5_000], data[5_000:]))
     one, notes = tmp_path / "log", Counter[str]()
@@ -560,7 +563,7 @@ def test_a_store_that_fsspec_knows(tmp_path: Path) -> None:
 
 @pytest.fixture
 def bucket(monkeypatch: pytest.MonkeyPatch) -> Iterator[fs.S3FileSystem]:
-    """The bucket ``logs`` of a server that speaks S3."""
+    """Yield the bucket ``logs`` of a server that speaks S3."""
     from moto.server import ThreadedMotoServer  # noqa: PLC0415  (takes a second)
 
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)

@@ -1,4 +1,4 @@
-"""Recordings of real containerd: expected verdicts, and edits that must be found."""
+"""Recordings of real containerd: their expected verdicts, and edits that must be found."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ CROWDED = re.compile(r"^1\..*-contexts\.")
 
 
 def recordings(*names: str, installed: Collection[str] = ()) -> list[object]:
-    """Return test parameters for *names*, with their marks."""
+    """Return test parameters for the recordings *names*, with their marks."""
     marks = {
         name: [
             *([pytest.mark.installed] if name in installed else []),
@@ -73,7 +73,10 @@ EACH_FORM = ("containerd-2.1.9.log", "cri-calls-2.1.9.jsonl", "nri-events-2.1.9.
 
 @pytest.mark.parametrize("name", recordings(*LOGS, *CALLS, *EVENTS, installed=EACH_FORM))
 def test_gives_the_expected_verdict(name: str, tmp_path: Path) -> None:
-    """Only 1.6 breaks a MUST, and only by failing to stop removed entities; plugins receive starts after a stop."""
+    """Only 1.6 breaks a MUST, and only because it fails to stop removed entities.
+
+    Plugins receive starts after a stop.
+    """
     found = judged(content(name), tmp_path)
 
     stops = Counter(each.event for each in violations(found))
@@ -100,7 +103,7 @@ def test_holds_with_the_profile_of_its_version(name: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("name", [name for name in LOGS if "-random" in name])
 def test_a_log_tells_its_version(name: str, tmp_path: Path) -> None:
-    """The first line of containerd names it."""
+    """The log names its version in containerd's first line."""
     version = judged(content(name), tmp_path, profile=profile(name)).version
 
     assert f"containerd {name.partition('-')[0]}" == re.split("[+~]", version)[0]
@@ -128,7 +131,7 @@ WAS = "Unknown desc = failed to set starting state for container: container is i
 
 
 class Edit(NamedTuple):
-    """After line ``after`` of a recording, ``drop`` lines are replaced by ``lines``; and what is then found.
+    """A replacement in a recording of ``drop`` lines after line ``after`` by ``lines``, with the expected findings.
 
     Ids are abbreviated. When a JSON line is replaced, its keys are kept unless the new line has them.
     """
@@ -470,8 +473,8 @@ def planted(edit: Edit) -> bytes:
 
 @pytest.mark.parametrize("edit", PLANTED, ids=[edit.name.replace(" ", "-") for edit in PLANTED])
 def test_a_planted_edit_is_found(edit: Edit, tmp_path: Path) -> None:
-    """It is found at its line, with its clause and the edit that fixes it; nothing else is found."""
-    known = "no-start-after-stop"  # which the whole has too
+    """The edit is reported at its line, with its clause and the edit that fixes it; nothing else is found."""
+    known = "no-start-after-stop"  # the whole recording has it too
     (found,) = (each for each in violations(judged(planted(edit), tmp_path, fresh=edit.fresh)) if each.clause != known)
 
     assert edit.finds == found._replace(edit=found.edit if edit.finds.edit else "")
@@ -487,7 +490,10 @@ NO_RECORD = "NotFound desc = get container info: container not found"
 def test_a_stop_that_finds_no_record_afterwards_is_known(
     after: int, container: str, tolerated: str, tmp_path: Path
 ) -> None:
-    """NOT_FOUND answers a stop that succeeded, if the record was deleted in between: tolerated, and reported."""
+    """A stop that succeeded is answered with NOT_FOUND if the record was deleted in between.
+
+    This is tolerated and reported.
+    """
     edit = Edit(name="", recording=LOG, after=after, lines=failed("StopContainer", container, NO_RECORD), finds=NOTHING)
 
     found = judged(planted(edit), tmp_path, profile=profile(LOG))
@@ -500,11 +506,11 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """Whatever order its callers keep, containerd's NRI layer may have sent these events."""
+    """containerd's NRI layer may have sent these events, in whatever order its callers called it."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 
-    # Of two pods these have the run alone, and nothing says that the pods are new: no cell is certainly met.
+    # For two pods, the run is the only event, and nothing shows that the pods are new: no cell is certainly covered.
     few = {Unknown(why=NOTHING_MET)} if "forgotten" in name else set()
     assert {Holds()} | few == {each.verdict for each in found.judgements}
 
@@ -514,7 +520,7 @@ EITHER_WAY = {"PostStartContainer", "StopContainer"}
 
 
 def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: Path) -> None:
-    """Swapping any two neighbouring events of a container is found."""
+    """Swapping any two adjacent events of a container is found."""
     lines = content(PLUGIN).splitlines()
     told = [(json.loads(line).get("container"), number) for number, line in enumerate(lines)]
     whole = [each._replace(line=0) for each in violations(judged(content(PLUGIN), tmp_path))]
@@ -539,7 +545,7 @@ def test_no_two_events_of_a_container_can_be_told_in_the_other_order(tmp_path: P
     "number", [line for line, text in enumerate(content(PLUGIN).splitlines()) if b'"CreateContainer"' in text]
 )
 def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_path: Path) -> None:
-    """If the plugin received the run of the pod; otherwise it may have connected later."""
+    """This holds if the plugin received the run of the pod; if it did not, it may have connected later."""
     lines = content(PLUGIN).splitlines()
     pod = json.loads(lines[number])["pod"]
     lacking = [line for index, line in enumerate(lines) if index != number]
@@ -561,7 +567,7 @@ def test_what_a_plugin_was_not_told_the_creation_of_is_found(number: int, tmp_pa
 )
 @pytest.mark.parametrize("pause", [0, 60_000_000])
 def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, pause: int, tmp_path: Path) -> None:
-    """Unless the runtime may have been restarted in between, and has created an unreadable record again."""
+    """A changed time is a surprise, unless a restart of the runtime may have recreated an unreadable record."""
     call = {"op": "ContainerStatus", "id": "c" * 64, "code": "OK"}
     shown = {"op": "status", "id": "c" * 64, "state": "CONTAINER_EXITED", "created_at": 1, "started_at": 20}
     shown |= {"finished_at": 30, "exit_code": 0}
@@ -575,6 +581,6 @@ def test_a_time_that_changes_is_a_surprise(name: str, value: int, clause: str, p
 
 
 def test_the_fresh_twin_holds(tmp_path: Path) -> None:
-    """The plugin's recording starts before everything else, so it may be judged as fresh."""
+    """The plugin's recording starts before all other events, so it may be judged as fresh."""
     found = judged(content(PLUGIN), tmp_path, fresh=True, profile=profile(PLUGIN))
     assert {Holds()} == {each.verdict for each in found.judgements}

@@ -1,4 +1,4 @@
-"""Recordings in every form in which they occur, and the meaning of their lines."""
+"""Recordings in every form in which they occur, and how their lines are interpreted."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ def beside_lines(found: Judged) -> list[tuple[object, ...]]:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
-    """Neither a frame around a line nor text between the lines changes anything."""
+    """Frames around lines, and text between them, do not change the verdict."""
     recording = content(RECORDING)
     foreign = ["", KUBELET.decode(), CRI_O.decode(), '{"MESSAGE": null}', "\x00\ufffd garbage {", "[1, 2]"]
     lines = [FORMS[form](line) for line in recording.decode().splitlines()]
@@ -101,7 +101,7 @@ def test_every_form_gives_the_same_verdicts(form: str, tmp_path: Path) -> None:
 
 
 def test_compressed_is_the_same(tmp_path: Path) -> None:
-    """Gzip data is read like plain data, also with several members."""
+    """Gzip data is read like plain data, even with several members."""
     recording = content(RECORDING)
     half = recording.index(b"\n", len(recording) // 2) + 1
 
@@ -125,7 +125,7 @@ def test_compressed_and_broken_off_is_read_up_to_there(tmp_path: Path) -> None:
 
 
 def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
-    """The missing part may contain a violation; a plain file cannot show that it is truncated."""
+    """The missing part may contain a violation; for a plain file, truncation cannot be detected."""
     recording = content("containerd-1.7.24.log")
 
     whole, half = (judged(gzip.compress(recording)[:end], tmp_path) for end in (None, -2_000))
@@ -139,7 +139,7 @@ def test_half_a_recording_that_holds_is_unknown(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("end", "lines"), [(b"", 1), (b"\n", 1), (b"\nx", 2), (b"\n\n", 2)])
 def test_a_line_that_was_cut_is_one_line(end: bytes, lines: int, tmp_path: Path) -> None:
-    """However it ends, and whatever follows."""
+    """The line may end in any way, and anything may follow."""
     found = judged(b"x" * (3 * LONGEST) + end, tmp_path)
 
     assert (lines, 1) == (found.notes["lines"], found.notes["lines cut at 1 MiB"])
@@ -198,7 +198,7 @@ def test_what_is_not_containerds_says_nothing(line: bytes) -> None:
     ],
 )
 def test_a_line_tells_what_it_is_a_line_of(line: bytes, form: RecordingForm) -> None:
-    """The first line that a form recognises decides for the file."""
+    """The first line that a form recognises determines the form of the file."""
     assert form is recognised("", [b"noise", line])
 
 
@@ -239,29 +239,29 @@ def log(*messages: str, minutes: int = 0) -> bytes:
 
 
 def ran(pod: str = P) -> str:
-    """A pod was run."""
+    """Return the lines of a successful run of a pod."""
     return f'RunPodSandbox for &PodSandboxMetadata{{Name:p,Uid:u,Namespace:d,Attempt:0,}} returns sandbox id "{pod}"'
 
 
 def created(container: str = C, pod: str = P, metadata: str = META) -> tuple[str, str]:
-    """A container was created."""
+    """Return the lines of a successful creation of a container."""
     what = f'CreateContainer within sandbox "{pod}" for'
     return f"{what} container {metadata}", f'{what} {metadata} returns container id "{container}"'
 
 
 def went(call: str, identity: str = C) -> tuple[str, str]:
-    """A call that succeeded."""
+    """Return the lines of a call that succeeded."""
     removed = call == "RemovePodSandbox"
     return f'{call} for "{identity}"', f'{call} {"" if removed else "for "}"{identity}" returns successfully'
 
 
 def failed(call: str, error: str, identity: str = C) -> tuple[str, str]:
-    """A call that failed."""
+    """Return the lines of a call that failed."""
     return f'{call} for "{identity}"', f'{call} for "{identity}" failed ! {error}'
 
 
 def found(tmp_path: Path, messages: Sequence[str], minutes: int = 0) -> list[tuple[int, str, str, str]]:
-    """Return line, event, reply and clause of each violation."""
+    """Return the line, event, reply and clause of each violation."""
     return [
         (each.line, each.event, each.reply, each.clause)
         for each in violations(judged(log(*messages, minutes=minutes), tmp_path))
@@ -462,14 +462,14 @@ SAID: dict[str, tuple[tuple[str, ...], list[tuple[int, str, str, str]]]] = {
 
 @pytest.mark.parametrize("case", SAID)
 def test_lines_mean_what_containerd_means_by_them(case: str, tmp_path: Path) -> None:
-    """Certain information is judged; uncertain information accuses nobody."""
+    """Certain information is judged, and uncertain information causes no accusation."""
     messages, expected = SAID[case]
 
     assert expected == found(tmp_path, messages)
 
 
 def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
-    """After ten minutes no call is in progress any longer that began before the log."""
+    """After ten minutes, no call that began before the log is still in progress."""
     vanished = (*failed("StartContainer", RUNS), *failed("StartContainer", GONE))
     early = (*went("StopPodSandbox", P), *vanished)
     late = (*went("StopPodSandbox", P), "later", *vanished)
@@ -482,7 +482,7 @@ def test_doubts_of_the_beginning_end(tmp_path: Path) -> None:
 
 
 def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path) -> None:
-    """They may act later, as in a longer log."""
+    """Such calls may act later, as in a longer log."""
     removal = f'RemovePodSandbox for "{P}"'
     runs = failed("StartContainer", RUNS)
     vanished = (*runs, "later", *runs, *failed("StartContainer", GONE))
@@ -492,7 +492,7 @@ def test_calls_that_were_seen_to_begin_go_on_when_the_doubts_end(tmp_path: Path)
 
 
 def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> None:
-    """After a reply without a request, the calls in progress are doubtful until they end."""
+    """After a reply without a request, calls in progress are uncertain until they end."""
     stirred = (
         f'StartContainer for "{C}"',
         f'UpdateContainerResources for "{C}" returns successfully',
@@ -515,7 +515,7 @@ def test_a_reply_to_what_was_forgotten_is_judged_by_itself(tmp_path: Path) -> No
     ],
 )
 def test_metadata_is_written_in_two_ways(metadata: str, tmp_path: Path) -> None:
-    """The id of a container is found in both."""
+    """The container's id is found in both spellings."""
     messages = (BOOT, ran(), *created(metadata=metadata), *went("StartContainer"), *went("StartContainer"))
 
     assert [TWICE] == found(tmp_path, messages)
@@ -556,7 +556,10 @@ EXITS = (
 
 @pytest.mark.parametrize("form", EXITS)
 def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
-    """The exit of a container that was never started is reported; the exit of an exec process is not the container's."""
+    """The exit of a container that was never started is reported.
+
+    The exit of an exec process is not the container's.
+    """
     before = (BOOT, ran(), *created())
 
     assert [(5, "exit", "", "no-process-no-exit")] == found(tmp_path, (*before, form % (C, C)))
@@ -575,7 +578,7 @@ def test_exits_are_written_in_many_ways(form: str, tmp_path: Path) -> None:
     ],
 )
 def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
-    """The exit of a pause process belongs to its pod, an out-of-memory kill to a container."""
+    """The exit of a pause process belongs to its pod, and an out-of-memory kill to a container."""
     recording = Log()
     for line in log(BOOT, ran()).splitlines():
         recording.observations(line)
@@ -598,7 +601,7 @@ def test_signals_tell_whose_they_are(form: str, kind: str) -> None:
     ],
 )
 def test_restarts_are_counted_once(messages: tuple[str, ...], restarts: int) -> None:
-    """Journald logs the restart of the node, containerd its own, which every restart of the node causes."""
+    """Journald logs the restart of the node, and containerd logs its own restart, which the node's restart causes."""
     recording = Log()
     seen = [each for line in log(*messages).splitlines() for each in recording.observations(line)]
 
@@ -657,7 +660,7 @@ ERRORS = {
 
 @pytest.mark.parametrize("error", ERRORS)
 def test_errors_tell_a_code_and_a_state(error: str) -> None:
-    """With any text wrapped around them."""
+    """The code and state are recognised within any wrapped text."""
     code, text = split(error)
 
     assert ERRORS[error] == (code, met(text, pod=False), met(text, pod=True))
@@ -667,7 +670,7 @@ def test_errors_tell_a_code_and_a_state(error: str) -> None:
     ("detail", "phase"), [(f"{LATE}: context canceled: unknown", "lost"), ("container is not running", "reply")]
 )
 def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
-    """The code is lost on the way to the client, the text is not."""
+    """The code is lost on the way to the client, but the text is not."""
     recording = CriCallReader()
     call = {"op": "RemoveContainer", "id": C, "code": "UNKNOWN", "detail": detail}
 
@@ -679,7 +682,10 @@ def test_what_a_deadline_cut_short_may_act_yet(detail: str, phase: str) -> None:
     ("end", "expected"), [(60, []), (25, ["create-makes-created"]), (None, ["create-makes-created"])]
 )
 def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected: list[str], tmp_path: Path) -> None:
-    """With its own end, like a call: calls that overlap it may have acted before; without an end it is an instant."""
+    """Logged with its end, a status is like a call: overlapping calls may have acted before it.
+
+    Without an end it is an instant.
+    """
     status = {
         "op": "status",
         "id": C,
@@ -701,7 +707,7 @@ def test_what_a_status_shows_was_so_while_it_was_asked(end: int | None, expected
 
 
 def test_exits_of_unknown_entities_are_noted() -> None:
-    """It is unknown whether they were containers or pods."""
+    """It is unknown whether such an entity was a container or a pod."""
     recording = Log()
 
     assert [] == list(recording.observations(log(f'received exit event container_id:"{C}" id:"{C}" pid:1')))

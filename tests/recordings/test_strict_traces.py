@@ -44,7 +44,7 @@ WRONG: dict[str, tuple[object, str, str]] = {
 
 
 def written(path: Path, *lines: object, header: dict[str, object] = HEADER, end: str = "\n") -> Path:
-    """Write a trace of *lines*; texts are written unchanged."""
+    """Write a trace with *lines*; strings are written unchanged."""
     path.write_text("\n".join(each if isinstance(each, str) else json.dumps(each) for each in (header, *lines)) + end)
     return path
 
@@ -69,7 +69,10 @@ def test_what_cannot_be_read_is_an_error(case: str, tmp_path: Path) -> None:
 
 
 def test_all_errors_are_reported_together(tmp_path: Path) -> None:
-    """Also those of one line, with exit code 2; with --lenient, a violation takes precedence."""
+    """All errors, including several in one line, are reported with exit code 2.
+
+    With --lenient, a violation takes precedence.
+    """
     illegal = {"entity": "c3", "event": "stop", "reply": "NOT_FOUND"}
     wrong = {"entity": 7, "evnt": "create", "at": 5}
     trace = written(tmp_path / "t.jsonl", wrong, GOOD, "garbage", illegal)
@@ -89,7 +92,7 @@ def test_all_errors_are_reported_together(tmp_path: Path) -> None:
 
 
 def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
-    """A thousand errors are enough."""
+    """Reading stops after a thousand errors."""
     trace = written(tmp_path / "t.jsonl", *[GOOD | {"evnt": "x"}] * 3_000)
 
     with pytest.raises(InputError, match="and 900 more") as refused:
@@ -105,7 +108,7 @@ def test_a_trace_of_mistakes_is_not_read_to_its_end(tmp_path: Path) -> None:
     ],
 )
 def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_path: Path) -> None:
-    """It defines how every line is read; keys of the user's own are allowed here, too."""
+    """The header determines how every line is read; the user's own keys are allowed here, too."""
     with pytest.raises(InputError, match="header of a trace") as refused:
         judge(written(tmp_path / "t.jsonl", GOOD, header=header))
     assert what in refused.value.problems[0].what
@@ -124,7 +127,7 @@ def test_a_header_is_read_as_strictly(header: dict[str, object], what: str, tmp_
     ],
 )
 def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Path) -> None:
-    """Times of an instant, and of the ends of an interval; keys of the user's own are ignored."""
+    """A time may be an instant or the ends of an interval; the user's own keys are ignored."""
     trace = written(tmp_path / "t.jsonl", GOOD | {"at": at, "x-host": "n7"}, {**GOOD, "start": at, "end": at})
 
     seen = [each for batch in open_recording(str(trace)).batches for each in batch.observations]
@@ -134,7 +137,7 @@ def test_times_in_any_form_are_the_same(at: object, expected: int, tmp_path: Pat
 
 
 def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
-    """Its numbers may be small; twin of the errors."""
+    """The numbers of a relative clock may be small, which is an error for other clocks."""
     lines = [GOOD | {"at": 3}, GOOD | {"entity": "c2", "start": -7, "end": 0.5}]
 
     judged = judge(written(tmp_path / "t.jsonl", *lines, header=HEADER | {"clock": "relative"}))
@@ -146,7 +149,10 @@ def test_a_relative_clock_begins_anywhere(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lenient", [False, True])
 def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path) -> None:
-    """It is still being written, so its content is unknown. A complete line needs no line end, and must be correct."""
+    """It is still being written, so its content is unknown.
+
+    A complete last line needs no line end, but must be correct.
+    """
     trace = tmp_path / "t.jsonl"
     cut = judge(written(trace, GOOD, json.dumps(GOOD)[:30], end=""), lenient=lenient)
     whole = judge(written(trace, GOOD, GOOD | {"entity": "c2"}, end=""), lenient=lenient)
@@ -160,7 +166,7 @@ def test_a_last_line_that_breaks_off_is_counted(*, lenient: bool, tmp_path: Path
 
 @pytest.mark.parametrize(("line", "code"), [(GOOD | {"entity": "c2"}, 0), (GOOD | {"evnt": "x"}, 3), ("garbage", 3)])
 def test_lines_that_are_followed_are_counted(line: object, code: int, tmp_path: Path) -> None:
-    """Nobody can correct them, so the verdict is unknown."""
+    """Followed lines cannot be corrected, so the verdict is unknown."""
     trace = written(tmp_path / "t.jsonl", GOOD, line)
 
     followed = fsm("judge", "--follow", "-", stdin=trace.read_bytes())
@@ -182,7 +188,7 @@ def test_a_line_has_its_place_in_the_original(tmp_path: Path) -> None:
 
 
 def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
-    """It is counted, and covers no cell; a trace that is legal only if it did not act is a violation."""
+    """The call is counted, but covers no cell. A trace that is legal only if the call did not act is a violation."""
     bare = {"entity": "c1", "event": "create"}
     trace = written(tmp_path / "t.jsonl", GOOD | {"entity": "c2"}, bare)
 
@@ -208,7 +214,7 @@ def test_a_call_whose_reply_was_not_recorded_has_acted(tmp_path: Path) -> None:
     ],
 )
 def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path) -> None:
-    """Whatever else the trace has; with one more reply it holds."""
+    """The verdict is unknown whatever else the trace has; one more reply covers a cell."""
     header = {"trace": 1, "machine": "cri-container"}
     none = judge(written(tmp_path / "t.jsonl", *lines, header=header))
     some = judge(written(tmp_path / "t.jsonl", *lines, GOOD | {"entity": "c9"}, header=header | {"fresh": True}))
@@ -221,7 +227,7 @@ def test_where_no_cell_was_met_nothing_holds(lines: list[object], tmp_path: Path
 
 
 def test_a_table_of_times_in_another_unit_is_refused(tmp_path: Path) -> None:
-    """As in lines; tables that fsm convert writes keep the clock of their trace."""
+    """The rule is the same as for lines; tables that fsm convert writes keep the clock of their trace."""
     pa = pytest.importorskip("pyarrow", reason="the extra 'fast' is not installed")
     parquet = pytest.importorskip("pyarrow.parquet")
     table = tmp_path / "own.parquet"

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Handler:
     """A handler that fails *times* times for the events *bad*.
 
-    ``tried`` are the events with their times; ``while_busy`` is called during each.
+    ``tried`` lists the events with their times; ``while_busy`` is called during each event.
     """
 
     def __init__(self, bad: Collection[str] = (), times: int = 1_000) -> None:
@@ -41,7 +41,7 @@ class Handler:
 
 
 async def wait(backoff: Backoff[str], handler: Handler, seconds: int) -> None:
-    """Let time pass, with a tick in each second."""
+    """Let time pass, with a tick every second."""
     for _ in range(seconds):
         handler.clock.time += 1
         await backoff.tick()
@@ -62,13 +62,13 @@ async def test_delays_double_up_to_five_minutes() -> None:
 
 
 def pending(backoff: Backoff[str]) -> list[str]:
-    """The events of the key c that wait, in the order in which they are handled."""
+    """Return the waiting events of the key c, in the order in which they are handled."""
     backlog = backoff._keys.get("c")  # noqa: SLF001
     return [*backlog.events, *backlog.incoming] if backlog else []
 
 
 async def test_the_events_of_a_key_keep_their_order() -> None:
-    """Later events of a key wait behind the first; those of other keys are handled at once."""
+    """Later events of a key wait behind the first; events of other keys are handled immediately."""
     handler = Handler(bad="a", times=2)
     backoff = Backoff(handler, handler.clock)
     await backoff.handle("c", "a")
@@ -83,7 +83,7 @@ async def test_the_events_of_a_key_keep_their_order() -> None:
 
 
 async def test_handled_events_are_not_retried() -> None:
-    """If a later event of a queue fails, the earlier ones are done."""
+    """If a later event of a queue fails, earlier events are not repeated."""
     handler = Handler(bad="b", times=1)
     backoff = Backoff(handler, handler.clock)
     for event in "abc":
@@ -95,7 +95,7 @@ async def test_handled_events_are_not_retried() -> None:
 
 @pytest.mark.parametrize(("kind", "lost"), [(Backoff, []), (UpstreamBackoff, [("c", "new")])])
 async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: list[tuple[str, str]]) -> None:
-    """It is retried after the one that failed; containerd loses it."""
+    """The deferred event is retried after the one that failed; containerd loses it."""
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     backoff.defer("c", "old")
@@ -111,7 +111,7 @@ async def test_an_event_deferred_during_a_retry(kind: type[Backoff[str]], lost: 
 
 @pytest.mark.parametrize(("kind", "order"), [(Backoff, ["old", "new"]), (UpstreamBackoff, ["new", "old"])])
 async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], order: list[str]) -> None:
-    """It waits behind the one that failed; in containerd before it."""
+    """The deferred event waits behind the one that failed; in containerd it comes before it."""
     handler = Handler(bad=["old"], times=1)
     backoff = kind(handler, handler.clock)
     handler.while_busy = lambda: backoff.defer("c", "new")
@@ -121,7 +121,7 @@ async def test_an_event_deferred_during_the_first_try(kind: type[Backoff[str]], 
 
 
 async def test_events_are_handled_one_at_a_time() -> None:
-    """Whatever their keys."""
+    """This holds for any keys."""
     handler = Handler()
     backoff = Backoff(handler, handler.clock)
     busy = []
@@ -167,7 +167,7 @@ async def test_the_real_clock_advances() -> None:
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """Every reachable cell is covered, in each outcome."""
+    """Every reachable cell is covered, with each outcome."""
     tested = conform(load("event-backoff"), BackoffSUT, examples=5, steps=30)
 
     assert () == tested.failures
@@ -176,7 +176,7 @@ def test_passes_the_test_of_its_machine() -> None:
 
 
 def test_upstream_conforms_with_its_profile() -> None:
-    """Which of its two losses happens cannot be arranged."""
+    """The test cannot arrange which of its two losses occurs."""
     tested = conform(load("event-backoff"), lambda: BackoffSUT("upstream"), profile="upstream", examples=0)
 
     assert ((), ()) == (tested.failures, tested.missed)
@@ -192,7 +192,7 @@ def test_upstream_does_not_conform_without_its_profile() -> None:
 
 
 class Overtakes(Backoff[int]):
-    """A new event is handled at once, and those that wait are lost."""
+    """A back-off that handles a new event immediately and loses the waiting ones."""
 
     async def handle(self, key: str, event: int) -> None:
         if key in self._keys:
@@ -228,7 +228,7 @@ class DoublesForever(Backoff[int]):
 
 
 class ForgetsTheQueue(Backoff[int]):
-    """Events that were deferred in the meantime are forgotten."""
+    """Events deferred during a retry are forgotten."""
 
     def _succeed(self, key: str, backlog: Backlog[int]) -> None:
         super()._succeed(key, backlog)
@@ -237,7 +237,7 @@ class ForgetsTheQueue(Backoff[int]):
 
 
 class GivesUp(Backoff[int]):
-    """Events that fail are dropped."""
+    """Failing events are dropped."""
 
     def _fail(self, key: str, backlog: Backlog[int]) -> None:
         super()._fail(key, backlog)
@@ -255,7 +255,7 @@ class StopsAtTheFirst(Backoff[int]):
 
 
 class IgnoresTheStop(Backoff[int]):
-    """It goes on after a stop."""
+    """The back-off continues after a stop."""
 
     def stop(self) -> None:
         super().stop()

@@ -45,7 +45,7 @@ class RemovalOfAbsentFails(Container):
 
 
 class StopEndsCreated(Container):
-    """Stopping a created container makes it exited."""
+    """Stopping a created container makes it exit."""
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         if event == "stop" and self.state == "created":
@@ -67,14 +67,14 @@ class StartsExited(Container):
 
 
 class ExecInCreated(Container):
-    """A command is run in a container that does not run."""
+    """A command is run in a container that is not running."""
 
     def begin(self, event: str, resources: Resources | None = None) -> bool:
         return False if event == "exec" and self.state == "created" else super().begin(event, resources)
 
 
 class ExitRecreates(Container):
-    """An exit that is reported after the removal makes a new record."""
+    """An exit that is reported after the removal creates a new record."""
 
     def exited(self, exit: Exit) -> None:  # noqa: A002
         super().exited(exit)
@@ -94,7 +94,7 @@ class RecordsTheLastExit(Container):
 
 
 class NeverWrites(Container):
-    """Changes stay in memory."""
+    """Changes are kept in memory only."""
 
     def write(self, **fields: object) -> None:
         self._existing().update(lambda status: status.model_copy(update=fields))
@@ -129,7 +129,7 @@ class ForgetsFailures(Container):
 
 
 class StaysRunning(Container):
-    """The record still says running after a stop."""
+    """After a stop the record still says that the container is running."""
 
     def _record_exit(self, exit: Exit) -> None:  # noqa: A002
         super()._record_exit(exit)
@@ -158,7 +158,7 @@ class KeepsContainerdsRecord(Container):
 
 
 class ClearsFirst(Container):
-    """The file is removed before containerd's record: a crash in between leaves a container without a file."""
+    """The file is removed before containerd's record, so a crash in between leaves a container without a file."""
 
     def _end_removal(self, names: set[str]) -> str:
         self.clear()
@@ -206,7 +206,7 @@ class DatesTheEnd(Container):
 
 
 class FailsWithOne(Container):
-    """A start that fails leaves the exit code 1."""
+    """A failed start leaves the exit code 1."""
 
     def _run(self) -> str:
         try:
@@ -217,7 +217,7 @@ class FailsWithOne(Container):
 
 
 class ForgetsTheSkipped(Container):
-    """A container that one restart could not read is gone at the next."""
+    """A container that one restart could not read is forgotten at the next one."""
 
     @classmethod
     def recovered(cls, root: Path, world: SimulatedWorld, profile: str = "") -> Self:
@@ -253,7 +253,7 @@ BUGS: dict[type[Container], str] = {
 
 
 def sut(kind: type[Container]) -> ContainerSUT:
-    """The reference with a bug."""
+    """Return the reference with a planted bug."""
     return ContainerSUT(kind=kind)
 
 
@@ -270,7 +270,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[Container]) -> None:
 
 @pytest.mark.parametrize(("kind", "clause"), [(DatesTheEnd, "exited-has-an-end"), (FailsWithOne, "start-error-is-128")])
 def test_wrong_fields_are_found_by_their_clause(kind: type[Container], clause: str) -> None:
-    """The kit holds a SUT to the clauses to which recordings are held."""
+    """The kit checks a SUT against the same clauses as recordings."""
     (failure, *_) = conform(load("container-status"), lambda: sut(kind), examples=0, most=1).failures
 
     assert failure.violation is not None

@@ -1,4 +1,4 @@
-"""The reference container is linearizable for several threads, and is not without its lock."""
+"""The reference container is linearizable with several threads, but not without its lock."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_the_reference_passes(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(3))
 def test_without_its_lock_it_fails(chance: int) -> None:
-    """Two concurrent calls of two threads are enough."""
+    """Two concurrent calls from two threads are enough."""
     found = concurrently(load("container-status"), lambda: ContainerSUT(kind=Unlocked), chance=chance).race
 
     assert found is not None

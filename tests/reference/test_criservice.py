@@ -1,4 +1,4 @@
-"""The reference CRI service: its folders, sockets and tasks, what Run returns, and planted bugs."""
+"""The reference CRI service: its folders, sockets and tasks, the results of Run, and planted bugs."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -59,7 +59,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A service with two CNI folders in *root*, without plugins; on an event loop."""
+    """A service on an event loop, with two CNI folders in *root* and without plugins."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -97,7 +97,7 @@ class Place:
 
 @asynccontextmanager
 async def placed(root: Path) -> AsyncIterator[Place]:
-    """A place, whose tasks and watches are ended."""
+    """Yield a place; end its tasks and watches afterwards."""
     place = Place(root)
     try:
         yield place
@@ -107,7 +107,7 @@ async def placed(root: Path) -> AsyncIterator[Place]:
 
 
 async def soon(holds: Callable[[], object]) -> None:
-    """Wait until *holds* is true, for some turns of the event loop."""
+    """Wait until *holds* returns true, for a limited number of turns of the event loop."""
     for _ in range(2_000):
         if holds():
             return
@@ -116,7 +116,7 @@ async def soon(holds: Callable[[], object]) -> None:
 
 
 async def served(service: CRIService) -> asyncio.Task[None]:
-    """The task of Run of *service*, once that is ready."""
+    """Return the task of *service*'s Run once the service is ready."""
     ready = asyncio.Event()
     running = asyncio.create_task(service.run(ready.set))
     await asyncio.wait({running, asyncio.create_task(ready.wait())}, return_when=asyncio.FIRST_COMPLETED)
@@ -124,7 +124,7 @@ async def served(service: CRIService) -> asyncio.Task[None]:
 
 
 async def test_it_serves_until_it_is_closed(tmp_path: Path) -> None:
-    """Folders are synchronised, clients accepted and events handled; nothing of it is left afterwards."""
+    """Folders are synchronised, clients are accepted and events are handled. Afterwards nothing remains."""
     async with placed(tmp_path) as place:
         service = Construction(place.makers()).make()
         before = service.is_initialized()
@@ -168,7 +168,7 @@ async def test_run_returns_the_reason_with_all_other_errors(tmp_path: Path) -> N
 
 
 async def test_run_does_not_wait_forever_for_a_handler(tmp_path: Path) -> None:
-    """It waits ten seconds; containerd waits forever."""
+    """Run waits ten seconds, whereas containerd waits forever."""
     async with placed(tmp_path) as place:
         service = CRIService(place.parts(), clock=TurnedClock(hurried=True))
         running = await served(service)
@@ -200,7 +200,7 @@ ALL_BUT_NRI = ["StreamingServer", "Syncer", "Syncer", "EventMonitor", "Queue"]
 
 @pytest.mark.parametrize(("kind", "left"), [(CRIService, []), (UpstreamService, ALL_BUT_NRI)])
 async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: type[CRIService], left: list[str]) -> None:
-    """Nothing; in containerd everything that Run has started goes on."""
+    """Nothing is left; in containerd everything that Run has started continues."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -215,7 +215,7 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """In containerd the monitor waits forever for its error to be read."""
+    """containerd's monitor waits forever for its error to be read."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())
@@ -318,7 +318,10 @@ async def test_a_syncer_without_its_folder_fails(tmp_path: Path, way: str) -> No
 
 @pytest.mark.parametrize("breaks", [False, True])
 async def test_a_server_that_cannot_listen_fails(tmp_path: Path, breaks: object) -> None:
-    """Its address is in use, or its socket breaks; a client that disconnects early does not matter."""
+    """The server fails if its address is in use or its socket breaks.
+
+    A client that disconnects early does not matter.
+    """
     async with placed(tmp_path):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             server = StreamingServer(("127.0.0.1", 0) if breaks else taken.getsockname())
@@ -397,7 +400,10 @@ async def test_a_subscription_that_ends_is_an_error(tmp_path: Path) -> None:
 async def test_what_is_left_when_construction_fails(
     tmp_path: Path, kind: type[Construction], left: tuple[int, int]
 ) -> None:
-    """The second folder cannot be watched; in containerd the first one still is, and the event queue runs."""
+    """The second folder cannot be watched.
+
+    In containerd the first one is still watched, and the event queue keeps running.
+    """
     async with placed(tmp_path) as place:
         (tmp_path / "b").touch()
         with pytest.raises(ConstructionError, match=r"watch-folder: .*File exists"):
@@ -419,13 +425,13 @@ async def test_a_controller_that_is_missing(
 
 @cache
 def flat(profile: str) -> Machine:
-    """The system, flattened into one machine."""
+    """Return the system, flattened into one machine."""
     whole = load_system("cri-service")
     return flatten(whole.under(profile))
 
 
 def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
-    """What is legal for the one is a violation for the other."""
+    """Behaviour that is legal for one is a violation for the other."""
     life = steps("run; launch=server-not-started; ready; shut-down=server: monitor ends; run-returns")
 
     assert () == replay(flat(""), CRIServiceSUT, life).failures
@@ -434,7 +440,7 @@ def test_upstream_and_mended_services_do_not_conform_to_each_other() -> None:
 
 
 def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Folders are watched with a library that is an extra."""
+    """The library that watches folders is an optional extra."""
     for name in [each for each in sys.modules if "criservice" in each]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "asyncinotify", None)
@@ -444,7 +450,7 @@ def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def all_but(kind: type[Component], service: CRIService) -> list[OSError]:
-    """Stop all components but those of *kind*."""
+    """Stop all components except those of *kind*."""
     service.flag.take("clears")
     for each in service.parts:
         if not isinstance(each, kind):
@@ -494,14 +500,14 @@ class StopsAtTheFirstError(CRIService):
 
 
 class StaysInitialized(CRIService):
-    """It counts as initialised after the stop."""
+    """The service counts as initialised after the stop."""
 
     def is_initialized(self) -> bool:
         return self.flag.state == "yes" or self.position.state in {"draining", "returned"}
 
 
 class ReadyTooEarly(CRIService):
-    """It signals that it is ready before it accepts calls."""
+    """The service signals that it is ready before it accepts calls."""
 
     def _serve(self, ready: Callable[[], None]) -> None:
         ready()
@@ -509,7 +515,7 @@ class ReadyTooEarly(CRIService):
 
 
 class ReadyWithoutLooking(CRIService):
-    """It signals that it is ready although a component has ended."""
+    """The service signals that it is ready although a component has ended."""
 
     def _all_on(self) -> bool:
         return self.position.state == "launched" or super()._all_on()
@@ -572,7 +578,7 @@ class ClosesOnlyWhileRunning(CRIService):
 
 
 class IgnoresTheSyncers(CRIService):
-    """The end of a syncer is not the end of the service."""
+    """The service continues when a syncer ends."""
 
     def _all_on(self) -> bool:
         return all(each.state == "on" for each in (self.parts.monitor, self.parts.server))
@@ -585,14 +591,14 @@ class ClosedWatcherIsNormal(CRIService):
 
 
 class KeepsItsWatch(Syncer):
-    """Closing it does not close its watcher."""
+    """Closing a syncer does not close its watcher."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
 class LeavesWatches(CRIService):
-    """Stopped syncers go on watching."""
+    """Stopped syncers continue to watch."""
 
     syncer = KeepsItsWatch
 
@@ -674,14 +680,14 @@ def test_a_construction_conforms(profile: str | None) -> None:
 
 @pytest.mark.parametrize("kind", LEAKS, ids=lambda kind: kind.__name__)
 def test_a_leak_is_found_by_the_shortest_test(kind: type[Construction]) -> None:
-    """One of them is found by random tests only: for the machine one folder is like two."""
+    """One of the leaks is found by random tests only, because for the machine one folder is like two."""
     found = conform(load("service-construction"), lambda: ConstructionSUT(kind=kind), examples=200, most=1)
 
     assert ["; ".join(map(str, each.steps)) for each in found.failures] == [LEAKS[kind]]
 
 
 class NeedsASubscription(EventMonitor):
-    """Without a subscription it fails, as containerd did."""
+    """The service fails without a subscription, as containerd did."""
 
     async def work(self) -> None:
         if self._stream is None:
@@ -690,7 +696,7 @@ class NeedsASubscription(EventMonitor):
 
 
 class StartsAfterStop(EventMonitor):
-    """It can be started after it was stopped."""
+    """The service can be started after it was stopped."""
 
     def start(self) -> None:
         if self.state == "closed":
@@ -700,7 +706,7 @@ class StartsAfterStop(EventMonitor):
 
 
 class OutlivesItsStream(EventMonitor):
-    """It goes on after its stream has broken."""
+    """The monitor continues after its stream has broken."""
 
     async def work(self) -> None:
         try:
@@ -724,7 +730,7 @@ def test_a_bug_of_the_monitor_is_found_by_the_shortest_test(kind: type[EventMoni
 
 
 def test_an_event_that_only_containerd_has_is_left_out() -> None:
-    """The reference of the monitor has none of its deviations."""
+    """The reference of the monitor has none of containerd's deviations."""
     tested = conform(load("event-monitor"), "reference", profile="upstream", examples=0)
 
     assert ((), ["foreign"]) == (tested.failures, [each.event for each in tested.left_out])

@@ -1,4 +1,4 @@
-"""The reference queue of container events: what each subscriber reads, conformance, and planted bugs."""
+"""The reference queue of container events: the events that each subscriber reads, conformance, and planted bugs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ EXPECTED = [1, 2, 3, 4, 5, 6, 7, 8, 9]
 
 
 def lost(event: int) -> None:
-    """Fail, since no event is to be discarded."""
+    """Fail, because no event should be discarded."""
     pytest.fail(f"event {event} was discarded")
 
 
@@ -54,7 +54,7 @@ async def test_every_subscriber_gets_all_events() -> None:
 
 
 async def test_the_first_subscriber_gets_what_was_retained() -> None:
-    """A later one gets only what is sent then."""
+    """A later subscriber receives only events sent after it subscribed."""
     queue = EventQueue[int](lost)
     await send(queue, EXPECTED[:2])
     first = queue.subscribe()
@@ -136,7 +136,7 @@ async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
 
 
 async def test_closing_a_subscription_twice_has_no_effect() -> None:
-    """A later subscriber is not affected either."""
+    """A later subscriber is not affected by the second closing."""
     queue = EventQueue[int](lost)
     first = queue.subscribe()
     reader = asyncio.create_task(collect(first))
@@ -191,7 +191,7 @@ async def test_more_events_can_be_retained_than_a_buffer_holds() -> None:
 
 
 async def test_upstream_a_slow_subscriber_blocks_everything() -> None:
-    """The 101st event blocks its sender and all later ones, until one is read or the subscriber leaves."""
+    """The 101st event blocks its sender and all later events until one is read or the subscriber leaves."""
     queue = UpstreamEventQueue[int](lost)
     slow, quick = queue.subscribe(), queue.subscribe()
     await send(queue, range(CAPACITY))
@@ -282,7 +282,7 @@ class DiscardsTheNewest(EventQueue[int]):
 
 
 class DiscardsAll(EventQueue[int]):
-    """When one event expires all do."""
+    """When one event expires, all of them do."""
 
     def expire(self) -> None:
         self._retained = deque((event, self.due) for event, _ in self._retained)
@@ -360,7 +360,7 @@ class NeverEnds(EventQueue[int]):
 
 
 class EndsEarly(EventQueue[int]):
-    """The stream ends at the shutdown before it is read."""
+    """The stream ends at the shutdown before all of it was read."""
 
     def shutdown(self) -> None:
         super().shutdown()
@@ -402,7 +402,7 @@ class Reopens(EventQueue[int]):
 
 
 class BlocksEverything(UpstreamEventQueue[int]):
-    """containerd's queue, without sending to subscribers that have left."""
+    """containerd's queue, except that it does not send to subscribers that have left."""
 
     chance = staticmethod(lambda: False)
 

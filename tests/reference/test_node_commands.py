@@ -1,4 +1,4 @@
-"""What simulated containers do: the commands of a shell that there are, and whatever else a client sends."""
+"""The programs of simulated containers: the supported shell commands, and any other text from a client."""
 
 from __future__ import annotations
 

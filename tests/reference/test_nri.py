@@ -1,4 +1,4 @@
-"""The reference NRI layer does what its machines say, in every cell and outcome, and planted bugs are found."""
+"""The reference NRI layer behaves as its machines specify, in every cell and outcome, and planted bugs are found."""
 
 from __future__ import annotations
 
@@ -43,19 +43,19 @@ SUTS: dict[tuple[str, str], type[NriContainerSUT | NriPodSUT]] = {
 
 @cache
 def plan_of(name: str, release: str) -> Plan:
-    """The plan of the machine of a release."""
+    """Return the plan of the machine of a release."""
     machine = load(name)
     return Plan(table=tabulate(machine.under(release)))
 
 
 @cache
 def monitor_of(name: str, release: str) -> partial[Monitor]:
-    """A function that makes monitors of the machine of a release."""
+    """Return a function that makes monitors for the machine of a release."""
     return partial(Monitor, load(name), profile=release or None, fresh=True)
 
 
 def edges() -> list[tuple[str, str, Edge]]:
-    """Every outcome of every cell of every machine and release, except those of unknown releases."""
+    """Return every outcome of every cell of every machine and release, except those of unknown releases."""
     return [
         (name, release, edge)
         for name, release in SUTS
@@ -68,7 +68,7 @@ EDGES = edges()
 
 
 def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observer: str) -> Verdict:
-    """The verdict of a monitor on the path to an edge and the edge itself, as *observer* saw them."""
+    """Return a monitor's verdict on an edge and the path to it, as seen by *observer*."""
     name, release, edge = case
     plan = plan_of(name, release)
     path = plan.path(plan.start, edge.source)
@@ -81,7 +81,7 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
             assert sut.arrange(each.step.event, way.name)
         reply = sut.do(each.step.event)
         sut.outputs()
-        unknown = observer == SECOND and way.name == "error"  # the machine has only the first plugin's requests
+        unknown = observer == SECOND and way.name == "error"  # the machine has only the requests to the first plugin
         if unknown:
             assert sut.sent[SECOND] == way.emits[:-1]
         seen = Observation(
@@ -96,7 +96,7 @@ def judged(case: tuple[str, str, Edge], sut: NriPodSUT | NriContainerSUT, observ
 
 
 def test_the_number_of_cells() -> None:
-    """All calls and signals with their outcomes, in each state."""
+    """The number counts the outcomes of all calls and signals in each state."""
     own = [edge for name, release, edge in EDGES if (name, release) == ("nri-container", "")]
 
     assert len({cell for edge in own for cell in edge.cells}) == 13 * 4
@@ -107,7 +107,7 @@ def test_the_number_of_cells() -> None:
 @pytest.mark.parametrize("observer", [FIRST, SECOND])
 @pytest.mark.parametrize(("name", "release"), SUTS)
 def test_every_cell(name: str, release: str, observer: str) -> None:
-    """The first plugin receives the outputs of the machine, and so does the second unless the first fails."""
+    """The first plugin receives the machine's outputs, and so does the second one unless the first one fails."""
     sut = SUTS[name, release](release)
 
     verdicts = [judged(case, sut, observer) for case in EDGES if case[:2] == (name, release)]
@@ -118,14 +118,14 @@ def test_every_cell(name: str, release: str, observer: str) -> None:
 
 
 class RelaysNothing(NRI):
-    """Relays nothing."""
+    """A layer that relays nothing."""
 
     async def _relay(self, request: Request) -> Relayed:
         return await super()._relay(replace(request, event="none such"))
 
 
 def test_every_cell_of_a_layer_that_relays_nothing() -> None:
-    """It fails wherever something has to be relayed."""
+    """It fails in every cell in which something has to be relayed."""
     sut = NriContainerSUT(kind=RelaysNothing)
 
     verdicts = [judged(case, sut, FIRST) for case in EDGES if case[0] == "nri-container" and case[2].ways[0].emits]
@@ -136,7 +136,7 @@ def test_every_cell_of_a_layer_that_relays_nothing() -> None:
 
 
 def found_in(name: str, release: str = "", kind: type[NRI] = NRI, *, examples: int = 0) -> Tested:
-    """What the conformance test finds."""
+    """Return the findings of the conformance test."""
     factory = SUTS[name, release]
     return conform(load(name), lambda: factory(release, kind), profile=release or None, examples=examples)
 
@@ -152,7 +152,7 @@ def test_passes_the_test_of_its_machine(name: str, release: str) -> None:
 
 
 def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
-    """The old one refuses an update of a pod, the newest relays it."""
+    """The old release refuses an update of a pod, whereas the newest relays it."""
     factory = SUTS["nri-pod", ""]
 
     found = conform(load("nri-pod"), factory, profile="containerd-1.7", examples=0)
@@ -169,7 +169,7 @@ class RelaysTwice(NRI):
 
 
 class NeverRelaysStops(NRI):
-    """Relays no stop."""
+    """A layer that never relays a stop."""
 
     async def _relay(self, request: Request) -> Relayed:
         return await super()._relay(replace(request, event="no stop") if request.event == "StopContainer" else request)
@@ -266,7 +266,7 @@ class ExitsAsRemovals(NRI):
 
 
 class Listed(NRI):
-    """Replaces the listed containers by what :meth:`seen` returns for them."""
+    """A layer that replaces the listed containers with the result of :meth:`seen`."""
 
     def __init__(self, config: Config, domains: Domains) -> None:
         super().__init__(config, domains)
@@ -285,7 +285,7 @@ class AllCreated(Listed):
 
 
 class NeverSynchronises(Listed):
-    """No containers are listed."""
+    """The layer synchronises as if no containers existed."""
 
     def seen(self, containers: Iterable[Container]) -> tuple[Container, ...]:
         del containers

@@ -1,4 +1,4 @@
-"""The reference NRI interface does what its machine says, and planted bugs are found."""
+"""The reference NRI interface behaves as its machine specifies, and planted bugs are found."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -46,7 +46,7 @@ UNARRANGED = {
 @pytest.mark.slow
 @pytest.mark.parametrize("release", UNARRANGED)
 def test_passes_the_test_of_its_machine(release: str) -> None:
-    """All cells are covered, in each outcome of this release."""
+    """All cells are covered, with each outcome of this release."""
     found = conform(load("nri-api"), lambda: NriApiSUT(release), profile=release or None, examples=5)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -60,7 +60,7 @@ def test_the_newest_release_does_not_conform_to_an_old_one() -> None:
 
 
 class CrashesAfterStop(NRI):
-    """Deletes its plugins at the stop, as containerd does, so that the next call crashes."""
+    """The interface deletes its plugins at the stop, as containerd does, so the next call crashes."""
 
     def stop(self) -> None:
         if self.state == "stopped":
@@ -144,7 +144,7 @@ class BlocksNothing(NRI):
 
 
 class BlocksOnce(NRI):
-    """The first block that is released releases all."""
+    """Releasing the first block releases all blocks."""
 
     def block_plugin_sync(self) -> PluginSyncBlock:
         return PluginSyncBlock() if self.state == "blocked" else super().block_plugin_sync()
@@ -203,7 +203,7 @@ class EnabledAlways(NRI):
 
 
 class EnabledWhileStarted(NRI):
-    """The interface is not enabled after the stop."""
+    """The interface is disabled after the stop."""
 
     def is_enabled(self) -> bool:
         return self.state != "stopped" and super().is_enabled()
@@ -284,7 +284,7 @@ def test_a_bug_is_found_by_the_shortest_test(kind: type[NRI], profile: str) -> N
     found = conform(load("nri-api"), lambda: NriApiSUT(profile, kind), profile=profile or None, examples=0)
 
     shortest = min(found.failures, key=lambda failure: len(failure.steps))
-    # Where the layer never ends as the first of them was expected to, the other one makes it.
+    # In a profile in which ``new`` never has the expected outcome, the test uses ``new-default``.
     assert BUGS[kind] == "; ".join(step.event for step in shortest.steps).replace("new-default", "new")
 
 
@@ -331,7 +331,7 @@ def test_no_socket_is_opened_if_connections_are_disabled() -> None:
 
 
 def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
-    """No plugin has joined after the first, and none twice after the second."""
+    """After the first start no plugin has joined, and after the second none has joined twice."""
     broken = [True]
 
     def listen(path: str) -> Any:  # noqa: ANN401  # a file
@@ -353,7 +353,7 @@ def test_a_start_without_a_socket_can_be_repeated(tmp_path: Path) -> None:
 
 
 def test_timeouts_can_be_changed() -> None:
-    """Zero is the default; a negative one is refused, and changes nothing."""
+    """Zero means the default; a negative timeout is refused, and changes nothing."""
     nri = NRI(Config(plugin_request_timeout=7))
     nri.configure_timeouts(registration=3)
 
@@ -399,7 +399,7 @@ def test_a_block_that_the_stop_overtakes_does_not_stay() -> None:
 
 
 def test_blocks_from_many_threads_are_counted() -> None:
-    """Synchronisation is blocked as long as one block is held."""
+    """Synchronisation stays blocked as long as any block is held."""
     nri = NRI()
     nri.start()
     states: set[str] = set()
@@ -420,7 +420,7 @@ def test_blocks_from_many_threads_are_counted() -> None:
 
 
 def test_a_reentrant_call_after_the_stop_is_reentrant() -> None:
-    """That is the more serious mistake of the two."""
+    """Reentrancy is the more serious of the two errors."""
     nri = NRI(plugins=[FakePlugin()])
     nri.start()
     nri.stop()

@@ -1,4 +1,4 @@
-"""The reference NRI layer is linearizable for several threads, and is not without its lock."""
+"""The reference NRI layer is linearizable with several threads, but not without its lock."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ class Unlocked(NRI):
 
 
 class FirstPluginOnly(NriContainerSUT):
-    """A SUT that does not check the order of plugins, so that only the machine can object."""
+    """A SUT that does not check the order of plugins, so that only the machine can detect the violation."""
 
     def outputs(self) -> Sequence[str]:
-        """The requests to the first plugin."""
+        """Return the requests to the first plugin."""
         sent = [each.event for each in self._sent if each.to == "10"]
         self._sent.clear()
         return sent

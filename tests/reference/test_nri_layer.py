@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def relayed(event: str, nri: NRI) -> object:
-    """What *nri* answers to *event* of the pod or its first container."""
+    """Return the answer of *nri* to *event* of the pod or its first container."""
     return nri.relay(event, POD, None if event.endswith("sandbox") else ONE)
 
 
@@ -60,7 +60,7 @@ CALLS: dict[str, Callable[[NRI], object]] = {
 
 @pytest.fixture
 def layers() -> Iterator[Callable[..., NRI]]:
-    """A function that makes and starts layers, which are stopped at the end."""
+    """Yield a function that makes and starts layers; stop them at the end."""
     made: list[NRI] = []
 
     def make(*plugins: FakePlugin, domain: Domain | None = None, **config: Any) -> NRI:  # noqa: ANN401  # the fields of a Config
@@ -74,7 +74,7 @@ def layers() -> Iterator[Callable[..., NRI]]:
 
 
 def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
-    """A function that answers with an error."""
+    """Return a function that answers with an error."""
 
     def answer(request: Request) -> Answer:
         raise NRIError(f"no {request.event}", code=code)
@@ -83,12 +83,12 @@ def fails(code: str = "INTERNAL") -> Callable[[Request], Answer]:
 
 
 def hangs_up(request: Request) -> Answer:
-    """Disconnect instead of an answer."""
+    """Disconnect instead of answering."""
     raise PluginLostError(request.event)
 
 
 def threads_of(name: str) -> list[threading.Thread]:
-    """The threads of plugins of this name that do not end within a second."""
+    """Return the threads of plugins with this name that do not end within a second."""
     threads = [thread for thread in threading.enumerate() if thread.name.endswith(f"-{name}")]
     for thread in threads:
         thread.join(1)
@@ -115,7 +115,7 @@ def test_plugins_are_called_by_index_and_subscription(layers: Callable[..., NRI]
 
 
 def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) -> None:
-    """Later plugins are not called, but are again for the next request."""
+    """Later plugins are skipped for this request, but are called for the next one."""
     heard: Heard = []
     bad = FakePlugin(index="10", heard=heard, answers={"StartContainer": fails("RESOURCE_EXHAUSTED")})
     nri = layers(bad, FakePlugin(index="20", heard=heard))
@@ -130,7 +130,7 @@ def test_an_error_ends_the_relay_and_keeps_its_code(layers: Callable[..., NRI]) 
 
 
 def test_any_exception_is_an_error(layers: Callable[..., NRI]) -> None:
-    """Its code is UNKNOWN; the plugin stays."""
+    """The error has the code UNKNOWN, and the plugin stays connected."""
 
     def divides(request: Request) -> Answer:
         return Answer(adjust={request.event: 1 // 0})
@@ -196,7 +196,7 @@ def test_a_plugin_that_ends_its_thread_is_lost(layers: Callable[..., NRI]) -> No
 def test_an_error_after_a_loss_is_an_error(
     layers: Callable[..., NRI], first: Callable[[Request], Answer], error: Callable[[Request], Answer]
 ) -> None:
-    """A loss is not reported to the caller, an error is."""
+    """An error is reported to the caller, whereas a loss is not."""
     nri = layers(
         FakePlugin(answers={"StopContainer": first}), FakePlugin(index="20", answers={"RemoveContainer": error})
     )
@@ -232,7 +232,7 @@ def test_a_plugin_that_cannot_be_registered(layers: Callable[..., NRI], plugin: 
 
 
 def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Even though the machine does the same wherever it was."""
+    """The machine behaves in the same way for every plugin."""
     nri = layers(FakePlugin(answers={"StopContainer": hangs_up}))
     nri.relay("create-container", POD, ONE)
     taken: list[str] = []
@@ -249,7 +249,7 @@ def test_the_outcome_says_where_a_plugin_was_lost(layers: Callable[..., NRI], mo
 
 
 def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None:
-    """Once; its updates are made, and the listed states are remembered."""
+    """The plugin is synchronised once; its updates are made, and the listed states are remembered."""
     running = replace(ONE, state=ContainerState.RUNNING)
     update = Update(container_id="c1", resources={"cpu.shares": 2})
     domain = domain_of_two(containers=(running,))
@@ -268,7 +268,7 @@ def test_a_plugin_that_joins_is_synchronised(layers: Callable[..., NRI]) -> None
     [*zip(ContainerState, ("absent", "created", "running", "running", "stopped"), strict=True)],
 )
 def test_a_start_restores_what_the_domains_list(listed: ContainerState, remembered: str) -> None:
-    """Even without plugins; containers that are not listed keep their states."""
+    """The states are restored even without plugins; containers that are not listed keep their states."""
     nri = NRI(domains=Domains([domain_of_two(containers=(replace(ONE, state=listed),))]))
     nri.relay("create-container", POD, ONE)
     nri.relay("create-container", POD, TWO)
@@ -279,7 +279,7 @@ def test_a_start_restores_what_the_domains_list(listed: ContainerState, remember
 
 
 def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[..., NRI]) -> None:
-    """The listed states are remembered all the same."""
+    """The listed states are still remembered."""
 
     def fails_to_synchronise() -> tuple[Update, ...]:
         raise NRIError("not now", code="UNAVAILABLE")
@@ -294,7 +294,7 @@ def test_a_plugin_that_cannot_be_synchronised_does_not_join(layers: Callable[...
 
 
 def test_a_failed_start_can_be_repeated() -> None:
-    """None of the installed plugins has joined."""
+    """None of the installed plugins has joined after the failed start."""
     broken = [True]
 
     def fails_once() -> tuple[Update, ...]:
@@ -328,7 +328,7 @@ def test_a_disconnected_plugin_is_not_called(layers: Callable[..., NRI]) -> None
 
 
 def test_connections_can_be_disabled(layers: Callable[..., NRI]) -> None:
-    """Installed plugins join all the same."""
+    """Installed plugins still join."""
     nri = layers(FakePlugin(), disable_connections=True)
 
     with pytest.raises(RegistrationError, match="connections are disabled"):
@@ -349,7 +349,7 @@ def test_adjustments_are_merged(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("same", [True, False])
 def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool) -> None:
-    """Even if both set the same value."""
+    """Two plugins conflict even if both set the same value."""
     wants = {index: Answer(adjust={"env.A": "x" if same else index}) for index in ("10", "20")}
     nri = layers(*(FakePlugin(index=index, answers={"CreateContainer": always(each)}) for index, each in wants.items()))
 
@@ -360,7 +360,7 @@ def test_a_field_belongs_to_one_plugin(layers: Callable[..., NRI], *, same: bool
 
 
 def test_a_creation_updates_and_evicts_other_containers(layers: Callable[..., NRI]) -> None:
-    """Evictions come first; one that fails is not an error of the creation."""
+    """Evictions come first; a failed eviction is not an error of the creation."""
     update, eviction = (
         Update(container_id="c2", resources={"cpu.shares": 2}),
         Eviction(container_id="c2", reason="room"),
@@ -401,7 +401,7 @@ def test_a_container_being_created_cannot_be_updated(layers: Callable[..., NRI])
 
 
 def test_an_update_returns_its_own_resources_and_updates_others(layers: Callable[..., NRI]) -> None:
-    """Requested resources hold where no plugin changes them."""
+    """Requested resources apply to fields that no plugin changes."""
     own = Update(container_id="c1", resources={"cpu.shares": 4})
     other = Update(container_id="c2", resources={"cpu.shares": 1})
     domain = domain_of_two()
@@ -424,7 +424,7 @@ def test_an_update_that_no_plugin_changes(layers: Callable[..., NRI]) -> None:
 
 
 def test_a_refused_update_claims_no_fields(layers: Callable[..., NRI]) -> None:
-    """A third plugin may set a field that a second one could not."""
+    """A third plugin may set a field that the second one failed to set."""
     updates = {
         "10": Update(container_id="c2", resources={"cpu.shares": 1}),
         "20": Update(container_id="c2", resources={"memory.limit": 2, "cpu.shares": 2}, ignore_failure=True),
@@ -480,7 +480,7 @@ def test_a_removal_makes_the_updates_of_its_stop(layers: Callable[..., NRI]) -> 
 
 
 def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
-    """All are tried, and those that failed are reported."""
+    """All updates are tried, and those that fail are reported."""
     updates = [Update(container_id=each) for each in ("c1", "?", "c2")]
     domain = domain_of_two(stubborn=("c1",))
     nri = layers(domain=domain)
@@ -494,7 +494,7 @@ def test_a_plugin_requests_updates(layers: Callable[..., NRI]) -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_plugin_that_is_called_cannot_call_the_layer(layers: Callable[..., NRI], call: str) -> None:
-    """It would wait for itself, so it gets an error at once."""
+    """The layer would wait for itself, so the plugin gets an error immediately."""
     errors: list[Exception] = []
     answering: list[NRI] = []
 
@@ -560,7 +560,7 @@ def test_each_domain_changes_its_own_containers() -> None:
 
 
 def test_failures_are_collected_unless_they_are_ignored() -> None:
-    """All others are made, before and after."""
+    """All other updates are made, both before and after a failed one."""
     domain = domain_of_two(stubborn=("c1",))
     domains = Domains([domain])
     silent, loud = Update(container_id="c1", ignore_failure=True), Update(container_id="c1")
@@ -591,7 +591,7 @@ def test_the_default_configuration() -> None:
 
 
 def test_timeouts() -> None:
-    """Zero is the default, negative ones are refused, and layers do not share them."""
+    """Zero means the default, negative timeouts are refused, and layers do not share their timeouts."""
     config = Config(plugin_registration_timeout=0, plugin_request_timeout=0)
 
     assert (config.registration_timeout, config.request_timeout) == (5, 2)
@@ -603,7 +603,7 @@ def test_timeouts() -> None:
 
 @pytest.mark.parametrize("call", CALLS)
 def test_a_disabled_layer_does_nothing(call: str) -> None:
-    """Also the second time, and after the stop."""
+    """This also holds for a second start, and after the stop."""
     plugin, domain = FakePlugin(), domain_of_two()
     nri = NRI(Config(disable=True), Domains([domain]), [plugin])
     nri.start()
@@ -635,7 +635,7 @@ def test_an_old_release() -> None:
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("state", ["absent", "running"])
 def test_every_call_after_the_stop_is_an_error(call: str, state: str) -> None:
-    """Whatever state is remembered; those that return no error do nothing.
+    """This holds for any remembered state; calls that return no error do nothing.
 
     containerd deletes its plugins: a call that has to be relayed crashes, so
     does a second stop, and a call that is ignored replies ok.
@@ -673,7 +673,7 @@ def test_the_stop_ends_the_threads_of_plugins() -> None:
 
 
 def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
-    """It waits for the lock, and gets it after the stop."""
+    """The call waits for the lock, and gets it after the stop."""
     plugin = FakePlugin()
     nri = NRI(plugins=[plugin])
     nri.start()
@@ -693,7 +693,7 @@ def test_a_call_that_the_stop_overtakes_is_an_error() -> None:
 
 
 def test_an_exit_that_the_stop_overtakes_is_dropped() -> None:
-    """Its thread ends without an error, where containerd's ends the process."""
+    """The thread of the exit ends without an error; in containerd it ends the process."""
     free = threading.Event()
 
     class Late(NRI):

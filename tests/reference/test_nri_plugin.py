@@ -65,7 +65,7 @@ T = TypeVar("T")
 
 @pytest.mark.parametrize("profile", UNARRANGED)
 def test_passes_the_test_of_its_machine(profile: str) -> None:
-    """All cells are covered, in each outcome."""
+    """All cells are covered, with each outcome."""
     found = conform(load("nri-plugin"), lambda: NriPluginSUT(profile), profile=profile or None, examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -105,7 +105,7 @@ class RegistersAgain(Connection):
 
 
 class KeepsWrongNames(Connection):
-    """Does not close the connection of a plugin with a wrong name, as NRI does not."""
+    """The connection of a plugin with a wrong name stays open, as in NRI."""
 
     def register(self, name: str, index: str) -> None:
         if self._name_error(name, index):
@@ -115,7 +115,7 @@ class KeepsWrongNames(Connection):
 
 
 class WaitsForever(Connection):
-    """Does not give up a plugin that does not register."""
+    """The connection never gives up a plugin that does not register."""
 
     async def await_registration(self) -> None:
         with suppress(PluginLateError):
@@ -132,7 +132,7 @@ class AnyEvents(Connection):
 
 
 class IgnoresTimeouts(Connection):
-    """Goes on with a plugin that is late to be configured."""
+    """The connection continues with a plugin that was configured too late."""
 
     async def _ask_events(self, until: float) -> Collection[str] | int:
         try:
@@ -149,7 +149,7 @@ class OnePart(Connection):
 
 
 class AnyPart(Connection):
-    """Does not check whether a plugin waits for more."""
+    """The connection does not check whether a plugin expects more parts."""
 
     async def synchronise_part(self, part: Part) -> None:
         await self._call(partial(self._ask_last, part), "synchronise")
@@ -202,7 +202,7 @@ class KeepsTheLost(Connection):
 
 
 class UpdatesTooEarly(Connection):
-    """Makes updates of a plugin that is not synchronised yet."""
+    """Updates are accepted from a plugin that is not synchronised yet."""
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
         return await (make() if self.state == "synchronising" else super().request_updates(make))
@@ -217,7 +217,7 @@ class ClosesSilently(Connection):
 
 
 class OutlivesTheStop(Connection):
-    """The stop does not close it, as in NRI."""
+    """The stop does not close the connection, as in NRI."""
 
     def stop(self) -> None:
         if not self.listed:
@@ -263,7 +263,7 @@ def ids(pods: Sequence[Pod], containers: Sequence[Container]) -> list[str]:
 
 
 class Slow(FakePlugin):
-    """A plugin that turns the clock by ``takes`` in each call."""
+    """A plugin that advances the clock by ``takes`` in each call."""
 
     def __init__(self, clock: TurnedClock, takes: float, **how: object) -> None:
         super().__init__(**how)  # type: ignore[arg-type]  # the fields of a plugin
@@ -297,7 +297,7 @@ def things(number: int, most: float = 4) -> list[Part]:
 
 
 def test_all_parts_share_one_timeout() -> None:
-    """Three messages of a second each exceed two seconds, though none of them does."""
+    """Three messages of a second each exceed two seconds in total, although none of them does."""
     clock = TurnedClock()
     plugin = Slow(clock, 0.6)
     connection = configured(plugin, Terms(config=Config(plugin_request_timeout=2), clock=clock))
@@ -333,7 +333,7 @@ def test_a_plugin_that_does_not_accept_parts_is_closed() -> None:
 
 
 def test_objects_are_sent_in_order() -> None:
-    """However they are split."""
+    """The order does not depend on how they are split into parts."""
     for largest in range(9):
         plugin = Slow(TurnedClock(), 0)
         finish(configured(plugin, Terms()).synchronise(things(3, largest or inf)))
@@ -344,7 +344,7 @@ def test_objects_are_sent_in_order() -> None:
 
 
 def test_a_plugin_that_disconnects_in_the_handshake_is_removed() -> None:
-    """Its end is not closed again."""
+    """Its end of the connection is not closed again."""
 
     def hangs_up() -> Sequence[Update]:
         raise PluginLostError("gone")
@@ -391,7 +391,7 @@ def test_only_the_newest_release_has_validation() -> None:
 
 
 def test_upstream_a_second_registration_changes_the_name_and_not_the_order() -> None:
-    """Until another plugin joins; a third registration blocks until the timeout."""
+    """The order changes only when another plugin joins; a third registration blocks until the timeout."""
     clock = TurnedClock()
     plugins = Plugins[Request, Answer, Connection]()
     first, second, third = (
@@ -453,7 +453,7 @@ class Closed(FakePlugin):
 
 
 def test_every_connection_is_closed_once() -> None:
-    """At the stop, when the plugin is lost, or when it fails to join."""
+    """It is closed at the stop, when the plugin is lost, or when it fails to join."""
 
     def fails() -> Sequence[Update]:
         raise NRIError("not now")
@@ -477,7 +477,7 @@ def test_every_connection_is_closed_once() -> None:
 
 
 def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
-    """It does not join."""
+    """Its connection is closed, and it does not join."""
     plugin = Closed()
     nri = NRI()
     nri.start()
@@ -497,7 +497,7 @@ def test_a_plugin_that_joins_during_the_stop_is_closed() -> None:
 
 
 def test_a_layer_synchronises_in_parts() -> None:
-    """With as many objects as configured."""
+    """Each part has the configured number of objects."""
     plugin = Slow(TurnedClock(), 0)
     nri = NRI(Config(sync_objects=2), Domains([domain_of_two()]))
     nri.start()
@@ -511,7 +511,7 @@ def test_a_layer_synchronises_in_parts() -> None:
 
 
 def test_no_thread_outlives_its_test() -> None:
-    """Each connection has one, which ends when another test begins."""
+    """Each connection has one thread, which ends when another test begins."""
     before = {*threading.enumerate()}
     sut = NriPluginSUT()
     for _ in range(3):

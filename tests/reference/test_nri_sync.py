@@ -1,4 +1,4 @@
-"""The lock that keeps plugins from joining, step by step on real threads: the reference's and containerd's."""
+"""The lock that keeps plugins from joining: the reference's and containerd's, tested step by step on real threads."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 
 
 def machine(profile: str) -> Machine:
-    """The calls and the plugin, flattened into one machine."""
+    """Return the calls and the plugin, flattened into one machine."""
     system = load_system("plugin-sync")
     return flatten(system.under(profile))
 
 
 @pytest.mark.parametrize("profile", ["", "calls-first", "mended"])
 def test_passes_the_test_of_its_system(profile: str) -> None:
-    """All cells are covered; without nested blocks containerd's lock conforms, too."""
+    """All cells are covered; containerd's lock also conforms if blocks are not nested."""
     found = conform(machine(profile), lambda: PluginSyncSUT(profile), examples=2)
 
     assert ((), ()) == (found.failures, found.missed)
@@ -55,7 +55,7 @@ class BlocksWhileJoining(UpstreamSyncLock):
 
 
 class ReleasesAll(UpstreamSyncLock):
-    """The first block that is released releases all."""
+    """Releasing the first block releases all blocks."""
 
     def _release(self) -> None:
         self._blocks = 1
@@ -73,7 +73,7 @@ class JoinsForever(UpstreamSyncLock):
 
 
 class WaitsForever(UpstreamSyncLock):
-    """A plugin that has waited counts as waiting afterwards."""
+    """A plugin that has joined after waiting still counts as waiting."""
 
     @contextmanager
     def joining(self, *, timeout: float) -> Iterator[None]:
@@ -107,7 +107,7 @@ def test_a_bug_is_found_by_a_short_test(kind: type[SyncLock]) -> None:
 
 @pytest.mark.parametrize("against", ["", "calls-first"])
 def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
-    """Also where the reference is given by name only; under another profile it fails."""
+    """This also holds if the reference is given by name; under another profile the test fails."""
     system = load_system("plugin-sync")
     named = conform(system, "reference", profile=against or None, examples=0)
     other = conform(system, PluginSyncSUT if against else lambda: PluginSyncSUT("calls-first"), profile=against or None)
@@ -115,7 +115,7 @@ def test_a_system_and_its_reference_have_one_profile(against: str) -> None:
 
 
 def test_a_thread_that_cannot_go_on_is_reported() -> None:
-    """The SUT does not wait for it."""
+    """The SUT does not wait for a blocked thread."""
     sut = PluginSyncSUT(kind=JoinsForever)
     for event in ("registers", "begins.1", "has-joined"):
         sut.do(event)

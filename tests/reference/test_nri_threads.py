@@ -1,4 +1,4 @@
-"""The reference NRI layer and threads: plugins that join, concurrent calls, and exits in any order."""
+"""The reference NRI layer and threads: joining plugins, concurrent calls, and exits in any order."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ SHORT = 0.1
 
 
 def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
-    """Threads that run *calls*."""
+    """Return threads that run *calls*."""
     threads = [threading.Thread(target=call, daemon=True) for call in calls]
     for thread in threads:
         thread.start()
@@ -42,7 +42,7 @@ def in_threads(*calls: Callable[[], object]) -> list[threading.Thread]:
 
 
 def ended(threads: list[threading.Thread], seconds: float = LONG) -> bool:
-    """Whether all of *threads* end in time."""
+    """Check whether all *threads* end in time."""
     for thread in threads:
         thread.join(seconds)
     return not any(thread.is_alive() for thread in threads)
@@ -73,7 +73,7 @@ class NeverBlocks(SyncLock):
 
 @pytest.mark.parametrize(("lock", "blocked"), [(SyncLock, True), (NeverBlocks, False)])
 def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> None:
-    """The test detects a lock that does not."""
+    """The test detects a lock that lets a plugin in."""
     locks = lock()
     joined = []
 
@@ -88,7 +88,7 @@ def test_a_block_keeps_a_plugin_out(lock: type[SyncLock], *, blocked: bool) -> N
 
 
 def test_plugins_join_one_at_a_time() -> None:
-    """Each is synchronised with what exists when it joins."""
+    """Each plugin is synchronised with the entities that exist when it joins."""
     lock = SyncLock()
 
     with lock.joining(timeout=LONG), pytest.raises(BlockedError), lock.joining(timeout=SHORT):
@@ -112,7 +112,7 @@ class Watched(SyncLock):
 
 
 class Positions:
-    """The states of a call and a plugin at a lock, and events for the moment at which they wait."""
+    """The states of a call and a plugin at a lock, with an event for the moment at which each of them waits."""
 
     def __init__(self, kind: type[SyncLock]) -> None:
         self.clock = TurnedClock()
@@ -127,12 +127,12 @@ class Positions:
 
     @property
     def states(self) -> tuple[str, str]:
-        """The states of the call and the plugin."""
+        """Return the states of the call and the plugin."""
         return self.positions[CALL].state, self.positions[PLUGIN].state
 
 
 def blocks_twice(at: Positions, done: list[str]) -> list[threading.Thread]:
-    """The threads of a call that blocks, and again once a plugin waits, and of that plugin."""
+    """Return the threads of a plugin, and of a call that blocks once, and again when the plugin waits."""
 
     def calls() -> None:
         with at.lock.block():
@@ -167,13 +167,13 @@ def test_a_nested_block_does_not_wait_for_a_waiting_plugin() -> None:
 
 
 def test_containerds_lock_deadlocks_if_a_plugin_waits_in_between() -> None:
-    """The call waits for the plugin and the plugin for the call, until the plugin's registration times out."""
+    """The call and the plugin wait for each other until the plugin's registration times out."""
     at = Positions(UpstreamSyncLock)
     done: list[str] = []
     threads = blocks_twice(at, done)
     assert at.waits[CALL].wait(LONG)
 
-    assert (done, at.states) == ([], ("waiting-within", "waiting"))  # the deadlock of the system plugin-sync
+    assert (done, at.states) == ([], ("waiting-within", "waiting"))  # the deadlock in the system ``plugin-sync``
 
     at.clock.turn(5)
     assert ended(threads)
@@ -204,7 +204,7 @@ def test_a_pod_is_removed_with_its_containers_while_a_plugin_waits() -> None:
 
 
 def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
-    """The plugin has joined when the block is held."""
+    """When the block is granted, the plugin has already joined."""
     entered, free = threading.Event(), threading.Event()
 
     def slowly() -> Sequence[Update]:
@@ -232,7 +232,7 @@ def test_a_block_waits_for_the_plugin_that_is_joining() -> None:
 
 
 def test_a_block_can_be_released_after_the_stop() -> None:
-    """A plugin that waits to join gets an error."""
+    """A plugin that is waiting to join gets an error."""
     nri = NRI()
     nri.start()
     errors: list[Exception] = []
@@ -263,7 +263,7 @@ class Unlocked(NRI):
 
 @pytest.mark.parametrize("kind", [NRI, Unlocked])
 def test_calls_do_not_overlap(kind: type[NRI]) -> None:
-    """The second call is relayed after the first was relayed to all plugins; not so without the lock."""
+    """The second call is relayed after the first one has reached all plugins; without the lock the calls overlap."""
     order: Heard = []
     inside, overlaps = threading.Event(), threading.Event()
 
@@ -297,7 +297,7 @@ def test_calls_do_not_overlap(kind: type[NRI]) -> None:
 
 
 def test_many_threads_at_one_container() -> None:
-    """One of all stops is relayed, and one of all removals."""
+    """Exactly one of the stops is relayed, and exactly one of the removals."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard), FakePlugin(index="20", heard=heard)])
     nri.start()
@@ -317,7 +317,7 @@ def test_many_threads_at_one_container() -> None:
 
 
 def test_many_threads_at_many_entities() -> None:
-    """The events of each arrive in their order."""
+    """The events of each entity arrive in order."""
     heard: list[Request] = []
     plugin = FakePlugin(requests=heard)
     nri = NRI(domains=Domains([domain_of_two()]), plugins=[plugin])
@@ -363,7 +363,7 @@ class RelaysAfterRemoval(Late):
 
 
 def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
-    """The events that a plugin receives of a container that exits and is removed."""
+    """Return the events that a plugin receives about a container that exits and is removed."""
     plugin = FakePlugin()
     nri = kind(plugin)
     nri.start()
@@ -380,7 +380,7 @@ def heard_of(kind: type[Late], *, removed_first: bool) -> list[str]:
 
 @pytest.mark.parametrize("removed_first", [True, False])
 def test_an_exit_that_a_removal_overtakes(*, removed_first: bool) -> None:
-    """Whichever is first, the stop is relayed once, and the removal last."""
+    """Whichever comes first, the stop is relayed once, and the removal comes last."""
     assert heard_of(Late, removed_first=removed_first) == ["StartContainer", "StopContainer", "RemoveContainer"]
 
 
@@ -391,7 +391,7 @@ def test_an_exit_relayed_after_the_removal_is_noticed() -> None:
 
 
 def test_exits_race_removals() -> None:
-    """In any order."""
+    """Exits and removals may happen in any order."""
     heard: Heard = []
     nri = NRI(plugins=[FakePlugin(heard=heard)])
     nri.start()

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 class ReferenceContainers(Containers):
-    """Containers of the reference implementation, ``of`` each pod; *make* makes one that is not created yet."""
+    """Reference containers, kept in ``of`` for each pod; *make* returns a container that is not created yet."""
 
     def __init__(self, make: Callable[[str], Container]) -> None:
         super().__init__()
@@ -51,18 +51,18 @@ class ReferenceContainers(Containers):
         self._make = make
 
     def create(self, pod: str) -> None:
-        """Create another one."""
+        """Create another container."""
         container = self._make(pod)
         self._call(partial(container.call, "create"))
         self.of.setdefault(pod, []).append(container)
 
     def stop(self, pod: str) -> None:
-        """Stop one after the other."""
+        """Stop the containers one after the other."""
         for each in self.of.get(pod, []):
             self._call(partial(each.call, "stop"))
 
     def remove(self, pod: str) -> None:
-        """Remove one after the other."""
+        """Remove the containers one after the other."""
         containers = self.of.get(pod, [])
         for each in list(containers):
             self._call(partial(each.call, "remove"))
@@ -84,7 +84,7 @@ class Shim(UpstreamPods):
 
 @pytest.fixture
 def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
-    """A function that makes SUTs of a kind, which are closed."""
+    """Yield a function that makes SUTs of a kind; close them at the end."""
     suts: list[PodsSUT] = []
 
     def make(kind: type[Pods]) -> PodsSUT:
@@ -97,19 +97,19 @@ def made() -> Iterator[Callable[[type[Pods]], PodsSUT]]:
 
 
 def refuses(*_: object) -> None:
-    """Fail as a disk that cannot be written."""
+    """Fail like a disk that cannot be written."""
     message = "read-only file system"
     raise OSError(message)
 
 
 async def unknown(name: str) -> Exit:
-    """Fail as a controller without the sandbox."""
+    """Fail like a controller without the sandbox."""
     event = "wait"
     raise CallError(event, "NOT_FOUND", name)
 
 
 async def test_a_pod_is_a_process_an_address_and_a_file(tmp_path: Path) -> None:
-    """Its stop releases the process and the address, its removal the file, too."""
+    """Its stop releases the process and the address, and its removal also releases the file."""
     async with Controller(lambda pod: Processes(tmp_path / pod)) as controller:
         pods = Pods(tmp_path / "pods", controller, Leases(tmp_path / "network"))
         pod = await pods.run("web", {"cpu_shares": 512})
@@ -146,7 +146,7 @@ def test_an_exit_is_recorded_once(made: Callable[[type[Pods]], PodsSUT]) -> None
 
 
 def test_an_exit_that_cannot_be_written(made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It changes nothing, and is retried after a second."""
+    """The failed write changes nothing, and is retried after a second."""
     sut = made(Pods)
     sut.do("run")
     with monkeypatch.context() as broken:
@@ -193,7 +193,7 @@ async def test_without_a_free_address_a_run_fails(tmp_path: Path) -> None:
 def test_containers_are_stopped_and_removed_with_their_pod(
     made: Callable[[type[Pods]], PodsSUT], tmp_path: Path, cannot: str
 ) -> None:
-    """They are stopped before its process; one that cannot be stopped leaves the pod as it is."""
+    """They are stopped before the pod's process; if one cannot be stopped, the pod is unchanged."""
     sut = made(Pods)
     worlds: list[SimulatedWorld] = []
 
@@ -220,7 +220,7 @@ def test_containers_are_stopped_and_removed_with_their_pod(
 
 
 def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """The process goes on, its exit is seen, and the name stays reserved."""
+    """The process continues, its exit is noticed, and the name stays reserved."""
     sut = made(Pods)
     sut.do("run")
     before = sut.pods.status(sut._last)
@@ -232,7 +232,7 @@ def test_a_restart_finds_the_same_process(made: Callable[[type[Pods]], PodsSUT])
 
 
 def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> None:
-    """Code and time are written, and a removed pod stays removed."""
+    """The exit code and time are written, and a removed pod stays removed."""
     sut = made(Pods)
     for event in ("run", "exit"):
         sut.do(event)
@@ -246,7 +246,7 @@ def test_an_exit_survives_a_restart(made: Callable[[type[Pods]], PodsSUT]) -> No
 
 @pytest.mark.parametrize("cannot", ["", "clear"])
 def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], cannot: str) -> None:
-    """The restart undoes it; what cannot be undone can be removed."""
+    """The restart undoes the run; if it cannot be undone, the pod can still be removed."""
     sut = made(Pods)
     assert sut.crash("run", 11)
     assert (False, "absent") == (bool(sut._contradiction()), sut.shows())
@@ -270,7 +270,10 @@ def test_a_run_that_a_crash_interrupted(made: Callable[[type[Pods]], PodsSUT], c
 def test_a_pod_that_cannot_be_started(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], left: list[str], fault: str
 ) -> None:
-    """Nothing is left of it; in containerd its entry at the controller is, ready if the last step failed."""
+    """Nothing of the pod is left.
+
+    In containerd its entry at the controller remains, and is ready if the last step failed.
+    """
     sut = made(kind)
     sut.faults |= {fault}
     with pytest.raises(CallError, match=f"cannot {fault}"):
@@ -284,7 +287,7 @@ def test_a_pod_that_cannot_be_started(
 def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The pod can be removed; in containerd there is no pod, and the name stays reserved."""
+    """The pod can be removed; in containerd no pod exists, and the name stays reserved."""
     sut = made(kind)
     sut.faults |= {"setup"}
     with monkeypatch.context() as broken:
@@ -306,7 +309,7 @@ def test_metadata_that_cannot_be_deleted_after_a_failed_run(
 def test_a_pod_that_cannot_be_watched(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods], state: str
 ) -> None:
-    """There is no pod; in containerd there is a ready one without network, name and watch."""
+    """No pod exists; in containerd a ready one exists without network, name and watch."""
     sut = made(kind)
     monkeypatch.setattr(sut._controller, "wait", unknown)
     with pytest.raises(CallError, match="NOT_FOUND"):
@@ -319,7 +322,7 @@ def test_a_pod_that_cannot_be_watched(
 
 @pytest.mark.parametrize(("kind", "listed"), [(Pods, "SANDBOX_NOTREADY"), (UpstreamPods, "SANDBOX_READY")])
 def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], listed: str) -> None:
-    """It agrees with the status; in containerd only later."""
+    """The list agrees with the status; in containerd it does so only later."""
     sut = made(kind)
     sut.do("run")
     pod = sut._last
@@ -338,7 +341,10 @@ def test_a_list_after_a_stop(made: Callable[[type[Pods]], PodsSUT], kind: type[P
 def test_metadata_that_cannot_be_deleted_by_a_removal(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The removal can be repeated; in containerd the pod is gone without its name, and a restart recovers it."""
+    """The removal can be repeated.
+
+    In containerd the pod is gone but its name is not, and a restart recovers the pod.
+    """
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     pod = sut.pods.names.get(NAME, "")
@@ -355,7 +361,7 @@ def test_metadata_that_cannot_be_deleted_by_a_removal(
 
 @pytest.mark.parametrize(("kind", "taken"), [(Pods, True), (UpstreamPods, True), (Shim, False)])
 def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], taken: object) -> None:
-    """They stay reserved; in containerd only those of pods with a pause container."""
+    """Names stay reserved; in containerd only the names of pods with a pause container do."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut._runner.run(sut._restart())
@@ -372,7 +378,7 @@ def test_names_after_a_restart(made: Callable[[type[Pods]], PodsSUT], kind: type
 def test_a_pod_whose_task_cannot_be_looked_up(
     made: Callable[[type[Pods]], PodsSUT], kind: type[Pods], ready: object
 ) -> None:
-    """It stays not ready after the next restart; in containerd it becomes ready."""
+    """The pod stays not ready after the next restart; in containerd it becomes ready."""
     sut = made(kind)
     sut._runner.run(sut.pods.run(NAME))
     sut.faults |= {"task"}
@@ -395,7 +401,7 @@ def test_passes_the_test_of_its_machine() -> None:
 
     assert () == tested.failures
     assert () == tested.missed
-    # It deletes the metadata of a pod before it forgets the pod.
+    # The service deletes the metadata of a pod before it forgets the pod.
     assert {
         ("create-container", "created"),
         ("stop", "unmonitored"),
@@ -419,7 +425,7 @@ def test_passes_the_test_of_its_machine() -> None:
     ],
 )
 def test_a_crash_at_any_effect(before: str, event: str, effects: int) -> None:
-    """The event has happened or not, and the pod holds exactly what it should."""
+    """The event has either happened or not, and the pod holds exactly the resources that it should."""
     for point in range(effects):
         tested = replay(load("pod-sandbox"), PodsSUT, steps(before + event.format(point)))
         assert () == tested.failures, point
@@ -466,7 +472,7 @@ class ForgetsTheNetwork(Pods):
 
 
 class UnmakesForwards(Pods):
-    """If a stage cannot be unmade, the earlier ones are unmade all the same."""
+    """If a stage cannot be undone, the earlier stages are undone anyway."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, network, *others = super()._stages(pod)
@@ -586,7 +592,7 @@ class ForwardsToTheUnready(Pods):
 
 
 class WritesReadyFirst(Pods):
-    """A pod is written as ready before it is."""
+    """A pod is recorded as ready before it is ready."""
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
         name, metadata, *others = super()._stages(pod)
@@ -634,7 +640,7 @@ def test_a_bug_is_found_by_a_crash(kind: type[Pods]) -> None:
     "nested", ["[" * 100_000, '{"limits":' * 100_000, '{"limits":' + "[" * 100_000 + "]" * 100_000 + "}"]
 )
 def test_metadata_that_are_nested_too_deep_are_an_error_with_their_path(tmp_path: Path, nested: str) -> None:
-    """No more than that: what of a pod cannot be read is deleted."""
+    """No other exception is raised, so the recovery can delete what it cannot read of a pod."""
     store = MetadataStore(tmp_path)
     store.create(Metadata(id="1", name="web"))
     store.path("1").write_text(nested, encoding="utf-8")

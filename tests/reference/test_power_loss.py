@@ -1,4 +1,4 @@
-"""What the stores of the reference find after a power failure at any moment: what was acknowledged, or is in progress."""
+"""The reference's stores after a power failure at any moment: they contain acknowledged changes, or one under way."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from real_parts import program
 
 
 def after_power_loss(*arguments: str) -> str:
-    """The number of states in which a store was left; in a new process, since one with threads should not fork."""
+    """Return the number of states in which a store was left.
+
+    Runs in a new process, because one with threads should not fork.
+    """
     program("strace")
     command = [sys.executable, power_loss.__file__, *arguments]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
@@ -38,13 +41,13 @@ def test_whatever_a_file_system_keeps_of_a_change_is_the_old_or_the_new(store: s
     ],
 )
 def test_what_is_not_synced_is_torn_or_lost(store: str, fault: str, found: str) -> None:
-    """Shows that the test above can fail."""
+    """The previous test can fail: without syncing, changes are torn or lost."""
     with pytest.raises(AssertionError, match=found):
         after_power_loss(store, fault)
 
 
 def test_the_states_that_a_file_system_may_leave() -> None:
-    """Worked out by hand: a file is made and written, synced, and moved over another one."""
+    """The expected states were worked out by hand: a file is created, written, synced, and moved over another one."""
     made = power_loss.Names("/d", {"/d/new": 1})
     written, synced = power_loss.Written(1, b"ab"), power_loss.Synced(1)
     moved = power_loss.Names("/d", {"/d/new": None, "/d/old": 1})

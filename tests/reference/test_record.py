@@ -56,7 +56,7 @@ FULL = Status(
 
 
 def by_hand(status: Status) -> Status:
-    """A copy made field by field, with the usual mistakes.
+    """Copy a record field by field, with the usual mistakes.
 
     The list of huge-page limits is created with the old length, and then
     appended to; the map is shared; the resources are created again for each
@@ -85,7 +85,7 @@ AFFINITY = only(windows=WindowsResources(affinity_cpus=[CpuGroupAffinity(cpu_mas
 
 
 def shares(one: object, other: object) -> bool:
-    """Whether both have a mutable part in common."""
+    """Check whether the records share a mutable part."""
     if isinstance(one, Record | list | dict) and one is other:
         return True
     match one, other:
@@ -115,7 +115,7 @@ def test_a_copy_made_by_hand_shares_its_map() -> None:
 
 
 def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
-    """Two become four, two of which are null in the file."""
+    """The list has four entries instead of two, and two of them are null in the file."""
     resources = by_hand(LIMITS).resources
 
     assert resources is not None
@@ -124,7 +124,7 @@ def test_a_copy_made_by_hand_doubles_the_huge_pages() -> None:
 
 
 def test_no_field_of_the_full_record_is_empty() -> None:
-    """So that these tests notice a field that is missing from a copy."""
+    """These tests therefore notice a field that is missing from a copy."""
     found = set()
 
     def look(record: Record) -> None:

@@ -55,10 +55,10 @@ class Answers:
 
 
 class Commands:
-    """Runs the ``features`` command of OCI runtimes on this machine, if they have it, as the shim of runc does."""
+    """Run the ``features`` command of this machine's OCI runtimes, if they support it, as runc's shim does."""
 
     def plugin_info(self, runtime_path: str, options: Options | None) -> Packed | None:
-        """The output of the runtime that the options name, or of ``runc``."""
+        """Return the output of the runtime that the options name, or of ``runc``."""
         del runtime_path
         name = options.binary_name if isinstance(options, RuncOptions) and options.binary_name else "runc"
         try:
@@ -77,7 +77,7 @@ def introspect_runtime_handlers(
     kernel_has_rro: bool,
     profile: str = "",
 ) -> list[RuntimeHandler]:
-    """The handlers that Status lists for *runtimes* by name, the *default* one twice; raises :class:`PanicError`."""
+    """Return the handlers that Status lists for *runtimes*, the *default* one twice; raises :class:`PanicError`."""
     handlers: list[RuntimeHandler] = []
     every = partial(
         Introspection,
@@ -147,7 +147,7 @@ def test_an_old_kernel_has_no_recursive_read_only_mounts() -> None:
     ids=str,
 )
 def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[str, object] | None) -> None:
-    """Runtimes of every type are asked, with their options if they have any."""
+    """Runtimes of every type are queried, with their options if they have any."""
     service = answering({"mountOptions": ["rro"]})
 
     (handler,) = introspect_runtime_handlers({"it": runtime}, "other", service, kernel_has_rro=True)
@@ -172,7 +172,7 @@ def test_the_request_for_a_runtime(runtime: Runtime, path: str, options: dict[st
     ids=str,
 )
 def test_an_unknown_runtime_is_listed_without_features(extra: Packed | None) -> None:
-    """Under its name, and under the empty name as the default."""
+    """The runtime is listed under its name, and as the default also under the empty name."""
     for profile in ("", "upstream"):
         listed = introspect_runtime_handlers(
             {"it": Runtime(options={})}, "it", Answers(extra), kernel_has_rro=True, profile=profile
@@ -191,7 +191,7 @@ def test_the_default_is_listed_twice() -> None:
 
 
 def test_upstream_crashes() -> None:
-    """If an optional part is absent; and it asks only runtimes of one type."""
+    """containerd crashes if an optional part is absent, and queries only runtimes of one type."""
     with pytest.raises(
         PanicError, match=r"^the introspection of runtime 'runc' .*: its features document has no Linux"
     ):
@@ -256,7 +256,7 @@ class MovedError(Exception):
 
 
 class _Moving(Introspection):
-    """An introspection whose stages can move it past the machine."""
+    """An introspection whose stages can change its state without the machine."""
 
     def stage(self, event: str) -> str:
         try:
@@ -266,7 +266,7 @@ class _Moving(Introspection):
 
 
 class RefusesOthers(_Moving):
-    """Runtimes of other types than runc's are not asked."""
+    """Runtimes of types other than runc's are not queried."""
 
     def _type(self) -> str:
         if self.runtime.type == RUNSC:
@@ -323,7 +323,7 @@ class TakesBadOptions(Introspection):
 
 
 class GivesUp(Introspection):
-    """A runtime that cannot be asked is an error."""
+    """A runtime that cannot be queried is an error."""
 
     def _plugin_info(self) -> str:
         outcome = super()._plugin_info()

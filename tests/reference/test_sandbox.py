@@ -1,4 +1,4 @@
-"""The reference sandbox controller: real processes that exit, waiting for them, retries, and planted bugs."""
+"""The reference sandbox controller: real processes that exit, waiting callers, retries, and planted bugs."""
 
 # ruff: noqa: SLF001  (a method is the bug that its class describes, and uses private names)
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class Place:
-    """A controller of *kind* with one sandbox, whose process is real and whose exit is seen at once."""
+    """A controller of *kind* with one sandbox, which has a real process whose exit is noticed immediately."""
 
     def __init__(self, root: Path, kind: type[Controller]) -> None:
         self.clock = TurnedClock(hurried=True)
@@ -71,7 +71,7 @@ class Place:
 
 @pytest.fixture
 def make(tmp_path: Path) -> Iterator[Callable[[type[Controller]], Place]]:
-    """A function that makes places; their processes are ended."""
+    """Yield a function that makes places; end their processes afterwards."""
     places: list[Place] = []
 
     def place(kind: type[Controller]) -> Place:
@@ -90,7 +90,7 @@ def place(make: Callable[[type[Controller]], Place]) -> Place:
 
 
 async def test_an_exit_is_seen(place: Place) -> None:
-    """A signal from anywhere ends the process, and both callers that wait are notified."""
+    """Any signal that ends the process is noticed, and both waiting callers are notified."""
     place.start()
     waiting = [asyncio.create_task(place.controller.wait("pod")) for _ in range(2)]
     await asyncio.sleep(0)
@@ -134,7 +134,7 @@ async def test_a_stop_cleans_up_and_can_be_repeated(place: Place) -> None:
 async def test_a_task_that_cannot_be_deleted(
     make: Callable[[type[Controller]], Place], kind: type[Controller], states: list[str], outputs: list[str]
 ) -> None:
-    """It is retried after one second and after two more; containerd's sandbox is ready all the time."""
+    """The deletion is retried after one second and after two more; containerd's sandbox stays ready throughout."""
     place = make(kind)
     place.start()
     place.world.faults.add("delete")
@@ -156,7 +156,7 @@ async def test_a_task_that_cannot_be_deleted(
 async def test_a_shutdown_during_retries(
     make: Callable[[type[Controller]], Place], kind: type[Controller], notified: object
 ) -> None:
-    """A caller that waits is notified; containerd drops the event, and the caller waits forever."""
+    """A waiting caller is notified; containerd drops the event, so the caller waits forever."""
     place = make(kind)
     place.start()
     waiting = asyncio.create_task(place.controller.wait("pod"))
@@ -187,7 +187,7 @@ async def test_waiting_for_a_sandbox_that_never_starts(
 async def test_a_stop_that_finds_no_task(
     make: Callable[[type[Controller]], Place], kind: type[Controller], state: str
 ) -> None:
-    """It was deleted from outside, and the controller has not seen the exit yet."""
+    """The task was deleted from outside, and the controller has not noticed the exit yet."""
     place = make(kind)
     place.start()
     place.world.gate.clear()
@@ -213,7 +213,7 @@ async def test_an_exit_that_is_reported_again(
 async def test_a_watch_that_breaks(
     make: Callable[[type[Controller]], Place], kind: type[Controller], runs: object
 ) -> None:
-    """The process goes on, and its exit is seen later; containerd kills it."""
+    """The process continues, and its exit is noticed later; containerd kills the process."""
     place = make(kind)
     place.start()
     place.world.breaks = True
@@ -241,7 +241,7 @@ async def test_an_id_that_exists(make: Callable[[type[Controller]], Place], kind
 async def test_a_start_that_fails_at_its_last_step(
     make: Callable[[type[Controller]], Place], kind: type[Controller], shown: str
 ) -> None:
-    """All of it is undone; containerd's record says ready, and no stop changes that."""
+    """All of it is undone; containerd's record still says ready, and no stop changes that."""
     place = make(kind)
     place.controller.create("pod")
     place.world.faults.add("describe")
@@ -257,7 +257,7 @@ async def test_a_start_that_fails_at_its_last_step(
 
 
 async def test_a_start_that_cannot_be_undone_can_be_stopped(place: Place) -> None:
-    """Its process runs, and is not in the record."""
+    """Its process is running, but is not in the record."""
     place.controller.create("pod")
     place.world.faults |= {"run", "undo"}
     with pytest.raises(CallError, match=r"^start: UNKNOWN: cannot run$"):
@@ -269,7 +269,7 @@ async def test_a_start_that_cannot_be_undone_can_be_stopped(place: Place) -> Non
 
 
 async def test_a_stop_that_takes_too_long(place: Place) -> None:
-    """The caller gives up; the exit is handled when it is seen."""
+    """The caller gives up; the exit is handled once it is noticed."""
     place.start()
     place.world.faults.add("late")
     place.world.gate.clear()
@@ -291,7 +291,7 @@ async def test_a_wait_can_be_given_up(place: Place) -> None:
 
 
 def test_a_directory_that_exists(tmp_path: Path) -> None:
-    """Processes report that they cannot create theirs."""
+    """The processes report that they cannot create their directories."""
     (tmp_path / "pod").touch()
     with pytest.raises(WorldError, match="File exists"):
         Processes(tmp_path / "pod").run()
@@ -307,7 +307,7 @@ os.kill(os.getpid(), 9)
 
 
 def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
-    """Even if the parent is killed."""
+    """The process ends even if its parent is killed."""
     ran = subprocess.run([sys.executable, "-c", DIES, tmp_path], capture_output=True, text=True, check=False)
     assert -9 == ran.returncode, ran.stderr
     try:
@@ -321,7 +321,7 @@ def test_no_process_outlives_its_parent(tmp_path: Path) -> None:
 
 
 def test_passes_the_test_of_its_machine() -> None:
-    """Every reachable cell is covered, in each outcome."""
+    """Every reachable cell is covered, with each outcome."""
     tested = conform(load("sandbox-controller"), PodSandboxSUT, examples=5, steps=20)
 
     assert () == tested.failures
@@ -342,7 +342,7 @@ def test_upstream_conforms_with_its_profile_only() -> None:
 
 
 def move(sandbox: Sandbox, state: str) -> None:
-    """Move *sandbox* to *state*, past the machine."""
+    """Move *sandbox* to *state* without the machine."""
     sandbox.position = driver(MACHINE).position(state)
 
 

@@ -71,7 +71,7 @@ def test_a_stored_record_can_be_loaded(root: Path) -> None:
 
 
 def test_only_the_owner_can_read_it(root: Path) -> None:
-    """Whatever the umask is."""
+    """This holds for any umask."""
     before = os.umask(0o777)
     try:
         storage = store(root, FIRST)
@@ -161,7 +161,7 @@ def test_a_write_that_fails_changes_nothing(
     call: str,
     first: bool,  # noqa: FBT001
 ) -> None:
-    """It leaves no temporary file."""
+    """A failed write leaves no temporary file."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, call, refused)
@@ -185,7 +185,7 @@ def fails_on_folders(real: Callable[[int], None]) -> Callable[[int], None]:
 
 @pytest.mark.parametrize("first", [True, False], ids=["stored", "changed"])
 def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.MonkeyPatch, first: bool) -> None:  # noqa: FBT001
-    """The file is in place already when its folder cannot be synced."""
+    """The file is already in place when syncing its folder fails."""
     storage = None if first else store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", fails_on_folders(os.fsync))
@@ -198,7 +198,7 @@ def test_a_change_that_is_not_durable_is_undone(root: Path, monkeypatch: pytest.
 
 
 def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """What is said of a change that is neither durable nor undone: its folder cannot be synced, nor the old file put back."""
+    """Return the error of a change whose folder cannot be synced and whose old file cannot be restored."""
     replace = Path.replace
 
     with monkeypatch.context() as patch:
@@ -216,7 +216,7 @@ def left_unknown(storage: StatusStorage | None, root: Path, monkeypatch: pytest.
 
 
 def test_a_change_that_is_neither_durable_nor_undone_is_unknown(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Until the file is read again, by the next use; memory is not believed."""
+    """The state is unknown until the next use reads the file again; the value in memory is not trusted."""
     storage = store(root, FIRST)
     said = left_unknown(storage, root, monkeypatch)
 
@@ -252,7 +252,7 @@ def test_a_record_that_is_made_and_neither_durable_nor_removed_is_an_error(
 
 
 def test_the_order_of_syncing_and_renaming(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only in this order does a crash of the whole machine leave the old or the new content."""
+    """Only this order ensures that a crash of the whole machine leaves either the old or the new content."""
     storage, seen = store(root, FIRST), []
     fsync, replace = os.fsync, Path.replace
 
@@ -290,7 +290,7 @@ def test_loading_deletes_leftovers(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """Also leftovers of a deletion by containerd that was interrupted."""
+    """This includes leftovers of a deletion by containerd that was interrupted."""
     storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")
@@ -316,7 +316,7 @@ def test_a_deleted_record_cannot_be_changed(
 
 @pytest.mark.parametrize("there", [True, False], ids=["before it goes", "after it went"])
 def test_a_failed_deletion_can_be_repeated(root: Path, monkeypatch: pytest.MonkeyPatch, there: bool) -> None:  # noqa: FBT001
-    """The record can be changed only as long as its file exists."""
+    """The record can be changed only while its file exists."""
     storage = store(root, FIRST)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "unlink", refused if there else Path.unlink)
@@ -341,7 +341,7 @@ class DeletesAtOnce(StatusStorage):
 
 
 def deleted_meanwhile(storage: StatusStorage) -> list[str]:
-    """The files that are left if a deletion begins during a change."""
+    """Return the files that remain if a deletion begins during a change."""
     deletion = threading.Thread(target=storage.delete)
 
     def slow(status: Status) -> Status:
@@ -359,14 +359,14 @@ def test_a_deletion_waits_for_the_current_change(root: Path) -> None:
 
 
 def test_a_deletion_that_does_not_wait_is_undone(root: Path) -> None:
-    """Shows that the test above can fail."""
+    """The previous test can fail: without waiting, the deletion is undone."""
     store(root, FIRST)
 
     assert ["status"] == deleted_meanwhile(DeletesAtOnce(root, FIRST))
 
 
 def both(storage: StatusStorage, writes: int) -> set[tuple[int, str]]:
-    """The values that three readers see while one thread changes two fields together."""
+    """Return the values that three readers see while one thread changes two fields together."""
     done, seen = threading.Event(), set[tuple[int, str]]()
 
     def read() -> None:
@@ -418,14 +418,14 @@ class InPlace(StatusStorage):
 @pytest.mark.slow
 @pytest.mark.usefixtures("_often")
 def test_a_record_changed_in_place_is_seen_half_changed(root: Path) -> None:
-    """Shows that the test above can fail."""
+    """The previous test can fail: readers see the record half changed."""
     seen = both(InPlace(root, Status(created_at=1, message="0")), writes=300)
 
     assert {(number, str(number)) for number, _ in seen} != seen
 
 
 def added(storage: StatusStorage) -> int:
-    """The sum after four threads have each added one fifty times."""
+    """Return the sum after four threads have each added one fifty times."""
 
     def add(status: Status) -> Status:
         time.sleep(1e-5)  # let other threads run
@@ -459,7 +459,7 @@ class Unlocked(StatusStorage):
 
 @pytest.mark.usefixtures("_often")
 def test_without_its_lock_changes_are_lost(root: Path) -> None:
-    """Shows that the test above can fail."""
+    """The previous test can fail: without the lock, changes are lost."""
     assert 200 > added(Unlocked(root, FIRST))
 
 
@@ -479,7 +479,7 @@ def test_readers_do_not_wait_for_a_change(root: Path) -> None:
 
 
 def test_an_update_within_an_update_is_refused(root: Path) -> None:
-    """It would wait for itself; later updates work."""
+    """The inner update would wait for itself; later updates work."""
     storage = store(root, FIRST)
 
     def nested(status: Status) -> Status:
@@ -539,7 +539,7 @@ def _strace() -> None:
 
 
 def crashed(what: str) -> tuple[int, int]:
-    """Run in a new process, since one with threads should not fork."""
+    """Run the crash in a new process, because a process with threads should not fork."""
     command = [sys.executable, crashing.__file__, str(ROUNDS), what]
     result = subprocess.run(command, check=False, capture_output=True, text=True)
     assert 0 == result.returncode, result.stderr
@@ -551,7 +551,7 @@ def crashed(what: str) -> tuple[int, int]:
 @pytest.mark.usefixtures("_strace")
 @pytest.mark.parametrize(("what", "least"), [("changing", 20), ("deleting", 8)])
 def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None:
-    """At whichever system call the process is killed."""
+    """The process may be killed at any system call."""
     system_calls, times = crashed(what)
 
     assert system_calls > least
@@ -560,7 +560,7 @@ def test_a_crash_leaves_the_old_or_the_new_record(what: str, least: int) -> None
 
 @pytest.mark.usefixtures("_strace")
 def test_a_crash_finds_a_write_that_is_not_atomic() -> None:
-    """Shows that the test above can fail: a file that is opened and then written is torn."""
+    """The previous test can fail: a file that is opened and then written is torn."""
     with pytest.raises(AssertionError, match="no record in them"):
         crashed("overwriting")
 

@@ -1,4 +1,4 @@
-"""The action and the hooks for other repositories: they are valid, run, and fail where they should."""
+"""The action and the hooks for other repositories: they are valid, run, and fail when they should."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ MISTAKES: Final = {
 
 
 def valid(file: str, schema: str) -> None:
-    """Assert that *file* matches that schema of check-jsonschema."""
+    """Assert that *file* matches the given schema of check-jsonschema."""
     command = [sys.executable, "-m", "check_jsonschema", "--builtin-schema", schema, str(ROOT / file)]
     ran = subprocess.run(command, check=False, capture_output=True, text=True)
     assert ran.returncode == 0, ran.stdout
@@ -92,7 +92,7 @@ STEPS: Final = {step["name"]: step for step in action()["runs"]["steps"]}
 
 
 def test_the_action_is_valid() -> None:
-    """It matches the schema of actions; every input is used and documented."""
+    """The action matches the schema of actions; every input is used and documented."""
     valid("action.yml", "vendor.github-actions")
 
     page = (ROOT / "docs" / "how-to" / "ci.md").read_text(encoding="utf-8")
@@ -106,7 +106,7 @@ def test_the_action_is_valid() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_step_passes_and_fails(name: str, project: Path) -> None:
-    """On a correct project, and on one with an error."""
+    """Each step passes on a correct project, and fails on a project with an error."""
     inputs = {"drawings": "models/job.toml job.md\n", "sarif": "found.sarif"}
     passed = run_step(STEPS[name], project, **inputs)
     spoilt(project / MISTAKES[name][0], *MISTAKES[name][1:])
@@ -121,7 +121,7 @@ def test_a_step_passes_and_fails(name: str, project: Path) -> None:
 
 @pytest.mark.slow
 def test_every_drawing_is_compared(project: Path) -> None:
-    """Including those after one that differs; an unreadable drawing does not count as a difference."""
+    """Drawings after one that differs are compared too; an unreadable drawing does not count as a difference."""
     wrong = "models/job.toml no-such.md\nmodels/job.toml job.md\n"
 
     ran = run_step(STEPS["Compare the drawings"], project, drawings=wrong)
@@ -132,7 +132,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
-    """Installed from this checkout by pip; the other steps run in the environment that it made."""
+    """pip installs the action from this checkout, and the other steps run in the environment that it created."""
     for step in STEPS.values():
         ran = run_step(step, project, drawings="models/job.toml job.md")
         assert ran.returncode == 0, (step["name"], ran.stdout, ran.stderr)
@@ -144,7 +144,7 @@ def test_the_action_from_its_first_step(project: Path) -> None:
 
 
 def test_the_hooks_are_valid() -> None:
-    """According to pre-commit's own reader."""
+    """The hooks are valid for pre-commit's own reader."""
     command = [sys.executable, "-m", "pre_commit", "validate-manifest", str(ROOT / ".pre-commit-hooks.yaml")]
     assert subprocess.run(command, check=False).returncode == 0
 
@@ -157,7 +157,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.mark.nightly
 def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
-    """Pre-commit installs them from a repository with these files; each passes, and fails on an error."""
+    """Pre-commit installs the hooks from a repository with these files. Each passes, and fails on an error."""
     source = tmp_path / "fsm"
     source.mkdir()
     for name in (".pre-commit-hooks.yaml", "pyproject.toml", "README.md", "LICENSE"):
@@ -177,13 +177,13 @@ def test_the_hooks_run(project: Path, tmp_path: Path) -> None:
     (project / ".pre-commit-config.yaml").write_text(yaml.safe_dump(config), encoding="utf-8")
     git(project, "init", "-q")
     git(project, "add", "-A")
-    # What fsm needs is taken from here: nothing is downloaded.
+    # fsm's dependencies are taken from this environment; nothing is downloaded.
     site = str(Path(pytest.__file__).parent.parent)
     environment = os.environ | {
         "PRE_COMMIT_HOME": str(tmp_path / "cache"),
         "PYTHONPATH": site,
         "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # by which pip means that there is none
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as: no build isolation
         "PIP_NO_INDEX": "1",
     }
 

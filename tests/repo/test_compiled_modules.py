@@ -1,4 +1,4 @@
-"""Cached machine code is keyed by the text of modules with compiled functions, so these use nothing of other modules."""
+"""Cached machine code is keyed by the text of modules with compiled functions, so these may not use other modules."""
 
 import ast
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ DECORATORS = {"compiled", "compiled_nogil", "inner", "lean", "lean_inner"}
 
 
 def foreign(tree: ast.Module) -> Iterator[str]:
-    """Return the names in compiled functions that come from modules without compiled functions, except in signatures."""
+    """Return the names in compiled functions, except in signatures, that come from modules without such functions."""
     of = {
         alias.asname or alias.name: node.module
         for node in tree.body

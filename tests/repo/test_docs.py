@@ -1,4 +1,4 @@
-"""README and docs show what really happens."""
+"""README and docs show real behaviour."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ SESSIONS = [
 
 @pytest.mark.parametrize("session", SESSIONS)
 def test_sessions_are_real(session: Block) -> None:
-    """A session shown in the docs is what its commands print; ``...`` stands for anything."""
+    """The commands of a session print the documented text, in which ``...`` stands for anything."""
     check(session, ROOT)
 
 
 def test_there_are_sessions() -> None:
-    """README shows at least one."""
+    """README shows at least one session."""
     assert SESSIONS
 
 
 def test_progress_is_no_part_of_a_session(tmp_path: Path) -> None:
-    """A slow machine prints more of it; other lines with numbers stay."""
+    """A slow machine prints more progress lines; other lines with numbers are kept."""
     said = r"printf 'testing: 1 of 1,007 after 10 s\ntested: 1 of 7\n' | cat"
     assert run(said, tmp_path) == "tested: 1 of 7\n"
 
 
 @pytest.mark.slow
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
-    """All pages in one folder; its CI runs the commands that the pages show."""
+    """All pages are followed in one folder; the tutorial's CI runs the commands that the pages show."""
     follow((TEXTS[page] for page in TUTORIAL), tmp_path)
 
     shown = {step[0] for page in TUTORIAL for block in blocks(TEXTS[page]) for step in block.steps}
@@ -63,7 +63,7 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("page", FOLLOWED, ids=lambda page: page.name)
 def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """In a folder of its own; what it installs goes to another."""
+    """The page is followed in a separate folder, and installs into another one."""
     for command, _ in (step for block in blocks(TEXTS[page]) for step in block.steps):
         for word in {*re.findall(r"\w+", command)} & {*PROGRAMS}:
             program(word)
@@ -74,7 +74,7 @@ def test_the_page_can_be_followed(page: Path, tmp_path: Path, tmp_path_factory: 
 
 @pytest.mark.parametrize("page", [*TUTORIAL, *FOLLOWED], ids=lambda page: page.name)
 def test_files_are_named_in_the_text(page: Path) -> None:
-    """Blocks show no title where pages are read as plain Markdown."""
+    """Code blocks show no title in plain Markdown, so the text has to name the file."""
     text = TEXTS[page]
     for block in blocks(text):
         if block.file:
@@ -83,7 +83,7 @@ def test_files_are_named_in_the_text(page: Path) -> None:
 
 
 def test_each_page_of_the_tutorial_leads_to_the_next() -> None:
-    """Each has one link to the next, and the last one leads to other pages."""
+    """Each page has one link to the next page, and the last page links to other pages."""
     doors = [re.findall(r"^Next: .*\]\((.*)\)$", TEXTS[page], re.MULTILINE) for page in TUTORIAL]
 
     assert [*([page.name] for page in TUTORIAL[1:]), []] == doors
@@ -135,7 +135,7 @@ door: A door
     ],
 )
 def test_a_page_that_cannot_be_followed_is_noticed(right: str, wrong: str, tmp_path: Path) -> None:
-    """A wrong output, a missing text to change, a session without output, a file of another name."""
+    """Errors are a wrong output, a missing text to change, a session without output, and a file with another name."""
     follow([DOOR], tmp_path)
     (tmp_path / "again").mkdir()
     assert right in DOOR
@@ -152,7 +152,7 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 
 def test_the_readme_is_short() -> None:
-    """README links to the guide for everything that is long."""
+    """Everything long is in the guide, and README links to it."""
     assert len(TEXTS[ROOT / "README.md"].splitlines()) <= 130
 
 
@@ -168,7 +168,7 @@ def _commands() -> list[str]:
 
 
 def test_first_command_judges_three_logs() -> None:
-    """README's first command, once set up, prints the three verdicts and fails for the first of them."""
+    """Once set up, README's first command prints the three verdicts, and fails because of the first log."""
     (first, *_) = _commands()
     judged = first.split("&&")[1].strip().replace(".venv/bin/fsm", "fsm")
 
@@ -179,7 +179,7 @@ def test_first_command_judges_three_logs() -> None:
 
 
 def test_ci_calls_the_test_command() -> None:
-    """CI runs README's test command, with more tests."""
+    """CI runs README's test command with more tests."""
     (_, test, *_) = _commands()
 
     assert (

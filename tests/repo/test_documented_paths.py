@@ -25,20 +25,20 @@ ROOMS = sorted(
 
 
 def quoted(text: str, pattern: str) -> list[str]:
-    """Yield the texts between backticks in *text* that begin with *pattern*."""
+    """Yield the texts in backticks in *text* that begin with *pattern*."""
     found = (re.match(pattern, each) for each in re.findall(r"`([^`\n]+)`", text))
     return list(dict.fromkeys(each[0] for each in found if each))
 
 
 def is_place(name: str) -> bool:
-    """Check for a path from the root or in the package, a module without its suffix, or a folder in a room."""
+    """Check for a path from the root or in the package, a module name without its suffix, or a folder in a room."""
     paths = [base / f"{name.rstrip('/')}{suffix}" for base in (ROOT, PACKAGE) for suffix in ("", ".py")]
     inner = [path for path in PACKAGE.rglob(name) if path.is_dir()] if name.endswith("/") else []
     return any(path.exists() for path in paths) or bool(inner)
 
 
 def is_name(dotted: str) -> bool:
-    """Check for a module of the package, or a name in one."""
+    """Check whether a text is a module of the package, or a name in one."""
     if dotted in {DOMAINS, FORMS, SUTS, COMMANDS}:
         return True
     try:
@@ -49,7 +49,7 @@ def is_name(dotted: str) -> bool:
 
 
 def is_test(name: str) -> bool:
-    """Check for ``FILE::FUNCTION`` of an existing test."""
+    """Check whether a text is ``FILE::FUNCTION`` for an existing test."""
     path, _, function = name.partition("::")
     return (ROOT / path).is_file() and f"def {function}(" in (ROOT / path).read_text(encoding="utf-8")
 
@@ -63,13 +63,13 @@ def test_architecture_names_places() -> None:
 
 
 def test_architecture_names_every_room() -> None:
-    """No package or module of ``fsm`` is missing in it."""
+    """It mentions every package and module of ``fsm``."""
     assert [] == [room for room in ROOMS if not re.search(rf"`{room}(?:/[a-z_/]*)?`", ARCHITECTURE)]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
 def test_documents_name_what_there_is(path: Path) -> None:
-    """Dotted names of ``fsm``, tests, and paths in its folders."""
+    """These are dotted names of ``fsm``, tests, and paths in its folders."""
     text = path.read_text(encoding="utf-8")
 
     assert [] == [each for each in quoted(text, r"fsm(?:\.[A-Za-z_]+)+") if not is_name(each)]
@@ -78,7 +78,7 @@ def test_documents_name_what_there_is(path: Path) -> None:
 
 
 def test_what_is_not_there_is_noticed() -> None:
-    """A module that was renamed, a room that was removed, a test that is gone."""
+    """The check fails for a module that was renamed, a room that was removed, and a test that is gone."""
     assert not is_place("monitoring/belief.py")
     assert not is_place("testing/")
     assert not is_name("fsm.monitoring")

@@ -1,4 +1,4 @@
-"""``docs/reference/exec-protocol.md`` defines the protocol of a child: its example is run, its tables are compared."""
+"""``docs/reference/exec-protocol.md`` defines the protocol of a child: its example runs, its tables are correct."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 def _cells(heading: str) -> list[str]:
-    """Return the first cells of the table below *heading*, without its head."""
+    """Return the first cells of the rows of the table below *heading*, without its header."""
     (section,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", TEXT, re.MULTILINE | re.DOTALL)
     rows = [row.split("|")[1].strip().strip("`") for row in section.splitlines() if row.startswith("|")]
     return rows[2:]
@@ -40,7 +40,7 @@ def _said(by: str) -> list[str]:
 
 
 def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
-    """Line by line."""
+    """The implementation's answers equal those on the page, line by line."""
     asked = "".join(f"{line}\n" for line in _said(">"))
 
     done = subprocess.run([_script(tmp_path)], input=asked, capture_output=True, text=True, check=True)
@@ -49,7 +49,7 @@ def test_the_implementation_says_what_is_shown(tmp_path: Path) -> None:
 
 
 def test_it_is_asked_what_is_shown(tmp_path: Path) -> None:
-    """With the same steps."""
+    """The requests on the page result from the same steps."""
     log = tmp_path / "asked"
     door = adapter.child(["sh", "-c", f"tee {log} | {_script(tmp_path)}"])
     door.reset()

@@ -20,13 +20,13 @@ PAGES = Path(__file__).resolve().parent.parent.parent / "docs" / "findings"
 
 @pytest.fixture(scope="module")
 def found() -> list[KnownDefect]:
-    """All known defects."""
+    """Return all known defects."""
     return list(known_defects())
 
 
 @pytest.mark.slow
 def test_each_is_proved(found: list[KnownDefect]) -> None:
-    """It fails as documented, and holds with the fix."""
+    """Each defect fails as documented, and the fix makes the property hold."""
     assert found
     for each in found:
         assert each.proved, each.stated.name
@@ -34,7 +34,7 @@ def test_each_is_proved(found: list[KnownDefect]) -> None:
 
 @pytest.mark.slow
 def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
-    """Otherwise ``fsm findings -o docs/findings`` rewrites them."""
+    """If a page is out of date, ``fsm findings -o docs/findings`` rewrites it."""
     expected: dict[str, bytes] = {name: text.encode() for name, text in report.pages(found).items()}
     for each in found:
         if each.run is not None and isinstance(each.of.machine, System):
@@ -44,7 +44,7 @@ def test_the_pages_are_up_to_date(found: list[KnownDefect]) -> None:
 
 
 def test_the_head_says_what_fails_and_the_first_sentence_why() -> None:
-    """The stated property comes after that."""
+    """The stated property follows them."""
     heads = 0
     for path in PAGES.glob("*.md"):
         _, *stories = path.read_text(encoding="utf-8").split("\n## ")

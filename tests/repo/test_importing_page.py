@@ -1,4 +1,4 @@
-"""``docs/how-to/importing.md`` agrees with import and export: its example is imported, its tables are compared."""
+"""``docs/how-to/importing.md`` agrees with import and export: its example is imported, and its tables are correct."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _rows(heading: str) -> list[list[str]]:
 
 
 def test_the_example_is_what_is_imported() -> None:
-    """Character by character."""
+    """The imported text equals the example on the page, character by character."""
     (given,) = re.findall(r"^```yaml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
     (made,) = re.findall(r"^```toml\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
 

@@ -1,4 +1,4 @@
-"""The import graph of ``fsm`` only ever points downwards."""
+"""The import graph of ``fsm`` points only downwards."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import fsm
 PACKAGE = Path(fsm.__file__).parent
 
 # Lowest first.  A module may import from the rows before its own, never from
-# its own row or after: engines do not know each other, nothing knows the command.
+# its own row or later ones: engines do not know each other, nothing knows the command.
 LAYERS = (
     ("errors", "trace", "sut", "scratch", "verdict"),
     ("compiled",),
@@ -64,7 +64,7 @@ DATA = {
 
 
 def _imports(path: Path) -> set[str]:
-    """Return every module of fsm that *path* imports, dotted and without ``fsm.``, lazy imports included."""
+    """Return every module of fsm that *path* imports, lazily too, as a dotted name without ``fsm.``."""
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         match node:
@@ -99,7 +99,7 @@ def test_imports_point_down(path: Path) -> None:
 
 
 def test_packages_have_no_cycles() -> None:
-    """Modules within a package do not import each other in a cycle either."""
+    """Modules within a package do not import each other in a cycle."""
     names = {_name(path) for path in MODULES}
     edges = {
         _name(path): {each for name in _imports(path) for each in (name, name.rpartition(".")[0]) if each in names}
@@ -116,13 +116,13 @@ def test_packages_have_no_cycles() -> None:
 
 @pytest.mark.parametrize("path", MODULES, ids=_name)
 def test_modules_are_short(path: Path) -> None:
-    """A longer module may have two subjects."""
+    """A longer module may have two subjects and should be split."""
     assert len(path.read_text(encoding="utf-8").splitlines()) <= LONGEST
 
 
 @pytest.mark.parametrize("path", SECOND_OPINIONS, ids=lambda path: path.stem)
 def test_second_opinions_are_independent(path: Path) -> None:
-    """They import nothing of tables, graphs, calls or engines."""
+    """Second opinions do not import tables, graphs, calls or engines."""
     modules = {_name(each) for each in MODULES}
     taken = {name if name in modules else name.rpartition(".")[0] for name in _imports(path)}
 

@@ -29,7 +29,7 @@ FENCED = re.compile(r"^```(\w+)(?: +(\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTA
 
 
 def test_the_table_has_the_public_names() -> None:
-    """Each once, and no other."""
+    """Each public name occurs once, and no other name occurs."""
     rows = [line.split("|")[1:3] for line in PAGE.splitlines() if line.startswith("| `")]
     named = [name for first, _ in rows[: len(rows) - 4] for name in re.findall(r"`([^`]+)`", first)]
 
@@ -37,7 +37,7 @@ def test_the_table_has_the_public_names() -> None:
 
 
 def test_the_public_names_are_there() -> None:
-    """``dir`` has no others; another name is an error like in any module."""
+    """``dir`` lists no other names; accessing another name is an error, as in any module."""
     assert [name for name in fsm.__all__ if not hasattr(fsm, name)] == []
     assert sorted(fsm.__all__) == dir(fsm)
     with pytest.raises(AttributeError, match="module 'fsm' has no attribute 'laod'"):
@@ -45,7 +45,7 @@ def test_the_public_names_are_there() -> None:
 
 
 def test_the_names_for_packages_are_there() -> None:
-    """Each has a docstring, as the page on packages says."""
+    """Each name has a docstring, as the page on packages says."""
     assert "fsm.entry_points" in FOR_PACKAGES
     for module, names in FOR_PACKAGES.items():
         assert all(getattr(importlib.import_module(module), name).__doc__ for name in names), module
@@ -62,7 +62,7 @@ def test_no_public_name_is_a_module() -> None:
 
 
 def test_the_public_names_have_docstrings() -> None:
-    """Except types, which are for type checkers."""
+    """Types are exempt, because they are for type checkers."""
     undocumented = [
         name
         for name in fsm.__all__
@@ -73,7 +73,7 @@ def test_the_public_names_have_docstrings() -> None:
 
 
 def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In order, in a folder with the files of the page."""
+    """The examples run in order, in a folder with the files of the page."""
     monkeypatch.chdir(tmp_path)
     examples = ""
     for kind, name, text in FENCED.findall(PAGE):
@@ -118,12 +118,12 @@ def test_examples_use_public_names_only(text: str) -> None:
             case ast.Attribute(value=ast.Name(id="fsm"), attr=name):
                 used.add(name)
 
-    assert used <= {*fsm.__all__, "fsm.fleet.spark"}  # the latter needs an extra, so no name of fsm itself
+    assert used <= {*fsm.__all__, "fsm.fleet.spark"}  # the latter needs an extra, so it is not a name of fsm itself
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_pages_for_users_name_public_names_only(page: Path) -> None:
-    """Including ``fsm.something`` in a sentence; pages for contributors may name rooms."""
+    """This includes ``fsm.something`` in a sentence; pages for contributors may name rooms."""
     if page.name in {"ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md", "names.md"}:
         return
     named = set(re.findall(r"`fsm\.([\w.]+)", page.read_text(encoding="utf-8")))
@@ -133,7 +133,7 @@ def test_pages_for_users_name_public_names_only(page: Path) -> None:
 
 
 def test_importing_it_loads_nothing() -> None:
-    """Neither engines nor libraries, until a name is used."""
+    """Neither engines nor libraries are loaded until a name is used."""
     code = "import sys; before = set(sys.modules); import fsm; print(sorted(set(sys.modules) - before))"
 
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)

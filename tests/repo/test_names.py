@@ -78,7 +78,7 @@ def test_none_is_missing() -> None:
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_it_is_there(row: list[str]) -> None:
-    """The model has the event or state, the property is about it, and the reference can be imported."""
+    """The model has the event or state, the property refers to it, and the reference can be imported."""
     _, model, stated, reference = (cell.strip("`") for cell in row)
     name, _, what = (part.strip() for part in model.partition(":"))
 

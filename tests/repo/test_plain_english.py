@@ -1,4 +1,4 @@
-"""Phrases that read as translated become rarer.
+"""Phrases that read as translated must become rarer.
 
 A phrase is a hint that a sentence needs another look, not a rule: a sentence without any of them can still be a
 riddle.
@@ -44,7 +44,7 @@ MOST: Final = {
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """Yield the prose of a file: the comments and strings of Python, and what is outside the code blocks of a page."""
+    """Yield the prose of a file: comments and strings of Python code, and a page's text outside code blocks."""
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".py":
         for token in tokenize.generate_tokens(io.StringIO(text).readline):
@@ -68,7 +68,7 @@ def _prose(area: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_a_phrase_becomes_rarer(phrase: str) -> None:
-    """The counts are compared for equality, so that a lower count is written down."""
+    """The counts must be equal, so that a lower count is written down."""
     found = tuple(sum(len(re.findall(PHRASES[phrase], line)) for line in _prose(area)) for area in AREAS)
 
     assert MOST[phrase] == found, f"{phrase}, in {', '.join(AREAS)}: word the new ones differently, or lower the counts"

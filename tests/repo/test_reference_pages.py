@@ -1,4 +1,4 @@
-"""``docs/reference/codes.md`` and ``docs/reference/commands.md`` are generated from the package; addresses have one source."""
+"""``docs/reference/codes.md`` and ``commands.md`` there are generated from the package; addresses have one source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ROOT = REFERENCE.parent.parent
 
 @pytest.mark.parametrize("name", PAGES)
 def test_the_page_is_current(name: str) -> None:
-    """Otherwise ``python tests/support/reference_pages.py --write`` writes it again."""
+    """If a page is out of date, ``python tests/support/reference_pages.py --write`` rewrites it."""
     if version("click") not in map(str, locked()["click"]):
         pytest.skip("this version of click words the help in its own way")
 
@@ -27,12 +27,12 @@ def test_the_page_is_current(name: str) -> None:
 
 
 def test_the_figures_of_the_readme_are_counted() -> None:
-    """Otherwise ``python tests/support/reference_pages.py --write`` counts them again."""
+    """If a figure is out of date, ``python tests/support/reference_pages.py --write`` counts again."""
     assert [figures()] == FIGURES.findall(README.read_text(encoding="utf-8"))
 
 
 def test_every_code_and_command_has_an_anchor() -> None:
-    """Its heading; errors link to the heading of their code."""
+    """The anchor is a heading; errors link to the heading of their code."""
     headings = {line for name in PAGES for line in page(name).splitlines() if line.startswith("#")}
 
     assert {f"### {code}" for code in RULES} | {f"## fsm {name}" for name in commands()} <= headings

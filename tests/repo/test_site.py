@@ -1,4 +1,4 @@
-"""The site of the documentation: built without warnings, with working links, and usable without a network."""
+"""The documentation site: built without warnings, with working links, and usable without a network."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _broken(site: Path, pages: Mapping[Path, BeautifulSoup]) -> list[str]:
 
 
 def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
-    """Return the addresses that a browser would fetch from elsewhere."""
+    """Return the addresses that a browser would fetch from other hosts."""
     urls = [
         str(each[key])
         for page in pages.values()
@@ -75,7 +75,7 @@ def _fetched(pages: Mapping[Path, BeautifulSoup]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built without a warning."""
+    """Return the site, built without a warning."""
     folder = tmp_path_factory.mktemp("made") / "site"
     made = _made(ROOT / "docs", folder)
     assert (0, "") == (made.returncode, made.stderr)
@@ -99,7 +99,10 @@ def test_the_site_is_whole(site: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(browser.NARROW, "dark"), (browser.WIDE, "light")])
 def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark"], site: Path) -> None:
-    """From a folder, without a network: nothing else is requested, nothing fails, and the pages are accessible."""
+    """Pages are read from a folder without a network.
+
+    Nothing else is requested, nothing fails, and the pages are accessible.
+    """
     with browser.chromium() as opened:
         for name in ("index", "tutorial/1-model", "reference/property-language", "findings/nri-locks"):
             with browser.shown(opened, site / f"{name}.html", width=width, scheme=scheme) as found:
@@ -111,7 +114,7 @@ def test_pages_can_be_read_everywhere(width: int, scheme: Literal["light", "dark
 
 @pytest.mark.slow
 def test_a_word_is_found_without_a_network(site: Path) -> None:
-    """The search index is in the folder."""
+    """The site's folder contains the search index."""
     with browser.chromium() as opened, browser.shown(opened, site / "search.html") as found:
         found.page.goto(f"{(site / 'search.html').as_uri()}?q=vacuous")
         found.page.wait_for_selector("#search-results li a")
@@ -123,7 +126,7 @@ def test_a_word_is_found_without_a_network(site: Path) -> None:
 
 
 def test_what_is_broken_is_found(tmp_path: Path) -> None:
-    """A link to no page, to no anchor, out of the site, a malformed address, and an external resource."""
+    """Errors are a link to a missing page or anchor, or out of the site, a bad address, and an external resource."""
     (tmp_path / "a.html").write_text(
         '<h1 id="top">A</h1><a href="#top">1</a><a href="#nowhere">2</a><a href="b.html#part">3</a>'
         '<a href="b.html#gone">4</a><a href="c.html">5</a><a href="../secret">6</a><a href="https://exa mple/">7</a>'
@@ -141,7 +144,7 @@ def test_what_is_broken_is_found(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_broken_link_stops_the_site(tmp_path: Path) -> None:
-    """To a missing page or anchor, or to a page that is not in the navigation."""
+    """The build fails for a link to a missing page or anchor, or to a page that is not in the navigation."""
     docs = tmp_path / "docs"
     docs.mkdir()
     (docs / "conf.py").write_text('extensions = ["myst_parser"]\nmyst_heading_anchors = 4\n', encoding="utf-8")

@@ -1,4 +1,4 @@
-"""``docs/reference/trace-format.md`` defines traces: its example is judged, its tables are compared."""
+"""``docs/reference/trace-format.md`` defines traces: its example is judged, and its tables are correct."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _words(rows: list[str]) -> list[str]:
 
 
 def test_the_example_is_legal(tmp_path: Path) -> None:
-    """The trace is read completely, and holds."""
+    """The trace is read completely, and passes."""
     (example,) = re.findall(r"```json\n(.*?)```", TEXT, re.DOTALL)
     trace = tmp_path / "example.jsonl"
     trace.write_text(example, encoding="utf-8")
@@ -41,7 +41,7 @@ def test_the_example_is_legal(tmp_path: Path) -> None:
 
 
 def test_the_keys_are_those_of_an_observation() -> None:
-    """All of them."""
+    """The page describes all keys."""
     keys = {field.name for field in msgspec.structs.fields(Observation)}
     phases = set(get_args(Phase)) - {""}
 

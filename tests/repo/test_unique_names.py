@@ -1,4 +1,4 @@
-"""No two modules, and no two public classes, share one name with two meanings."""
+"""No two modules, and no two public classes, share a name."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _classes() -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(("named", "allowed"), [(_modules, MODULES), (_classes, CLASSES)], ids=["modules", "classes"])
 def test_a_name_has_one_meaning(named: Callable[[], dict[str, list[str]]], allowed: dict[str, str]) -> None:
-    """A name that is not in the list occurs once."""
+    """A name that is not on the list of exceptions occurs only once."""
     repeated = {name: where for name, where in named().items() if len(where) > 1}
 
     assert {} == {name: where for name, where in repeated.items() if name not in allowed}

@@ -1,4 +1,4 @@
-"""The rooms that know nothing of container runtimes name none, import nothing of ``fsm.runtimes``, and work without it."""
+"""Rooms without container runtimes mention none, do not import ``fsm.runtimes``, and work without it."""
 
 from __future__ import annotations
 
@@ -144,7 +144,7 @@ HELPED: Final = ("", "judge", "test", "check", "cover", "draw", "mutate", "diff"
 def named(text: str) -> Iterator[tuple[int, str]]:
     """Yield each line of *text* that names a container runtime or a part of one, with its number.
 
-    An identifier is the words that it is made of.
+    Identifiers are split into words.
     """
     for number, line in enumerate(text.splitlines(), 1):
         words = [word.lower() for word in WORD.findall(line)]
@@ -159,7 +159,7 @@ def without_runtimes(code: str, given: str = "", cwd: Path = ROOT) -> str:
 
 @pytest.fixture(scope="module")
 def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str]]:
-    """Map each command to its exit code and output, in a folder with the examples, two doors in Python, and recordings."""
+    """Map each command to its exit code and output, in a folder with examples, two Python doors, and recordings."""
     folder = tmp_path_factory.mktemp("doors")
     for kind in ("models", "properties"):
         shutil.copytree(ROOT / "examples" / kind, folder / kind)
@@ -173,7 +173,7 @@ def answers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, st
 
 @pytest.mark.parametrize("path", GENERIC, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_no_container_runtime_is_named(path: Path) -> None:
-    """Neither in code, nor in prose, nor in examples."""
+    """Runtimes are named neither in code, nor in prose, nor in examples."""
     assert not list(named(path.read_text(encoding="utf-8")))
 
 
@@ -182,25 +182,25 @@ def test_no_container_runtime_is_named(path: Path) -> None:
     ["# as containerd does", "SANDBOX_READY", "loadCRIContainer", "nri_plugin = 1", "CRI-O's", "two shims", "`cri:x`"],
 )
 def test_a_name_is_found(line: str) -> None:
-    """Within identifiers, too."""
+    """Names are also found within identifiers."""
     assert [(1, line)] == list(named(line))
 
 
 @pytest.mark.parametrize("line", ["container-fsm", "describe", "critical", "across", "scribe", "descriptor", "shimmer"])
 def test_other_words_are_not_found(line: str) -> None:
-    """A name within a longer word does not count."""
+    """A runtime's name within a longer word does not count."""
     assert not list(named(line))
 
 
 def test_only_the_entry_points_name_the_package() -> None:
-    """They import it only when they look for its contributions."""
+    """The entry points import the package only when they look for its contributions."""
     found = [path.name for path in GENERIC if "fsm.runtimes" in path.read_text(encoding="utf-8")]
 
     assert ["entry_points.py"] == found
 
 
 def test_every_generic_module_can_be_imported_alone() -> None:
-    """In a process in which ``fsm.runtimes`` cannot be imported."""
+    """The import takes place in a process in which ``fsm.runtimes`` cannot be imported."""
     found = without_runtimes(EVERY_MODULE)
 
     names = {".".join(path.relative_to(ROOT).with_suffix("").parts) for path in GENERIC if path.suffix == ".py"}

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
 
 
 def test_installs_one_import_name(wheel: dict[str, bytes]) -> None:
-    """A user's own ``models`` package cannot collide with ours."""
+    """A user's own ``models`` package cannot collide with fsm's."""
     tops = {name.split("/")[0] for name in wheel}
 
     assert {"fsm"} == {top for top in tops if not top.endswith(".dist-info")}
@@ -39,14 +39,14 @@ def test_carries_every_shipped_file(kind: str, wheel: dict[str, bytes]) -> None:
 
 
 def test_modules_are_those_of_the_checkout(wheel: dict[str, bytes]) -> None:
-    """Byte by byte, so that tests of one are valid for the other."""
+    """They are equal byte by byte, so tests of one are valid for the other."""
     written = {str(path.relative_to(ROOT)): path.read_bytes() for path in (ROOT / "fsm").rglob("*.py")}
 
     assert written == {name: data for name, data in wheel.items() if name.endswith(".py")}
 
 
 def test_carries_models_and_types(wheel: dict[str, bytes]) -> None:
-    """It has models, the texts of the rules, and a marker for type checkers."""
+    """The wheel has models, the texts of the rules, and a marker for type checkers."""
     assert any(name.startswith("fsm/_shipped/models/") for name in wheel)
     assert "fsm/py.typed" in wheel
     assert {"fsm/language/codes.toml", "fsm/runtimes/codes.toml"} <= {*wheel}

@@ -1,4 +1,4 @@
-"""``fsm check`` and ``fsm test`` in the formats of other tools: well formed, and each finding at its line."""
+"""``fsm check`` and ``fsm test`` in the formats of other tools: well formed, with each finding at its line."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def line_of(text: str, what: str) -> int:
-    """Return the number of the line in *text* that begins with a prefix."""
+    """Return the number of the line in *text* that begins with the given prefix."""
     (found,) = [number for number, line in enumerate(text.splitlines(), 1) if line.startswith(what)]
     return found
 
@@ -102,7 +102,10 @@ TESTS = {
 
 
 def test_check_as_junit(project: Path) -> None:
-    """There is one case for each property: a failure has its counterexample, undecided ones are skipped."""
+    """There is one case for each property.
+
+    A failure includes its counterexample, and undecided properties are skipped.
+    """
     root = JUnitXml.fromstring(told(project, "junit", *CHECK, code=1).encode())
 
     cases = {case.name: case for suite in root for case in suite}
@@ -117,7 +120,7 @@ def test_check_as_junit(project: Path) -> None:
 
 
 def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
-    """It matches the schema; results are at the line of the property, and known failures are suppressed."""
+    """The output matches the schema; results are at the property's line, and known failures are suppressed."""
     log = json.loads(told(project, "sarif", *CHECK, code=1))
 
     assert [] == [error.message for error in schema.iter_errors(log)]
@@ -144,7 +147,7 @@ def test_check_as_sarif(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_check_for_github(project: Path) -> None:
-    """There is a command for each property that is not simply proved."""
+    """There is a command for each property, except for those that are simply proved."""
     lines = told(project, "github", *CHECK, code=1).splitlines()
 
     (error,) = [line for line in lines if line.startswith("::error")]
@@ -155,7 +158,7 @@ def test_check_for_github(project: Path) -> None:
 
 
 def test_another_size_is_a_case(project: Path) -> None:
-    """Beside the properties."""
+    """A different size is reported as a case next to the properties."""
     path = project / "properties" / "door.toml"
     path.write_text(edited(STATED, "states = 4", "states = 5"), encoding="utf-8")
 
@@ -163,7 +166,7 @@ def test_another_size_is_a_case(project: Path) -> None:
 
 
 def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
-    """No format has a finding: twin of the tests above."""
+    """In contrast to the tests above, no format has a finding."""
     path = project / "properties" / "door.toml"
     path.write_text(RIGHT.partition("[property.known")[0], encoding="utf-8")
 
@@ -176,7 +179,7 @@ def test_what_holds_is_said(project: Path, schema: Draft4Validator) -> None:
 
 
 def test_each_profile_is_a_suite(project: Path) -> None:
-    """It has the profile's name."""
+    """The suite has the name of the profile."""
     root = JUnitXml.fromstring(told(project, "junit", "check", "models/door.toml", code=1).encode())
 
     assert ["door", "door, old"] == [suite.name for suite in root]
@@ -184,7 +187,7 @@ def test_each_profile_is_a_suite(project: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft4Validator) -> None:
-    """Each clause that was exercised is a case that passes."""
+    """Each exercised clause is a case that passes."""
     written = told(project, form, *TESTS["right"], code=0)
 
     if form == "junit":
@@ -198,7 +201,7 @@ def test_an_implementation_that_conforms(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft4Validator) -> None:
-    """The clause that it breaks, at the line of the cell in the model, with the shortest test."""
+    """The report names the broken clause, at the line of the cell in the model, with the shortest test."""
     written = told(project, form, *TESTS["wrong"], code=1)
 
     line = line_of(DOOR, "clauses = { gone-is-gone")
@@ -222,7 +225,7 @@ def test_an_implementation_that_does_not(form: str, project: Path, schema: Draft
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Validator) -> None:
-    """As for ``fsm check``."""
+    """Tested properties are reported as by ``fsm check``."""
     only = ("--property", "silent-hinges", "--property", "gone-for-good", "--fail-on", "SHOULD")
     written = told(project, form, *TESTS["right"], *only, code=1)
 
@@ -237,7 +240,7 @@ def test_properties_that_are_tested(form: str, project: Path, schema: Draft4Vali
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_race_is_a_case(form: str, project: Path) -> None:
-    """At the first line of the model, because a race breaks no clause in particular."""
+    """A race breaks no particular clause, so it is reported at the first line of the model."""
     threads = ("--threads", "2", "--fail-on", "SHOULD")
     written = told(project, form, "test", "models/door.toml", "--against", "python:doors:Slow", *threads, code=1)
 

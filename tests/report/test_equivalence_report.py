@@ -1,4 +1,4 @@
-"""Reports about two machines that are or are not equivalent."""
+"""Reports about two machines, equivalent or not."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def compared(first: Machine, second: Machine, limit: int = 100_000) -> EquivalenceResult:
-    """Return the comparison of the two."""
+    """Return the comparison of the two machines."""
     return compare(tabulate(first), tabulate(second), limit=limit)
 
 
@@ -30,7 +30,7 @@ def text(found: EquivalenceResult, names: tuple[str, str] = ("one", "other")) ->
 
 
 SAID = [
-    # Two machines, and all that is said of them.
+    # Two machines, and the complete report about them.
     (door(), door(), "one and other: equal\n  they are equivalent: no observation distinguishes them\n"),
     (
         door(),
@@ -100,12 +100,12 @@ SAID = [
 
 @pytest.mark.parametrize(("first", "second", "said"), SAID, ids=range(len(SAID)))
 def test_what_people_read(first: Machine, second: Machine, said: str) -> None:
-    """It shows the difference, step by step."""
+    """The report shows the difference step by step."""
     assert said == text(compared(first, second))
 
 
 def test_all_that_could_be_instead() -> None:
-    """Replies of one event are listed together, any other error last."""
+    """Replies of one event are listed together; "any other error" comes last."""
     other = machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = ["NOT_FOUND", "LATE", "BUSY"]'))
     found = compared(machine_of(edited(DOOR, 'gone = "NOT_FOUND"', 'gone = "STUCK"')), other)
     (said,) = [line.strip() for line in text(found).splitlines() if "can only" in line]
@@ -114,14 +114,14 @@ def test_all_that_could_be_instead() -> None:
 
 
 def test_machines_of_the_same_name() -> None:
-    """They are distinguished by their order."""
+    """Machines with the same name are distinguished by their order."""
     found = compared(counter(to=1), counter(to=2))
 
     assert text(found, ("counter", "counter")).startswith("counter (1) and counter (2): different\n")
 
 
 def test_what_a_limit_leaves_open() -> None:
-    """Either it is certain that they differ, or nothing is."""
+    """If a limit is reached, either the machines certainly differ, or nothing is certain."""
     one, other = machine_of(undecided(9)), machine_of(undecided(10))
 
     assert "one and other: unknown\n  the machines have more than 5 moments\n" == text(compared(one, other, 5))

@@ -54,7 +54,7 @@ refuses.end = "NOT_FOUND"
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Write the model and return its path."""
+    """Write a model and return its path."""
     path = tmp_path_factory.mktemp("hostile") / "hostile.toml"
     path.write_text(MODEL, encoding="utf-8")
     return str(path)
@@ -69,7 +69,7 @@ def written(*arguments: str) -> str:
 
 @pytest.mark.parametrize("form", ["dot", "scxml", "transitions", "python-statemachine", "json", "promela"])
 def test_exports_are_well_formed(form: str, model: str) -> None:
-    """For an independent reader."""
+    """An independent reader can parse the exports."""
     found = written("export", model, "--to", form)
     match form:
         case "scxml":
@@ -87,14 +87,14 @@ def test_exports_are_well_formed(form: str, model: str) -> None:
 
 
 def test_a_model_written_as_toml_has_the_same_text(model: str) -> None:
-    """According to ``tomllib``."""
+    """``tomllib`` reads the same text."""
     assert TEXT == tomllib.loads(MODEL)["machine"]["about"]
     assert TEXT == json.loads(written("show", model, "--format", "json"))["about"]
 
 
 @pytest.mark.parametrize("form", ["svg", "mermaid", "plantuml", "markdown", "dot"])
 def test_drawings_are_well_formed(form: str, model: str) -> None:
-    """A page that shows one executes nothing of it."""
+    """A page that shows a drawing executes nothing in it."""
     found = written("draw", model, "--format", form)
     match form:
         case "svg":
@@ -194,7 +194,7 @@ def test_no_writer_passes_on_what_a_terminal_obeys(command: str, tmp_path: Path)
 
 
 def test_a_control_in_a_summary_is_read_back() -> None:
-    """Twin: escaping loses nothing."""
+    """Escaping loses nothing: reading the summary restores the control character."""
     found = Summary(notes=dict.fromkeys(OBEYED, 1), shares=())
 
     assert found == msgspec.json.decode(written_summary(found), type=Summary)

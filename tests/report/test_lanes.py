@@ -1,4 +1,4 @@
-"""Histories drawn as lanes, and their texts."""
+"""Histories drawn as lanes, with their texts."""
 
 from __future__ import annotations
 

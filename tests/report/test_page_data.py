@@ -26,7 +26,7 @@ from fsm.report.page.result_data import STEPS
 
 
 class Elements(HTMLParser):
-    """The elements of a page, and the text in its scripts, as browsers parse it."""
+    """Parser for the elements of a page, and the text in its scripts, as browsers see them."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ HOSTILE = "</script><script>alert(1)</script><!-- <script> ]]> \u2028 \u2029 \u2
 
 
 def test_no_text_ends_the_data() -> None:
-    """Whatever it contains; a page without the escapes has more elements."""
+    """This holds for any text; without the escapes the page has more elements."""
     page = document(HOSTILE, {"text": HOSTILE, HOSTILE: [HOSTILE]})
     plain = document("", {})
 
@@ -64,7 +64,7 @@ def test_no_text_ends_the_data() -> None:
 
 
 def test_nothing_is_loaded_from_elsewhere() -> None:
-    """A policy forbids it, and the page has no address except links and XML namespaces."""
+    """A policy forbids loading, and the page contains no addresses except links and XML namespaces."""
     page = document("title", {})
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
 
@@ -97,7 +97,7 @@ def test_the_cells_of_each_profile_are_those_of_its_table(name: str) -> None:
 
 @pytest.mark.parametrize("machine", [job(), load("cri-pod")], ids=lambda each: each.name)
 def test_each_cell_has_its_clause(machine: Machine) -> None:
-    """Even if the event itself is the clause."""
+    """This also holds if the event itself is the clause."""
     program("dot")
     data: Any = machine_data(machine)
     clauses = {name: each["says"] for name, each in data["clauses"].items()}
@@ -113,7 +113,7 @@ def test_each_cell_has_its_clause(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_every_walk_leads_to_its_state(name: str) -> None:
-    """A walk to another state does not."""
+    """The check rejects a walk to another state."""
     rules = Rules(tabulate(load(name)))
     found: Any = walks(rules)
 
@@ -123,7 +123,7 @@ def test_every_walk_leads_to_its_state(name: str) -> None:
 
 
 def _led(rules: Rules, steps: list[str]) -> str:
-    """Return the state that *steps* lead to according to the table; empty if one of them is not in it."""
+    """Return the state that *steps* lead to according to the table, or an empty string if a step is not in it."""
     table = rules.table
     at = table.initial
     for step in steps:
@@ -138,7 +138,7 @@ def _led(rules: Rules, steps: list[str]) -> str:
 
 
 def test_a_page_of_a_model_file_is_written(tmp_path: Path) -> None:
-    """Also for a model without properties; the file is complete or absent."""
+    """A page is also written for a model without properties; the file is either complete or absent."""
     program("dot")
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     path = tmp_path / "door.html"
@@ -152,7 +152,7 @@ def test_a_page_of_a_model_file_is_written(tmp_path: Path) -> None:
 
 
 def test_without_graphviz_there_is_no_page(tmp_path: Path) -> None:
-    """The error is that of ``fsm draw``."""
+    """The error is the same as for ``fsm draw``."""
     ran = fsm("explore", "cri-pod", "-o", str(tmp_path / "pod.html"), env={"PATH": str(tmp_path)})
 
     assert ran.returncode == 2
@@ -168,7 +168,7 @@ def test_a_profile_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> None:
-    """Its data equals ``fsm judge --format json``; ``fsm explore`` makes the same page, from a pipe too."""
+    """The page's data equals ``fsm judge --format json``. ``fsm explore`` writes the same page, even from a pipe."""
     program("dot")
     path = tmp_path / "log.html"
     judged = fsm("judge", "--format", "html", FAILING, "-o", str(path))
@@ -194,7 +194,7 @@ def test_a_page_of_a_log_has_what_was_found_and_whose_story(tmp_path: Path) -> N
 
 
 def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
-    """In the words of ``fsm judge --why``, including the states that a violation rules out."""
+    """The words are those of ``fsm judge --why``, and include the states that a violation rules out."""
     program("dot")
     (recording,) = data_of(fsm("explore", FAILING).stdout)["recordings"]
     story = next(each for each in recording["stories"] if each["entity"].startswith("d1d12d2e084c"))
@@ -207,7 +207,7 @@ def test_each_step_of_a_story_says_why_its_states_are_possible() -> None:
 
 
 def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> Counter[tuple[str, str]]:
-    """Return how often the stories of *machine* covered each cell, according to *kinds* of their steps."""
+    """Return how often the stories of *machine* covered each cell, counting only steps of these *kinds*."""
     width, found = len(machine["states"]), Counter[tuple[str, str]]()
     for story in recording["stories"]:
         for step in story["steps"] if story["machine"] == machine["name"] else ():
@@ -218,7 +218,7 @@ def counted(recording: dict[str, Any], machine: dict[str, Any], *kinds: str) -> 
 
 
 def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
-    """With all stories of the log; without the last step of one, the counts differ."""
+    """The counts agree if the page has all stories of the log; without the last step of one, they differ."""
     program("dot")
     data = data_of(fsm("explore", FAILING).stdout)
     (recording,) = data["recordings"]
@@ -231,7 +231,7 @@ def test_what_the_steps_of_stories_met_is_what_was_covered() -> None:
 
 
 def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
-    """Omitted observations are counted with the next one that is shown."""
+    """Omitted observations are counted with the next one that the page shows."""
     program("dot")
     lines = [json.dumps({"trace": 1, "machine": "container-status", "fresh": True})]
     lines += [_line("c", event="create", reply="ok"), *[_line("c", event="stop", reply="ok")] * 300]
@@ -245,7 +245,7 @@ def test_what_is_left_out_of_a_story_is_counted(tmp_path: Path) -> None:
 
 
 def test_a_large_recording_is_bounded_and_says_what_is_left_out(tmp_path: Path) -> None:
-    """An entity with a violation is on the page, however late; a long story is shown around its violations."""
+    """An entity with a violation is on the page, however late. A long story is shown around its violations."""
     program("dot")
     lines = [json.dumps({"trace": 1, "machine": "cri-container", "fresh": True})]
     for number in range(100):
@@ -283,7 +283,10 @@ def test_hostile_text_of_a_recording_is_only_data(tmp_path: Path) -> None:
 
 
 def test_what_a_part_does_is_what_its_table_has() -> None:
-    """For each joint event of a system, and under its profile; browser tests compare the page with the product."""
+    """This holds for each joint event of a system, and under its profile.
+
+    Browser tests compare the page with the product.
+    """
     system = load_system("cri-service")
     data: Any = system_data(system)
     table = SystemTable(system)

@@ -28,19 +28,19 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture(scope="module")
 def container(folder: Path) -> Path:
-    """The page of containerd's record of a container."""
+    """Return the page of containerd's record of a container."""
     return made(folder, "container-status")
 
 
 @pytest.fixture(scope="module")
 def small(folder: Path) -> Path:
-    """The page of a machine with few states, and with profiles, which loads quickly."""
+    """Return the page of a machine with few states and with profiles, which loads quickly."""
     return made(folder, "stats-collector", "--no-properties")
 
 
 @pytest.fixture(scope="module")
 def deaf(container: Path, folder: Path) -> Path:
-    """A page that ignores keys, whose slider does nothing, and that does not scroll the drawing."""
+    """Return a page that ignores keys, has a dead slider, and does not scroll the drawing."""
     return planted(
         container,
         folder / "deaf.html",
@@ -79,7 +79,7 @@ def test_a_walk_goes_on_by_clicks_and_back_by_the_browser(pages: Pages, containe
 
 
 def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -> None:
-    """Also if the step is possible only without the profile, or is the end of a call that is not in progress."""
+    """The step may be impossible, possible only without the profile, or the end of a call that is not in progress."""
     found = pages.at(container)
     for steps in ("start/begins", "create/created …start/started", "nonsense", "create/created __proto__/x"):
         found.page.evaluate("steps => { location.hash = new URLSearchParams({ walk: steps }) }", steps)
@@ -90,7 +90,7 @@ def test_a_link_to_what_is_not_possible_says_so(pages: Pages, container: Path) -
 
 
 def chosen_by_key(page: Page) -> None:
-    """Check that the keys that press a button select the focused state."""
+    """Check that keys that press a button select the focused state."""
     for name, key in (("running CONTAINER_RUNNING: ", "Enter"), ("exited CONTAINER_EXITED: ", " ")):
         page.get_by_role("button", name=name, exact=False).first.focus()
         page.keyboard.press(key)
@@ -117,7 +117,7 @@ _FOCUSED = """() => {
 
 
 def tabbed(page: Page) -> None:
-    """Check that Tab reaches the profile, sections, states in the chart, next steps, and the table, once each."""
+    """Check that Tab reaches the profile, sections, chart states, next steps, and the table, once each."""
     reached, unseen = Counter[str](), list[str]()
     for _ in range(80):
         page.keyboard.press("Tab")
@@ -150,13 +150,13 @@ def test_all_is_reached_by_keyboard_and_it_is_seen_where_one_is(browser: Browser
 def test_what_no_key_reaches_is_noticed(
     mistake: tuple[str, str], browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """States outside the tab order, an invisible focus, a table in which each cell is a tab stop."""
+    """Errors are states outside the tab order, an invisible focus, and a table in which each cell is a tab stop."""
     with shown(browser, planted(small, tmp_path / "planted.html", mistake)) as found, pytest.raises(AssertionError):
         tabbed(found.page)
 
 
 def test_a_cell_shows_its_clause_and_what_profiles_change(pages: Pages, container: Path) -> None:
-    """StopContainer in *absent* must succeed according to the CRI; 1.6 refused it."""
+    """The CRI requires StopContainer in *absent* to succeed; containerd 1.6 refused it."""
     page = pages.at(container).page
     page.locator('[data-cell="stop/absent"]').click()
     detail = page.locator(".table .detail")
@@ -184,7 +184,10 @@ def test_arrow_keys_that_do_nothing_are_noticed(pages: Pages, deaf: Path) -> Non
 
 
 def replayed(page: Page) -> None:
-    """Check replay by buttons and slider; the step that breaks the property is marked in the list and in both charts."""
+    """Check replay by buttons and slider.
+
+    The step that breaks the property is marked in the list and in both charts.
+    """
     stated = unfolded(page, "stop-is-idempotent")
     told = stated.get_by_role("status").first
     stated.get_by_role("button", name="Next").first.click()
@@ -216,7 +219,7 @@ STEPS = 14
 
 
 def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
-    """Walk randomly: the offered steps must be those that the rules of calls allow, with the calls in progress."""
+    """Walk randomly. The offered steps must be those that the rules allow for the calls in progress."""
     rules, chance = Rules(tabulate(machine)), random.Random(seed)
     rows = rules.table.rows
     at, calls = rules.table.initial, list[int]()
@@ -233,7 +236,7 @@ def wander(page: Page, machine: Machine, *, steps: int, seed: int) -> None:
         row, taken = chance.choice(leading if leading and chance.random() < 0.8 else allowed)
         nth = [each for of, each in allowed if of == row].index(taken)
         button = walk(page).locator(f'[data-event="{rows[row].name}"] [data-step]').nth(nth)
-        button.evaluate("each => each.click()")  # it may be folded away
+        button.evaluate("each => each.click()")  # the section may be folded
         calls = [] if rules.interrupts(row) else calls
         if taken.stage == BEGUN and not rows[row].ends:
             calls = [*calls, row]
@@ -250,7 +253,7 @@ def test_the_script_offers_what_the_table_allows(profile: str, pages: Pages, con
 
 
 def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, tmp_path: Path) -> None:
-    """A page in which a call that has begun is not in progress."""
+    """In the planted page, a call that has begun is not in progress."""
     path = planted(container, tmp_path / "planted.html", ('"call":"begins"', '"call":""'))
     with shown(browser, path) as found, pytest.raises(AssertionError):
         wander(found.page, load("container-status"), steps=STEPS, seed=7)
@@ -258,7 +261,7 @@ def test_what_is_not_in_the_table_is_noticed(browser: Browser, container: Path, 
 
 @pytest.mark.parametrize(("width", "scheme"), SCREENS)
 def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container: Path) -> None:
-    """According to axe-core; and no page must be scrolled sideways."""
+    """axe-core finds no problem, and no page needs sideways scrolling."""
     at = "profile=containerd-1.6&walk=create/created+start/begins&cell=stop/absent"
     found = pages.at(container, at, width=width, scheme=scheme)
     unfolded(found.page, "stop-is-idempotent")
@@ -270,7 +273,7 @@ def test_nobody_is_kept_out(width: int, scheme: Scheme, pages: Pages, container:
 def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
     browser: Browser, small: Path, tmp_path: Path
 ) -> None:
-    """So axe-core would find such problems."""
+    """The check with axe-core can therefore detect such problems."""
     faint = '<body><button></button><p style="color:#ccc;background:#fff;width:9000px">faint</p>'
     with shown(browser, planted(small, tmp_path / "planted.html", ("<body>", faint))) as found:
         names = " ".join(found.serious("body > button, body > p"))
@@ -280,11 +283,11 @@ def test_an_unlabelled_button_a_faint_text_and_a_wide_one_are_found(
 
 
 def test_a_request_is_refused_by_the_page_and_found(browser: Browser, small: Path, tmp_path: Path) -> None:
-    """The page's policy forbids it; the request is noticed in either case."""
+    """The page's policy forbids the request, and the test detects the attempt in either case."""
     asks = ("</body>", '<img alt="" src="http://127.0.0.1:9/x.png"></body>')
     for name, mistakes in (("kept", [asks]), ("dropped", [asks, ("<meta http-equiv", "<meta name")])):
         with shown(browser, planted(small, tmp_path / f"{name}.html", *mistakes)) as found:
-            assert found.complaints  # by the policy, or since nobody answers
+            assert found.complaints  # blocked by the policy, or unanswered
             assert any("Content Security Policy" in each for each in found.complaints) is (name == "kept")
             assert found.requests == ["http://127.0.0.1:9/x.png"]
 
@@ -300,7 +303,10 @@ def test_what_is_foreign_in_a_script_is_not_run(browser: Browser, small: Path, t
 
 
 def in_view(page: Page) -> None:
-    """Check that the state is visible, although the drawing is wider than the screen; the next step scrolls back to it."""
+    """Check that the state is visible although the drawing is wider than the screen.
+
+    The next step scrolls back to it.
+    """
     inside = """() => {
       const host = [...document.querySelectorAll(".walk .drawing")][0], box = host.getBoundingClientRect();
       const at = host.shadowRoot.querySelector(".node.current").getBoundingClientRect();

@@ -24,7 +24,7 @@ HOSTILE = "<script>window.foreign = 1</script><img src=x onerror='window.foreign
 
 @pytest.fixture(scope="module")
 def failing(folder: Path) -> Path:
-    """The page of a log that breaks a clause."""
+    """Return the page of a log that breaks a clause."""
     path = folder / "failing.html"
     ran = fsm("judge", "--format", "html", FAILING, "-o", str(path))
     assert ran.returncode == 1, ran.stderr
@@ -33,7 +33,7 @@ def failing(folder: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def still(failing: Path, folder: Path) -> Path:
-    """The same page with a dead slider, fixed shades, no marks in charts and no print rules."""
+    """Return the same page with a dead slider, fixed shades, no marks in charts and no print rules."""
     return planted(
         failing,
         folder / "still.html",
@@ -46,7 +46,7 @@ def still(failing: Path, folder: Path) -> Path:
 
 
 def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> None:
-    """The possible states, the legal alternatives, the source, and the entity's position."""
+    """The click shows the possible states, the legal alternatives, the source, and the entity's position."""
     found = pages.at(failing)
     page = found.page
     page.locator(".first").get_by_role("button").click()
@@ -68,7 +68,7 @@ def test_the_first_violation_is_a_click_away(pages: Pages, failing: Path) -> Non
 
 
 def charted(page: Page) -> None:
-    """Check that the violation has a sign and a frame right below the call, and nothing else has."""
+    """Check that the violation has a sign and a frame right below the call, and that nothing else has."""
     texts = page.locator(".told svg > g[role=img] > text:last-child").all_text_contents()
     marked = [each.startswith("✗ stop-is-idempotent (MUST)") for each in texts]
     assert marked == [False] * 7 + [True, False, True]
@@ -80,7 +80,7 @@ def test_a_violation_is_marked_in_a_sequence_chart(pages: Pages, failing: Path) 
 
 
 def test_a_violation_that_is_not_marked_is_noticed(pages: Pages, still: Path) -> None:
-    """A page whose charts have the frame without the sign."""
+    """In the planted page, charts have the frame without the sign."""
     with pytest.raises(AssertionError):
         charted(pages.at(still).page)
 
@@ -111,7 +111,7 @@ def test_a_slider_that_moves_nothing_is_noticed(pages: Pages, still: Path) -> No
 
 
 def on_paper(page: Page) -> None:
-    """Check the printed page: white even if the screen is dark, without controls, and not cut off."""
+    """Check the printed page: it is white even if the screen is dark, has no controls, and is not cut off."""
     color = "getComputedStyle(document.body).backgroundColor"
     cut = """() => [...document.querySelectorAll(".panel, .picture, .wide, .drawing, .matrix")].filter(
       (each) => each.checkVisibility() && (each.scrollHeight > each.clientHeight + 1 || each.scrollWidth > each.clientWidth + 1)).length"""
@@ -161,7 +161,7 @@ COUNTS = """within => {
 
 
 def shaded_over_time(page: Page) -> None:
-    """Check the chart of a story: nothing before the creation, then coverage as a shade, a number and words."""
+    """Check a story's chart: it is empty before the creation, then shows coverage as a shade, a number and words."""
     slider = page.get_by_label("Observation", exact=True)
     slider.focus()
     page.keyboard.press("Home")
@@ -184,7 +184,10 @@ def test_what_was_met_is_shaded(pages: Pages, failing: Path) -> None:
 
 
 def test_the_whole_recording_shades_the_specification(pages: Pages, failing: Path) -> None:
-    """By the counts of the table: in *absent* each of its cells; arrows that share a cell share its count."""
+    """The shade of a state counts all of its cells in the table, such as those of *absent*.
+
+    Arrows that share a cell share its count.
+    """
     page = pages.at(failing).page
     told = page.evaluate(COUNTS, ".walk")
     cells = page.locator('.machine:not([hidden]) [data-cell$="/absent"] .count').all_inner_texts()

@@ -1,4 +1,4 @@
-"""Reports: the same facts in every format, and every format well formed for any recording."""
+"""Reports: the same facts in every format, which is well formed for any recording."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def named(name: str) -> Report:
 
 
 def holding(entity: str, detail: str) -> Report:
-    """Return a report with a violation by *entity*, and the runtime's message."""
+    """Return a report with a violation by *entity* and with the runtime's message."""
     seen = Observation(
         entity=entity, event=entity, reply=detail, shows=detail, met=entity, output=detail, at=entity, detail=detail
     )
@@ -202,7 +202,7 @@ def ran(*command: str) -> str:
 
 @pytest.fixture(scope="session")
 def sarif_schema() -> Draft4Validator:
-    """A validator of the official schema."""
+    """Return a validator of the official schema."""
     return sarif_validator()
 
 
@@ -216,7 +216,7 @@ def check_text(written: str) -> None:
 
 
 def check_json(written: str) -> None:
-    """Check for JSON in UTF-8 with a verdict."""
+    """Check for JSON in UTF-8 that has a verdict."""
     document = json.loads(written.encode())
     answers = {"error"} if document["problems"] else {answer.name.lower() for answer in ExitCode}
     assert document["verdict"] in answers
@@ -234,7 +234,7 @@ FORMATS: dict[str, tuple[Callable[[Report], str], Callable[[str], None]]] = {
 @pytest.mark.parametrize("form", FORMATS)
 @pytest.mark.parametrize("situation", SITUATIONS)
 def test_is_well_formed(situation: str, form: str) -> None:
-    """For every result and any file name, a reader of the format can parse it."""
+    """For every result and any file name, a reader of the format can parse the report."""
     write, check = FORMATS[form]
 
     check(write(SITUATIONS[situation]))
@@ -269,7 +269,7 @@ def test_sarif_fits_its_schema_whatever_the_recording_says(
 
 
 def test_the_schema_is_not_a_rubber_stamp(sarif_schema: Draft4Validator) -> None:
-    """A repeated place is refused, so the report must avoid it."""
+    """The schema refuses a repeated place, so the report must avoid it."""
     broken = json.loads(sarif(as_cases(SITUATIONS["many found"])))
     result = broken["runs"][0]["results"][0]
     result["relatedLocations"] = result["locations"] * 2
@@ -290,7 +290,7 @@ def test_sarif_tools_count_what_was_found(tmp_path: Path) -> None:
 
 
 def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
-    """One case for each clause: failed if it was broken, passed if a cell of it was covered, else skipped."""
+    """Each clause is a case: failed if it was broken, passed if one of its cells was covered, else skipped."""
     clauses = {cell.clause.name for event in MACHINE.events.values() for cell in event.cells.values()}
     for name, situation in (("broken", named("a.log")), ("unjudged", SITUATIONS["unknown"])):
         (tmp_path / f"{name}.xml").write_text(junit(as_cases(situation)), encoding="utf-8")
@@ -298,7 +298,7 @@ def test_junit2html_counts_what_was_found(tmp_path: Path) -> None:
     broken = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "broken.xml"))
     unjudged = ran(installed("junit2html"), "--summary-matrix", str(tmp_path / "unjudged.xml"))
 
-    # The clause of the made-up violation is none of the machine's own: it is one more.
+    # The clause of the invented violation is not one of the machine's, so there is one more.
     counts = [("Failed", "1"), ("Passed", "1"), ("Skipped", str(len(clauses) - 1))]
     assert counts == re.findall(r"^ +(\w+) +: +(\d+)$", broken, re.MULTILINE)
     assert [("Skipped", str(len(clauses)))] == re.findall(r"^ +(\w+) +: +(\d+)$", unjudged, re.MULTILINE)
@@ -337,7 +337,7 @@ FACTS = [
 
 @pytest.fixture(scope="module")
 def real() -> Report:
-    """The report about a log of containerd 1.6."""
+    """Return the report about a log of containerd 1.6."""
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(RECORDINGS)
         return Report(judged=(judge("containerd-1.6.20.log"),))
@@ -363,7 +363,7 @@ def test_text_is_the_same_in_colour(real: Report) -> None:
 
 
 def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
-    """By default the number of exercised cells, with ``--coverage`` every cell with its count."""
+    """By default the report has the number of exercised cells, and with ``--coverage`` every cell with its count."""
     short, long = text(real, Layout(width=80)), text(real, Layout(width=80), coverage=True)
     cells = real.judged[0].judgements[0].covered.cells
     met = sum(1 for count in cells.values() if count)
@@ -376,7 +376,7 @@ def test_text_names_the_cells_met_in_few_lines(real: Report) -> None:
 
 
 def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
-    """Even for a recording that covered everything."""
+    """This holds even for a recording that covered everything."""
     whole = judgement(Holds())
     met = replace(whole, covered=Covered(machine=MACHINE.name, cells=dict.fromkeys(whole.covered.cells, 1)))
 
@@ -387,7 +387,7 @@ def test_text_never_needs_more_than_a_few_lines_for_the_cells() -> None:
 
 
 def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Path) -> None:
-    """If the log names its version of containerd, no other profile is advised."""
+    """If the log names its version of containerd, no other profile is suggested."""
     log = tmp_path / "containerd.log"
     first = 'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.3\n'
     log.write_text(first + (RECORDINGS / "containerd-1.6.20.log").read_text(encoding="utf-8"), encoding="utf-8")
@@ -398,14 +398,14 @@ def test_text_advises_the_profile_of_the_version_that_wrote_the_log(tmp_path: Pa
 
 
 def test_text_gives_no_advice_that_would_not_do() -> None:
-    """If one violation is explained by no profile, none is advised."""
+    """If no profile explains one of the violations, none is suggested."""
     both = Illegal(findings=(found(STOP), found(replace(STOP, resembles=()))))
 
     assert "to tolerate them" not in text(report(judgement(both)))
 
 
 def test_text_keeps_a_path_whole() -> None:
-    """So that ``file:line`` can be copied; a path is not broken at its blanks."""
+    """A path is not broken at blanks, so that ``file:line`` can be copied."""
     name = "a rather long folder name/with blanks in it/containerd.log"
 
     assert f"{name}:14\n" in text(
@@ -414,7 +414,7 @@ def test_text_keeps_a_path_whole() -> None:
 
 
 def test_text_lists_the_files_when_there_are_several() -> None:
-    """The last lines say which of them fail."""
+    """The last lines report which files fail."""
     assert ["fails    a.log", "unknown  b.log"] == text(SITUATIONS["two files"]).splitlines()[-2:]
 
 
@@ -431,7 +431,7 @@ def test_text_lists_the_files_when_there_are_several() -> None:
     ],
 )
 def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: str) -> None:
-    """The smallest edit is shown, with its alternatives of the same kind, unless it repeats the expected reply."""
+    """The smallest edit is shown with its alternatives of the same kind, unless it repeats the expected reply."""
     made = tuple(Edit(repair=repair, instead=instead) for repair, instead in edits)
 
     assert said == words.edits(replace(STOP, edits=made))
@@ -448,7 +448,7 @@ def test_says_what_would_make_it_legal(edits: list[tuple[Repair, str]], said: st
     ],
 )
 def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str) -> None:
-    """The states are named only if they differ in what they allow."""
+    """States are named only if they allow different replies."""
     each = tuple(Permitted(state=state, what=what) for state, what in permitted.items())
 
     assert said == words.allowed(replace(STOP, permitted=each))
@@ -466,7 +466,7 @@ def test_says_what_was_allowed(permitted: dict[str, tuple[str, ...]], said: str)
     ],
 )
 def test_times_are_told_in_rfc_3339(at: int | str | None, said: str) -> None:
-    """Not as nanoseconds since the epoch."""
+    """Times are not reported as nanoseconds since the epoch."""
     assert said == words.moment(at)
 
 
@@ -501,7 +501,7 @@ def test_json_has_the_documented_keys() -> None:
 
 
 def test_json_tells_what_was_found(real: Report) -> None:
-    """The numbers and the evidence are those of the text."""
+    """The numbers and the evidence are the same as in the text."""
     document = json.loads(as_json(real))
     containers, pods = document["recordings"][0]["machines"]
     first = containers["findings"][0]["first"][0]
@@ -521,7 +521,7 @@ def test_json_tells_what_was_found(real: Report) -> None:
 
 
 def test_github_escapes_what_its_parser_would_take_for_its_own() -> None:
-    """Percent signs and line ends everywhere; commas and colons in properties too."""
+    """Percent signs and line ends are always escaped; in properties, commas and colons are too."""
     seen = replace(STOP, file="a:b,100%.log", clause=replace(CLAUSE, says="One,\ntwo: 100%.\r"))
 
     (line,) = github(as_cases(report(judgement(Illegal(findings=(found(seen),))), name="a:b,100%.log"))).splitlines()
@@ -552,7 +552,7 @@ def test_github_weighs_what_was_found(situation: str, kinds: list[str]) -> None:
 
 
 def test_github_has_each_violation_where_all_are_wanted() -> None:
-    """Each at its line; by default one for each cause."""
+    """Each violation is reported at its line; by default only one is reported for each cause."""
     several = found(STOP, replace(STOP, line=20), count=2)
     one = report(judgement(Illegal(findings=(several,))))
     lines = [
@@ -571,7 +571,7 @@ def test_github_annotates_no_file_for_standard_input() -> None:
 
 
 def test_sarif_tells_what_could_not_be_judged() -> None:
-    """Without a result there is no pass: the run has a warning and the exit code."""
+    """A run without a result does not pass: it has a warning and the exit code."""
     (run,) = json.loads(sarif(as_cases(SITUATIONS["unknown"])))["runs"]
     (invocation,) = run["invocations"]
 
@@ -582,7 +582,7 @@ def test_sarif_tells_what_could_not_be_judged() -> None:
 
 
 def test_what_could_not_be_read_is_told_in_every_format() -> None:
-    """A reader of the report must not mistake the read part for the whole."""
+    """A reader of the report must not mistake the readable part for the whole."""
     partly = SITUATIONS["a file that cannot be read"]
     (invocation,) = json.loads(sarif(as_cases(partly)))["runs"][0]["invocations"]
     (error,) = ET.fromstring(junit(as_cases(partly))).iter("error")  # noqa: S314  (ours)
@@ -617,7 +617,7 @@ def test_what_could_not_be_read_is_told_in_every_format() -> None:
     ],
 )
 def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str | None, *, skipped: bool) -> None:
-    """In every format, without a pass of any clause."""
+    """Every format has the reason, and no clause passes."""
     document = json.loads(as_json(SITUATIONS[situation]))
     (invocation,) = json.loads(sarif(as_cases(SITUATIONS[situation])))["runs"][0]["invocations"]
     root = ET.fromstring(junit(as_cases(SITUATIONS[situation])))  # noqa: S314  (ours)
@@ -631,7 +631,7 @@ def test_what_could_not_be_told_is_told_with_its_reason(situation: str, why: str
 
 
 def test_one_is_no_plural() -> None:
-    """For lines read and cells covered."""
+    """The singular is used for one line read and one cell covered."""
     (judged,) = report(judgement(Holds())).judged
     notes = {
         "lines": 1,
@@ -660,7 +660,7 @@ def test_sarif_suppresses_what_the_profile_tolerates() -> None:
 
 
 def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
-    """Readers show one result for each case; the second cause must not disappear."""
+    """Readers show one result for each case, so the second cause must not get lost."""
     other = replace(STOP, observation=Observation(entity="c2", event="StopContainer", reply="UNAVAILABLE"))
     root = ET.fromstring(junit(as_cases(report(judgement(Illegal(findings=(found(STOP), found(other))))))))  # noqa: S314  (ours)
 
@@ -671,7 +671,7 @@ def test_junit_tells_two_causes_of_one_clause_in_one_failure() -> None:
 
 
 def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
-    """They are in the output of a case that passes."""
+    """Surprises and deviations are in the output of a case that passes."""
     surprise = replace(STOP, clause=replace(CLAUSE, level="observed"))
     tolerated = Tolerated(machine=MACHINE.name, deviation=DEVIATION, observation=STOP.observation, file="a.log", line=3)
     whole = judgement(Illegal(findings=(found(surprise),)), Deviated(first=tolerated, count=2))
@@ -701,7 +701,7 @@ def test_junit_keeps_surprises_and_deviations_out_of_the_failures() -> None:
     ],
 )
 def test_breaches_of_weaker_clauses_are_surprises(level: Level, fail_on: Level, answer: ExitCode) -> None:
-    """``--fail-on`` decides what fails."""
+    """By default they do not fail; ``--fail-on`` decides what fails."""
     broken = replace(STOP, clause=replace(CLAUSE, level=level))
 
     assert answer == report(judgement(Illegal(findings=(found(broken),))), fail_on=fail_on).total()

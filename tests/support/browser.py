@@ -43,7 +43,7 @@ _AXE = "async of => (await axe.run(of, { resultTypes: ['violations'], preload: f
 def chromium() -> Iterator[Browser]:
     """Start Debian's Chromium without its own network requests."""
     executable = program("chromium")
-    # Where it has no rights to make a sandbox it would not start; the pages are our own.
+    # Without the rights to create a sandbox Chromium would not start; the pages are our own.
     arguments = ["--no-sandbox", "--disable-background-networking", "--disable-component-update", "--disable-sync"]
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=executable, args=arguments)
@@ -55,14 +55,14 @@ def chromium() -> Iterator[Browser]:
 
 @dataclass(slots=True)
 class Shown:
-    """A loaded page, the requests it made beyond its own file, and the errors it reported."""
+    """A loaded page, the requests that it made beyond its own file, and the errors that it reported."""
 
     page: Page
     requests: list[str] = field(default_factory=list)
     complaints: list[str] = field(default_factory=list)
 
     def serious(self, of: str = "html") -> list[str]:
-        """Return the serious accessibility problems that axe-core finds in the page, or in the elements *of* it."""
+        """Return the serious accessibility problems that axe-core finds in the page, or in its elements *of*."""
         self.page.evaluate((package("axe-core") / "axe.min.js").read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = self.page.evaluate(_AXE, of)
         return [
@@ -77,7 +77,7 @@ class Shown:
 
 
 def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light") -> Shown:
-    """Open the page in the file at *path*; *at* is the part of its address after ``#``."""
+    """Open the page in the file at *path*; *at* is the part of the address after ``#``."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
     page = context.new_page()
     page.set_default_timeout(60_000)
@@ -94,7 +94,7 @@ def opened(browser: Browser, path: Path, *, at: str = "", width: int = WIDE, sch
 def shown(
     browser: Browser, path: Path, *, at: str = "", width: int = WIDE, scheme: Scheme = "light"
 ) -> Iterator[Shown]:
-    """Like :func:`opened`, and close the page at the end."""
+    """Open a page like :func:`opened`, and close it at the end."""
     found = opened(browser, path, at=at, width=width, scheme=scheme)
     try:
         yield found
@@ -103,7 +103,7 @@ def shown(
 
 
 class Pages:
-    """Pages that stay open, for tests that only need a page at some address: loading a page takes most of the time."""
+    """Pages that stay open for tests that only need a page at some address, because loading a page is slow."""
 
     def __init__(self, browser: Browser) -> None:
         self.browser = browser
@@ -132,7 +132,7 @@ def planted(path: Path, to: Path, *mistakes: tuple[str, str]) -> Path:
 
 
 def made(folder: Path, *arguments: str) -> Path:
-    """Return the page that ``fsm explore`` writes into *folder*; it is written once."""
+    """Return the page that ``fsm explore`` writes into *folder*; each page is written only once."""
     path = folder / f"{re.sub('[^a-z0-9-]', '_', arguments[0])}.html"
     if not path.exists():
         ran = fsm("explore", *arguments, "-o", str(path))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """One browser for all tests of a module: no other event loop can run while it is open."""
+    """Yield one browser for all tests of a module, because no other event loop can run while it is open."""
     from browser import chromium  # noqa: PLC0415  (other tests need none)
 
     with chromium() as found:
@@ -33,5 +33,5 @@ def pages(browser: Browser) -> Pages:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of the pages."""
+    """Return the folder of the pages."""
     return tmp_path_factory.mktemp("pages")

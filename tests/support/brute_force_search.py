@@ -76,7 +76,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """Number of properties that were tried, and the disagreements."""
+    """The number of properties that were tried, and the disagreements."""
 
     count: int
     disagreements: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ class Asked:
     whole: instants.StepCache
 
     def checked(self, stated: Property) -> Checked:
-        """Return the conclusion about *stated*."""
+        """Return the conclusion about the property *stated*."""
         return decide(stated, self.stepping)
 
     def size(self) -> Counts:
@@ -191,7 +191,7 @@ def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | N
         text = random_systems.with_more_words(chance, text, machines)
     try:
         system = random_systems.system_of(text, machines)
-    except InputError:  # it makes no sense
+    except InputError:  # the claim makes no sense
         return None
     case = Case(origin=origin, subject=system, overlap=chance.choice((1, 1, 2)), stated=())
     try:
@@ -204,7 +204,7 @@ def system_case(origin: str, kinds: tuple[str, ...] = SYSTEM_CLAIMS) -> Case | N
     for _ in range(TOGETHER):
         try:
             stated.append(stated_of(system, system_claim(chance, system, kinds)))
-        except InputError:  # it makes no sense
+        except InputError:  # the claim makes no sense
             continue
     return replace(case, stated=tuple(stated))
 
@@ -213,7 +213,7 @@ def system_claim(chance: random.Random, system: System, kinds: tuple[str, ...]) 
     """Return a random claim about one copy or all copies; some are about the outputs of a step."""
     text = random_systems.random_claim_text(system, chance, kinds)
     if chance.random() < 0.2:
-        text = text.partition("\n")[2]  # without 'for'
+        text = text.partition("\n")[2]  # claims without 'for'
     if chance.random() < 0.2:
         text = text.replace("emits x", "tells x").replace("emits y", "tells y")
     return text

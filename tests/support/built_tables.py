@@ -37,7 +37,7 @@ _PLACES = frozenset({"line", "path"})
 
 
 def tables() -> dict[str, Data]:
-    """Return every table by name: machines and systems, without a profile and under each profile, and properties."""
+    """Return every table by name: machines and systems, with and without each profile, and properties."""
     found: dict[str, Data] = {}
     for name in names():
         machine = load(name)
@@ -125,10 +125,10 @@ class _Data:
         if isinstance(value, JointEvent):
             found["ways"] = {way.name: self.data(way) for way in sorted(value.ways, key=lambda way: way.name)}
         for word in ("clauses", "ends", "fails") if not isinstance(value, Override) else ("cells", "ends"):
-            if isinstance(found.get(word), dict):  # in an order that means nothing
+            if isinstance(found.get(word), dict):  # the order has no meaning
                 found[word] = dict(sorted(cast("dict[str, Data]", found[word]).items()))
         if isinstance(value, Machine | System):
-            del found["profile"]  # which is what was asked for
+            del found["profile"]  # the caller chose the profile
         if isinstance(value, MatchesDiagram):
             found["file"] = Path(value.path).name
         return found
@@ -199,7 +199,7 @@ class _Data:
 
 
 def _of(condition: Data, *, every: bool) -> str | None:
-    """Return the parts of a condition on states except the states, or ``None`` if it cannot be merged with similar ones."""
+    """Return the parts of a condition except the states; ``None`` if it cannot be merged with similar ones."""
     if not isinstance(condition, dict) or "in" not in condition:
         return None
     if len(cast("list[Data]", condition.get("copies", [0]))) > 1 and condition["every"] is not every:

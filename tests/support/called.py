@@ -77,7 +77,7 @@ def started(client: CriClient, pod: str) -> str:
 
 
 def updated(client: CriClient, number: str) -> None:
-    """Update the container *number*, which plugins are notified of."""
+    """Update the container *number*; plugins are notified of the update."""
     resources = LinuxContainerResources(cpu_shares=512)
     request = UpdateContainerResourcesRequest(container_id=number, linux=resources)
     done(client.call("UpdateContainerResources", request))

@@ -49,14 +49,14 @@ def fsm(
         given.buffer.write(stdin)
         given.seek(0)
         with (
-            mock.patch("fsm.cli.progress.REPORTING", 600.0),  # however slow this machine is
+            mock.patch("fsm.cli.progress.REPORTING", 600.0),  # no progress reports, even on a slow machine
             mock.patch.multiple(sys, argv=argv, stdin=given, stdout=out, stderr=err, __stdout__=out),
             mock.patch.dict(os.environ, PLAIN | dict(env or {}), clear=True),
         ):
             code = _exit_code()
         out.flush()
         err.flush()
-        # By name: what is discarded goes elsewhere by its descriptor.
+        # Read by name: the command may have redirected the descriptors to discard its output.
         written = [Path(each.name).read_bytes().decode() for each in (out_file, err_file)]
     return subprocess.CompletedProcess(argv, code, *written)
 
@@ -80,7 +80,7 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
     """Restore signals and paths afterwards, and forget modules imported from *folder*."""
     path, modules, handler = [*sys.path], {*sys.modules}, signal.getsignal(signal.SIGPIPE)
     program = sys.modules["__main__"]
-    sys.modules["__main__"] = ModuleType("__main__")  # by this the command finds out what it is called
+    sys.modules["__main__"] = ModuleType("__main__")  # the command reads its own name from here
     try:
         yield
     finally:
@@ -88,7 +88,7 @@ def left_as_it_was(folder: Path | None) -> Iterator[None]:
         signal.signal(signal.SIGPIPE, handler)
         for name in {*sys.modules} - modules:
             file = Path(getattr(sys.modules[name], "__file__", None) or "/")
-            # The folder may be this repository: what is installed is not forgotten, lest its classes are there twice.
+            # If the folder is this repository, installed modules are kept, or their classes would exist twice.
             installed = name.partition(".")[0] == "fsm" or "site-packages" in file.parts
             if folder and file.is_relative_to(folder) and not installed:
                 del sys.modules[name]
@@ -130,11 +130,11 @@ class Terminal:
         self.shown = ""
 
     def read_until(self, wanted: str) -> None:
-        """Read until *wanted* is shown, or to the end."""
+        """Read until *wanted* is shown, or to the end of the output."""
         while not wanted or wanted not in self.shown:
             try:
                 piece = os.read(self._ours, 65_536)
-            except OSError:  # on Linux, the end of a terminal without writers
+            except OSError:  # on Linux, this is the end of a terminal without writers
                 return
             self.shown += piece.decode()
 

@@ -219,7 +219,7 @@ def failing_at_times(text: str) -> dict[tuple[str, str], list[Seldom]]:
 
 
 def machine_of(name: str) -> Machine:
-    """Return the machine *name*, or the system of pods, containers and a plugin as one machine."""
+    """Return the machine *name*; for the system of pods, containers and a plugin, as one machine."""
     return node(None) if name == NODE else load(name)
 
 
@@ -284,7 +284,7 @@ def main(*, write: bool) -> int:
         return 2
     kept = PAGE.read_text(encoding="utf-8")
     seldom = failing_at_times(kept) if write else {}
-    # A daemon works while a test waits for it.  Pods take longest, and go first.
+    # A daemon is busy while a test waits for it.  Pods take longest, so they go first.
     with ProcessPoolExecutor(2 * (os.cpu_count() or 1)) as pool:
         told = {version: pool.submit(relayed, version) for version in RELAYING}
         jobs = {

@@ -132,7 +132,7 @@ state = "{folder}/state"
 
 
 class DaemonError(Exception):
-    """A daemon failed to start, restart or end; the text contains the end of its log."""
+    """Raised if a daemon fails to start, restart or end; the text contains the end of its log."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,47 +149,47 @@ class Containerd:
 
     @property
     def endpoint(self) -> Path:
-        """The CRI socket."""
+        """Return the CRI socket."""
         return self.folder / "containerd.sock"
 
     @property
     def nri(self) -> Path | None:
-        """The socket for plugins; daemons before 1.7 have none."""
+        """Return the socket for plugins; daemons before 1.7 do not have it."""
         return None if self.version.startswith("1.6.") else self.folder / "nri.sock"
 
     @property
     def restart_command(self) -> str:
-        """Shell command that restarts the daemon."""
+        """Return the shell command that restarts the daemon."""
         return f"sh {self.folder}/restart"
 
     @property
     def kill_command(self) -> str:
-        """Shell command that kills the daemon at any time and starts it again."""
+        """Return the shell command that kills the daemon at any time and starts it again."""
         return f"{self.restart_command} KILL"
 
     @property
     def damage_command(self) -> str:
-        """Shell command that restarts the daemon with an empty checkpoint of a container."""
+        """Return the shell command that restarts the daemon with an empty checkpoint of a container."""
         status = "root/io.containerd.grpc.v1.cri/containers/{container}/status"
         return f"{self.restart_command} TERM 'truncate -s 0 {status}'"
 
     @property
     def log(self) -> Path:
-        """The log of the daemon."""
+        """Return the log of the daemon."""
         return self.folder / "log"
 
     @property
     def reaper(self) -> int:
-        """Process id of the reaper, the parent of all others; 0 without a reaper."""
+        """Return the process id of the reaper, the parent of all others; 0 without a reaper."""
         return _written(self.folder / "reaper.pid")
 
     @property
     def pid(self) -> int:
-        """Process id of the daemon; 0 if it is not running."""
+        """Return the process id of the daemon; 0 if it is not running."""
         return _written(self.folder / "daemon.pid")
 
     def open(self) -> None:
-        """Make the namespace, start the daemon, and import the images; all of it ends with this process."""
+        """Create the namespace, start the daemon, and import the images; all of it ends with this process."""
         for name in ("root", "state", "opt", "cni", "nri", "upper"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
         os.mkfifo(self.folder / "start")
@@ -214,12 +214,12 @@ class Containerd:
         self.answered()
 
     def answered(self) -> None:
-        """Return when CRI answers: whatever has started the daemon need not have waited for that."""
+        """Return when CRI answers, because the command that started the daemon need not have waited for it."""
         self._until(lambda: bool(self.pid), "runs")
         self._until(lambda: _answers(self.endpoint), "answers", ended=lambda: not _runs(self.pid))
 
     def end(self, number: signal.Signals = signal.SIGTERM) -> None:
-        """End the daemon and nothing else: containers go on."""
+        """End the daemon and nothing else: containers continue."""
         pid = self.pid
         if pid:
             with contextlib.suppress(ProcessLookupError):
@@ -287,12 +287,12 @@ class Containerd:
 
 
 def found(folder: Path) -> Containerd:
-    """The daemon that was started in *folder*."""
+    """Return the daemon that was started in *folder*."""
     return Containerd(version=(folder / "version").read_text(encoding="utf-8"), folder=folder)
 
 
 def lacks() -> str:
-    """What keeps this place from running a daemon, and the way out; empty where nothing does."""
+    """Return the reason why this machine cannot run a daemon, and the remedy; empty if it can."""
     if os.geteuid() != 0:
         return "containerd needs root: run it with sudo"
     try:
@@ -305,13 +305,13 @@ def lacks() -> str:
 
 
 def processes(pid: int) -> list[int]:
-    """All processes below *pid*: of a reaper the daemon, the shims, the containers."""
+    """Return all processes below *pid*: for a reaper the daemon, the shims, and the containers."""
     below = _children(pid)
     return below + [each for child in below for each in processes(child)]
 
 
 def _answers(endpoint: Path) -> bool:
-    """Whether CRI lists pods; it listens before it can."""
+    """Check whether CRI lists pods; the daemon listens before it can do so."""
     with grpc.insecure_channel(f"unix://{endpoint}", options=[("grpc.default_authority", "localhost")]) as channel:
         list_pods: grpc.UnaryUnaryMultiCallable[bytes, bytes] = channel.unary_unary(_LIST_PODS)
         try:
@@ -322,7 +322,7 @@ def _answers(endpoint: Path) -> bool:
 
 
 def _images(endpoint: Path) -> set[str]:
-    """The names of the images that CRI lists: it comes to know some time later what was imported."""
+    """Return the names of the images that CRI lists; imported images appear there after some time."""
     with CriClient(f"unix://{endpoint}") as client:
         found = client.call("ListImages").message
     return {name for each in (found.images if found else ()) for name in each.repo_tags}
@@ -345,7 +345,7 @@ def _runs(pid: int) -> bool:
 
 
 def _written_line(pipe: Path) -> bool:
-    """Whether a line was written to *pipe*, of which somebody reads."""
+    """Write a line to *pipe*; return whether another process is reading it."""
     try:
         opened = os.open(pipe, os.O_WRONLY | os.O_NONBLOCK)
     except OSError:
@@ -364,19 +364,19 @@ def _written(path: Path) -> int:
 
 
 def _snapshotter(folder: Path) -> str:
-    """A file system of layers cannot have its upper layer on another one, as in a container."""
+    """Return the snapshotter: an overlay cannot have its upper layer on another overlay, as in a container."""
     stat = ["stat", "--file-system", "--format=%T", str(folder)]
     below = subprocess.run(stat, capture_output=True, text=True, check=True).stdout.strip()
     return "native" if below == "overlayfs" else "overlayfs"
 
 
 def _control_groups(reaper: int) -> list[Path]:
-    """The control groups of containers below *reaper*: those that itself is not in."""
+    """Return the control groups of containers below *reaper*, except the groups that the reaper itself is in."""
     return sorted(set().union(*map(_groups_of, processes(reaper))) - _groups_of(reaper))
 
 
 def _groups_of(pid: int) -> set[Path]:
-    """The folders of the groups that *pid* is in, in every hierarchy that is mounted: runc makes them in all of them."""
+    """Return the folders of the groups of *pid* in every mounted hierarchy; runc creates groups in all of them."""
     try:
         lines = Path(f"/proc/{pid}/cgroup").read_text(encoding="utf-8").splitlines()
         mounts = Path("/proc/mounts").read_text(encoding="utf-8").splitlines()
@@ -388,7 +388,7 @@ def _groups_of(pid: int) -> set[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    """Remove *group*, which its processes may just be leaving, and the group of CRI above it when it was the last."""
+    """Remove *group*, which its processes may just be leaving, and CRI's group above it if this was the last one."""
     late = time.monotonic() + 2
     while group.is_dir():
         try:
@@ -398,7 +398,7 @@ def _remove_group(group: Path) -> None:
                 return
             time.sleep(0.02)
     if group.parent.name == NAMESPACE:
-        with contextlib.suppress(OSError):  # there are others
+        with contextlib.suppress(OSError):  # other groups remain
             group.parent.rmdir()
 
 

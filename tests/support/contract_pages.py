@@ -57,7 +57,7 @@ FOUND: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contract:
-    """One page: its machines, and the system that they are parts of."""
+    """One page: its machines, and the system that they belong to."""
 
     page: Path
     machines: tuple[str, ...]
@@ -307,7 +307,7 @@ def _broken(contract: Contract, machine: Machine, event: Event) -> Iterator[str]
 
 
 def _broken_together(contract: Contract, machine: Machine, system: System, joint: JointEvent) -> Iterator[str]:
-    """Yield the deviations of versions that concern a pod and its containers together."""
+    """Yield the deviations of versions that involve a pod and its containers together."""
     found: dict[str, list[str]] = {}
     for name, written in composition(system).written.profile.items():
         if change := written.event.get(joint.family):
@@ -322,7 +322,7 @@ def _broken_together(contract: Contract, machine: Machine, system: System, joint
 
 
 def _choices(machine: Machine, event: Event) -> Iterator[str]:
-    """Yield the choices of versions where several outcomes are allowed."""
+    """Yield the outcomes that versions choose where several are allowed."""
     for override, names in _overrides(machine, event):
         if override.deviation is None:
             yield f"- Choice of {_versions(names)}{_bounds(override)}: {override.about}"

@@ -1,4 +1,4 @@
-"""Kill a process at any system call of changing or deleting a record, and check what is left.
+"""Kill a process at any system call while it changes or deletes a record, and check the result.
 
 Run as ``python tests/support/crashing.py ROUNDS changing|deleting``. Prints the number of system calls and of kills,
 and fails with what was torn or lost. ``strace`` kills the process; it attaches to a waiting child, so that no system
@@ -33,14 +33,14 @@ MEMORY = next((each for each in ("/dev/shm",) if os.access(each, os.W_OK)), None
 
 
 class Call(NamedTuple):
-    """The *nth* system call of a name."""
+    """The *nth* system call with a given name."""
 
     name: str
     nth: int
 
 
 class Action(NamedTuple):
-    """An action of a child on a record, the records that may be found after a crash, and the record after the action."""
+    """An action of a child on a record, the records that a crash may leave, and the record after the action."""
 
     act: Callable[[StatusStorage], None]
     found: tuple[Status | None, ...]
@@ -48,7 +48,7 @@ class Action(NamedTuple):
 
 
 class Ended(NamedTuple):
-    """Whether a child was killed, and the names and the record left in its folder."""
+    """Whether a child was killed, and the file names and the record left in its folder."""
 
     killed: bool
     names: tuple[str, ...]
@@ -87,8 +87,9 @@ def traced(act: Callable[[], None], *options: str) -> int:
     begun = _switches(child)
     with subprocess.Popen([str(STRACE), "-qqq", *options, "-p", str(child)]) as tracer:
         try:
-            # A child that has a tracer is not followed yet.  It has slept three times once it is: in its read, if it came
-            # there only now, when it was stopped, and at the begin of a system call.
+            # A child that has a tracer is not followed yet.  Once it is, it has slept three times: in its read, if it
+            # only
+            # just got there, when it was stopped, and at the start of a system call.
             while _switches(child) < begun + 3 and tracer.poll() is None:
                 time.sleep(0.0005)
         finally:
@@ -117,7 +118,7 @@ def calls(action: Action, old: Status) -> tuple[Call, ...]:
 
 
 def crash(action: Action, old: Status, call: Call) -> bool:
-    """Check whether a child was killed at *call*, and fail if it left something torn or lost."""
+    """Check whether a child was killed at *call*; fail if it left something torn or lost."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "c1")
         root.mkdir()
@@ -138,17 +139,17 @@ def records(chance: random.Random) -> Iterator[Status]:
 
 
 def changing(old: Status, new: Status) -> Action:
-    """Change the record from *old* to *new*."""
+    """Return the action that changes the record from *old* to *new*."""
     return Action(lambda kept: kept.update_sync(lambda _: new), (old, new), new)
 
 
 def deleting(old: Status, _: Status) -> Action:
-    """Delete the record *old*."""
+    """Return the action that deletes the record *old*."""
     return Action(lambda kept: kept.delete(), (old, None), None)
 
 
 def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[int, int]:
-    """Return the number of system calls of *action*, and of kills if each is tried *rounds* times."""
+    """Return the number of system calls of *action*, and the number of kills if each is tried *rounds* times."""
     some = records(random.Random(rounds))
     old, new = next(some), next(some)
     every = calls(action(old, new), old)
@@ -160,7 +161,7 @@ def crashes(rounds: int, action: Callable[[Status, Status], Action]) -> tuple[in
 
 
 def overwriting(old: Status, new: Status) -> Action:
-    """Change the record from *old* to *new* in place, which is not atomic."""
+    """Return the action that changes the record from *old* to *new* in place, which is not atomic."""
     return Action(lambda kept: void(kept.path.write_bytes(encode(new))), (old, new), new)
 
 

@@ -1,4 +1,4 @@
-"""A CRI server in this process, whose answers a test chooses: functions by the name of the method."""
+"""A CRI server in this process whose answers a test chooses: a function for each method name."""
 
 from __future__ import annotations
 

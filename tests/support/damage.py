@@ -1,4 +1,4 @@
-"""Damage to bytes, to the words of a text, and to documents that stay well formed and so pass their parser."""
+"""Damage to bytes, to the words of a text, and to documents that stay well formed and therefore pass their parser."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ def _other_name(name: str, places: list[Place], chosen: random.Random) -> str:
 
 
 def _call_otherwise(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Replace one word wherever it occurs: as a key, as a text, or in one."""
+    """Replace one word everywhere: as a key, as a text, or within one."""
     words = [word for holder, key in places for text in (key, _at((holder, key))) if isinstance(text, str)
              for word in re.findall(r"\w[\w-]*", text)]  # fmt: skip
     if not words:
@@ -273,7 +273,7 @@ def _renumber(document: object, places: list[Place], chosen: random.Random) -> o
 
 
 def _reword(document: object, places: list[Place], chosen: random.Random) -> object:
-    """Replace a text, or insert an unusual character, or exchange two of its words."""
+    """Replace a text, insert an unusual character, or exchange two words."""
     texts = [each for each in places if isinstance(_at(each), str)]
     if texts:
         place = chosen.choice(texts)

@@ -1,4 +1,4 @@
-"""The project of somebody who makes doors: a model, its properties, and implementations."""
+"""The project of a user who makes doors: a model, its properties, and implementations."""
 
 from __future__ import annotations
 

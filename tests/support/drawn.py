@@ -107,7 +107,7 @@ class Change:
 
     @property
     def lines(self) -> range:
-        """Numbers of the changed lines."""
+        """Return the numbers of the changed lines."""
         ends = (self.line, self.line if self.first is None else self.first)
         return range(min(ends), max(ends) + 1)
 
@@ -176,13 +176,13 @@ def _relabelled(text: str, line: int, column: int, names: tuple[str, ...]) -> It
 
 
 def _fits(row: str, at: int, old: str, new: str) -> bool:
-    """Check whether *new* fits."""
+    """Check whether *new* fits into the place of the old label."""
     rest = row[at + len(old) :]
     return not rest.strip() or len(new) <= len(old) + len(rest) - len(rest.lstrip(" "))
 
 
 def _written(text: str, line: int, column: int, old: str, new: str, what: str) -> Change:
-    """Replace *old* by *new*, moving nothing else if *new* fits."""
+    """Replace *old* with *new*; nothing else moves if *new* fits."""
     lines = text.split("\n")
     row = lines[line - 1]
     assert row.startswith(old, column - 1)

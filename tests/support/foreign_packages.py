@@ -64,7 +64,7 @@ def pip_target(site: Path) -> dict[str, str]:
     return {
         "PIP_TARGET": str(site),
         "PIP_NO_DEPS": "1",
-        "PIP_NO_BUILD_ISOLATION": "0",  # "no" to building in isolation, as pip reads it
+        "PIP_NO_BUILD_ISOLATION": "0",  # pip reads this as: no build isolation
         "PIP_NO_INDEX": "1",
         "PIP_DISABLE_PIP_VERSION_CHECK": "1",
         "PIP_QUIET": "1",
@@ -72,7 +72,7 @@ def pip_target(site: Path) -> dict[str, str]:
 
 
 def installing(site: Path, folder: Path) -> dict[str, str]:
-    """Return the environment in which ``pip install -e .`` in *folder* installs into *site* what Python then finds."""
+    """Return the environment in which ``pip install -e .`` in *folder* installs into *site*, for Python to find."""
     return pip_target(site) | {"PYTHONPATH": f"{folder}{os.pathsep}{site}"}
 
 

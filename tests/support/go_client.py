@@ -46,7 +46,7 @@ class GoClient:
         self._process.communicate(timeout=60)
 
     def call(self, op: str, *, seconds: float = 30, **request: object) -> dict[str, Any]:
-        """Return the answer: ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if there is one."""
+        """Return the answer: ``call``, ``code`` as Go spells it, ``detail``, and ``reply`` if the answer has one."""
         self._ask({"call": op, "request": request, "seconds": seconds})
         while (answer := self._next())["call"] != op:
             self.events.append(answer)

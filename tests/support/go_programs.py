@@ -35,7 +35,7 @@ LIBRARIES: Final = (
 
 
 def built(name: str, target: str, libraries: Sequence[str], *, source: bytes = b"", package: str = "") -> Path:
-    """Return the program *name* of *target*, a file whose content is *source*, or an import path; build it if it is missing.
+    """Return the program *name* of *target*: a file with content *source*, or an import path; build it if missing.
 
     A *package* of NRI has the folder ``plugins`` in its sources, which is not in Debian's library.
     """

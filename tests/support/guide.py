@@ -1,4 +1,4 @@
-"""The pages of the documentation as a reader follows them: files to write and commands to type.
+"""Documentation pages as a reader follows them: files to write and commands to type.
 
 A block of code whose first line names a file, as in ````` ```toml models/door.toml`````, is that file; as `````
 ```diff models/door.toml````` it changes the file. A block of the language ``console`` is a session: commands after
@@ -43,7 +43,7 @@ class Block:
 
     @property
     def steps(self) -> list[tuple[str, str]]:
-        """The commands of a session, each with its output."""
+        """Return the commands of a session, each with its output."""
         _, *parts = _PROMPT.split(self.text)
         return list(zip(parts[::2], parts[1::2], strict=True))
 
@@ -98,7 +98,7 @@ def follow(texts: Iterable[str], folder: Path, variables: Mapping[str, str] | No
 
 
 def _changed(file: Path, change: str) -> str:
-    """Return the text of *file* after *change*: lines with ``-`` are replaced by lines with ``+``; others occur before and after."""
+    """Return the text of *file* after *change*: ``-`` lines are replaced by ``+`` lines, other lines are context."""
     before, after = (
         "".join(line[1:] for line in change.splitlines(keepends=True) if line[0] in signs) for signs in (" -", " +")
     )

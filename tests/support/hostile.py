@@ -67,7 +67,7 @@ class Seed:
 
 @dataclass(frozen=True, kw_only=True)
 class Reader:
-    """A reader of one kind of file: undamaged inputs, the command that reads such a file, and commands for accepted input.
+    """A reader of one kind of file: undamaged inputs, the command that reads it, and commands for accepted input.
 
     In a command ``{}`` is the path of the file and ``{name}`` its name without the suffix. ``quick`` is the
     number of damaged inputs tried for every change. A command that may end its process runs ``apart``, in a
@@ -82,7 +82,7 @@ class Reader:
 
 
 class Tried(NamedTuple):
-    """The result of a damaged input: the code of its first problem, if it was refused, and the wrong answer, if any."""
+    """The result of a damaged input: the code of its first problem, if it was refused, and any wrong answer."""
 
     seed: Seed
     damaged: bytes
@@ -450,7 +450,7 @@ def _logged(line: object) -> str:
 
 
 def damaged(seed: Seed, chosen: random.Random) -> bytes:
-    """Damage the file of *seed*: usually its content, else its text or bytes."""
+    """Damage the file of *seed*: usually its document, sometimes its text or bytes."""
     kind = chosen.randrange(12)
     if kind == 0 or seed.form == "bytes":
         return chosen.choice(TO_BYTES)(seed.data, chosen)
@@ -463,7 +463,7 @@ def damaged(seed: Seed, chosen: random.Random) -> bytes:
 
 
 class HangError(BaseException):
-    """A command takes too long; no handler of the command catches this exception."""
+    """Raised if a command takes too long; no handler of the command catches it."""
 
 
 @contextlib.contextmanager
@@ -483,7 +483,7 @@ def bounded() -> Iterator[None]:
 
 
 def offence(ran: subprocess.CompletedProcess[str]) -> str:
-    """Describe what is wrong with an answer; empty if nothing is."""
+    """Describe the error in an answer; empty if the answer is correct."""
     if ran.returncode not in ANSWERS:
         return f"exit code {ran.returncode}: {ran.stderr[-2_000:]}"
     if found := OBEYED.search(ran.stdout + ran.stderr):
@@ -492,7 +492,7 @@ def offence(ran: subprocess.CompletedProcess[str]) -> str:
 
 
 def answered(reader: Reader, name: str, folder: Path, chosen: random.Random | None = None) -> tuple[str, str]:
-    """Return the code of the problem that refuses a file, and the offence; with *chosen*, try only some of the commands."""
+    """Return the code of the problem that refuses a file, and the offence; with *chosen*, try only some commands."""
     more = chosen.sample(reader.then, min(MORE, len(reader.then))) if chosen else reader.then
     refused = ""
     for number, each in enumerate((reader.first, *more)):

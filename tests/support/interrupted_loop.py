@@ -44,7 +44,7 @@ async def command(interruption: Interruption, asked: list[int]) -> None:
 
 
 def interrupt(line: int) -> bool:
-    """Send the second signal before the *line*-th line of asyncio after the first; return whether it is known at the end."""
+    """Send the second signal before the *line*-th line of asyncio after the first; return whether it was received."""
     interruption, left = Interruption(), line
     asked: list[int] = []
 
@@ -63,7 +63,7 @@ def interrupt(line: int) -> bool:
     sys.settrace(trace)
     try:
         asyncio.run(command(interruption, asked))
-    except (KeyboardInterrupt, UnboundLocalError):  # asyncio names a variable in a block that the interrupt has left
+    except (KeyboardInterrupt, UnboundLocalError):  # asyncio uses a variable from a block that the interrupt has left
         pass
     finally:
         sys.settrace(None)

@@ -1,6 +1,6 @@
 """Verdicts of each engine, and of each naive interpreter, on the same input.
 
-A judge is created for one machine and answers many questions about tests, traces or histories of it.
+A judge is created for one machine and answers many questions about its tests, traces or histories.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ TRACE: Mapping[str, Callable[[Machine], TraceJudge]] = {"naive": trace_naively, 
 
 
 def history_naively(machine: Machine) -> HistoryJudge:
-    """Keep everything that may be true at each instant."""
+    """Keep every possibility at each instant."""
     return lambda history: naive_linearizability.linearizable(machine, history)
 
 
@@ -98,12 +98,12 @@ def distinct(history: History) -> bool:
 
 
 def kit_naively(machine: Machine) -> KitJudge:
-    """Keep everything that may be true after each step."""
+    """Keep every possibility after each step."""
     return lambda test: naive_oracle.first_illegal(machine, test) is None
 
 
 def kit_by_oracle(machine: Machine) -> KitJudge:
-    """Judge with the oracle, asked in the same way as by the executor."""
+    """Judge with the oracle, called in the same way as by the executor."""
     of = oracle(machine)
 
     def legal(test: Test) -> bool:
@@ -129,7 +129,7 @@ def kit_by_property_monitor(machine: Machine) -> KitJudge:
 
 
 def kit_by_monitor(machine: Machine) -> KitJudge:
-    """Judge requests, replies, signals and looks as a trace without outputs, which may allow more than the test does."""
+    """Judge requests, replies, signals and looks as a trace without outputs, which may allow more than a test."""
     legal = trace_by_monitor(machine)
     return lambda test: legal([_observation(*each) for each in test])
 
@@ -142,7 +142,7 @@ def _observation(step: Stimulus, seen: Response) -> Observation:
 
 
 def kit_by_linearizability(machine: Machine) -> KitJudge:
-    """Judge as a history, which may allow more than the test does: calls of a test wait until it resumes them."""
+    """Judge as a history, which may allow more than a test does: calls of a test wait until the test resumes them."""
     legal = history_by_linearizability(machine)
     return lambda test: legal(_history(test))
 
@@ -157,7 +157,7 @@ def _history(test: Test) -> History:
             outputs = None if seen.outputs is None else [*outputs, *seen.outputs]
         if seen.reply is None:
             if step.stage == "begin":
-                operations += [left] if left is not None else []  # interrupted, so it never ends
+                operations += [left] if left is not None else []  # it was interrupted, so it never ends
                 left = Operation(called=called, returned=None, event=step.event)
             if seen.shows:
                 operations.append(Operation(called=called, returned=returned, shows=seen.shows))

@@ -42,7 +42,7 @@ class Style(NamedTuple):
 
 
 class Box(NamedTuple):
-    """A text, and the corners of the area that its letters take."""
+    """A text, and the corners of the area that its letters cover."""
 
     text: str
     left: float
@@ -85,7 +85,10 @@ def drawn(svg: bytes) -> Drawn:
 
 
 def chart_drawn(svg: bytes) -> Drawn:
-    """Return the texts, arrows, horizontal lines and boxes of a sequence chart, without its lifelines, which texts may cover."""
+    """Return the texts, arrows, horizontal lines and boxes of a sequence chart.
+
+    Its lifelines are left out because texts may cover them.
+    """
     texts, lines = [], []
     for group in ET.fromstring(svg).iter(f"{SVG}g"):  # noqa: S314  (ours)
         bold = any(each.get("class") == "violation" for each in group)

@@ -22,7 +22,7 @@ OLD, NEW = b"old " * 1000, b"new " * 2000
 
 
 def names(old: bytes | None, *options: str) -> tuple[list[str], bytes | None]:
-    """Return the names left beside the file, and the content of the file, after *old* was replaced under ``strace``."""
+    """Return the names left beside the file, and its content, after *old* was replaced under ``strace``."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         path = Path(folder, "a.svg")
         if old is not None:

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="session", params=[pytest.param(each, marks=pytest.mark.xdist_group(each)) for each in VERSIONS])
 def containerd(request: pytest.FixtureRequest) -> Iterator[Containerd]:
-    """Yield a running daemon; tests leave it as they found it.  With ``--dist loadgroup`` each version has one worker."""
+    """Yield a running daemon that tests leave as they found it.
+
+    With ``--dist loadgroup`` each version has one worker.
+    """
     if why := lacks():
         pytest.skip(why)
     with ScratchFolder() as folder:

@@ -189,7 +189,7 @@ there = [{ name = "kept", stays = true }, { name = "moths", to = "torn" }]
 
 
 def counter_text(*, to: int) -> str:
-    """Return a model file with a row of *to* + 1 states: ``n0`` to ``n<to>``."""
+    """Return a model file with a row of *to* + 1 states, from ``n0`` to ``n<to>``."""
     states = "\n".join(f'n{n} = {{ about = "{n} so far." }}' for n in range(to + 1))
     moves = "\n".join(f'n{n} = {{ to = "n{n + 1}", emits = ["tick"] }}' for n in range(to))
     return f"""\
@@ -225,17 +225,17 @@ def machine_of(text: str) -> Machine:
 
 
 def door() -> Machine:
-    """Build a machine with calls with alternatives, silence, a signal, a hidden event, and a profile that deviates and narrows."""
+    """Build a machine with calls with alternatives, silence, a signal, a hidden event, and a deviating profile."""
     return machine_of(DOOR)
 
 
 def job() -> Machine:
-    """Build a machine with a call that takes time, two states in between, and a crash that interrupts the call."""
+    """Build a machine with a call that takes time, two intermediate states, and a crash that interrupts the call."""
     return machine_of(JOB)
 
 
 def counter(*, to: int = 3) -> Machine:
-    """Build a long row of states: the shortest run to the last state has *to* steps."""
+    """Build a machine with a long row of states; the shortest run to the last state has *to* steps."""
     return machine_of(counter_text(to=to))
 
 
@@ -249,7 +249,7 @@ def problems_of(data: str | bytes) -> tuple[Problem, ...]:
 
 
 def edited(text: str, old: str, new: str) -> str:
-    """Return *text* with its single *old* replaced by *new*."""
+    """Return *text* with its only occurrence of *old* replaced by *new*."""
     assert text.count(old) == 1, f"{old!r} occurs {text.count(old)} times"
     return text.replace(old, new)
 

@@ -31,7 +31,7 @@ UNREACHED: Final = "no step of a test leads there"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The clause held: tests reached ``met`` of its ``cells``, and only legal results occurred."""
+    """The clause held: tests reached ``met`` of its ``cells``, and all results were legal."""
 
     met: int
     cells: int
@@ -81,7 +81,7 @@ def clauses(machine: Machine) -> dict[str, Clause]:
 
 
 def changed(machine: Machine, profile: str) -> frozenset[Place]:
-    """Return the cells that *profile* changes in *machine*: only they can be legal with it and illegal without it."""
+    """Return the cells that *profile* changes in *machine*; only they can be legal with it and illegal without it."""
     ours, theirs = cells_of(machine), cells_of(machine.under(profile))
     return frozenset(place for place in ours | theirs if ours.get(place) != theirs.get(place))
 
@@ -138,7 +138,10 @@ def column(
 
 
 def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> Cell:
-    """Result of a clause on fields, whose cells are states: a state counts as tested if a step started there."""
+    """Return the result of a clause on fields.
+
+    Its cells are states, and a state counts as tested if a step started there.
+    """
     states = machine.requires[name].states
     been = {state for _, state in met} & states
     if not seen:
@@ -148,7 +151,7 @@ def _of_fields(machine: Machine, name: str, met: set[Place], *, seen: bool) -> C
 
 
 def cells_of(machine: Machine) -> dict[Place, MachineCell]:
-    """Return every cell; the end of a call is a row of its own, as in the table."""
+    """Return every cell; the end of a call has a row of its own, as in the table."""
     events = machine.events.values()
     begun = {(each.name, state): cell for each in events for state, cell in each.cells.items()}
     return begun | {(f"…{each.name}", state): cell for each in events for state, cell in each.ends.items()}
@@ -185,7 +188,7 @@ def _reasons(tested: Tested) -> dict[Place, str]:
 
 
 def _reason(tested: Tested, edge: Edge) -> str:
-    """Return what prevents a test from taking *edge*: the first step on the way to it that cannot be arranged."""
+    """Describe the first step on the way to *edge* that cannot be taken."""
     plan = tested.oracle.plan
     for each in (*(plan.path(plan.start, edge.source) or ()), edge):
         event, outcomes = each.step.event, each.step.expected
@@ -211,7 +214,7 @@ def _deviations(tested: Tested) -> dict[str, str]:
 
 
 def _at_times(failure: Failure) -> bool:
-    """Check for a habit that no contract requires and that does not always show, such as a side effect."""
+    """Check for a behaviour that no contract requires and that does not always show, such as a side effect."""
     return (
         failure.repeated is not None and failure.violation is not None and failure.violation.clause.level == "observed"
     )

@@ -73,12 +73,12 @@ def relayed(version: str) -> list[Column]:
             (daemon.folder / "calls.jsonl").write_bytes(b"".join(calls))
             seconds = time.monotonic() - began
             found = column(node(profile), version, tested, tested, fields=False, seconds=seconds)
-            # Joint states are hundreds: why each was not met would be more than all else on the page.
+            # There are hundreds of joint states; the reasons why each was not met would fill most of the page.
             cells: dict[str, Cell] = {
                 name: replace(cell, missed=(UNTRIED,)) if isinstance(cell, Holds | NotCovered) else cell
                 for name, cell in found.cells.items()
             }
-            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # one test stands for both
+            columns = [replace(found, cells=cells, steps=tested.cover.steps)]  # one test represents both
             for name, with_calls in TOLD.items():
                 began = time.monotonic()
                 judged = partial(

@@ -32,7 +32,7 @@ class Way(NamedTuple):
 
 
 class Call(NamedTuple):
-    """A call in progress, or given up; ``acted`` is the state in which it first acted."""
+    """A call in progress or given up; ``acted`` is the state in which it first acted."""
 
     event: str
     stage: Stage
@@ -48,13 +48,13 @@ class Situation(NamedTuple):
     calls: tuple[Call, ...] = ()
 
     def without(self, call: Call) -> Situation:
-        """Return the situation with one call of this kind fewer."""
+        """Return the situation with one call of this kind removed."""
         left = list(self.calls)
         left.remove(call)
         return Situation(self.state, tuple(left))
 
     def with_call(self, call: Call) -> Situation:
-        """Return the situation with one call more."""
+        """Return the situation with one call added."""
         return Situation(self.state, tuple(sorted((*self.calls, call))))
 
     def at(self, state: str) -> Situation:
@@ -71,7 +71,7 @@ def ways(machine: Machine, state: str, event: str) -> set[Way] | None:
 
 
 def ends(machine: Machine, state: str, event: str) -> set[Way]:
-    """Return the ways in which a call that has begun may continue in *state*; empty if it was displaced."""
+    """Return the ways in which a begun call may continue in *state*; empty if another event displaced it."""
     cell = machine.events[event].ends.get(state)
     return set() if cell is None else _of_cell(cell, state, call=True) or set()
 
@@ -107,7 +107,7 @@ def first_unexplained(
     """Return the index of the first observation that no behaviour explains, or ``None``.
 
     *seen* are the signals that the trace shows. A call that was given up may act at any later time, and any
-    number of times: callers that give up ask again, and those calls are indistinguishable. With *once* it acts at
+    number of times: callers that give up try again, and those calls are indistinguishable. With *once* it acts at
     most once.
     """
     found = beliefs(Asking(machine, seen, once=once), trace, fresh=fresh)
@@ -124,12 +124,12 @@ def beliefs(
     for each in trace:
         before, event = now, _event(machine, each.event)
         if each.phase == "gap":
-            # Anything may have happened since, to the calls in progress and to further ones.
+            # Anything may have happened in the gap, to the calls in progress and to further ones.
             now = asking.later(everywhere)
         elif event or not each.event:
             ends = event and machine.events[event].kind == "call" and each.phase in {"reply", "lost"}
             if event and ends and not any(_waits(call, event) for here in now for call in here.calls):
-                # The request was not recorded; nor, perhaps, was what came before it.
+                # The request was not recorded, and perhaps nothing before it was.
                 before = asking.later(here.with_call(Call(event, "asked")) for here in asking.later(everywhere))
             now = asking.explains(before, each)
         yield before, now
@@ -147,7 +147,7 @@ def _waits(call: Call, event: str) -> bool:
 
 
 class Asking:
-    """The question: a machine, and what the trace does not show of it."""
+    """The question: a machine, and what the trace does not show about it."""
 
     def __init__(self, machine: Machine, seen: frozenset[str] | None, *, once: bool) -> None:
         self.machine = machine
@@ -194,7 +194,7 @@ class Asking:
             case "begun":
                 found = ends(self.machine, here.state, call.event)
                 yield from (self.acted(others, way, call.event, call.acted) for way in found)
-                if not found:  # nor is this the state that it reports
+                if not found:  # this is not the state that the call reports either
                     yield others.with_call(Call(call.event, "ended"))
             case "lost":
                 yield from self.acts_late(others if self.once else here, call.event)
@@ -213,7 +213,7 @@ class Asking:
                 if self.machine.events[event].ends:
                     yield others.at(to).with_call(Call(event, "begun", state))
         yield from (self.acted(others, way, event, state) for way in found or ())
-        # It has no effect, and an indefinite reply.
+        # The call has no effect, and an indefinite reply.
         yield others.with_call(Call(event, "vain", state))
 
     def acts_late(self, left: Situation, event: str) -> Iterator[Situation]:
@@ -232,7 +232,7 @@ class Asking:
         return others.at(way.to).with_call(Call(event, "acted", state, tuple(sorted(way.replies)), way.emits))
 
     def with_lost(self, here: Situation, event: str, stage: Stage) -> Situation:
-        """Return *here* with one more abandoned call; one of each kind is enough if it may act again."""
+        """Return *here* with one more abandoned call; one of each kind is enough if such calls may act repeatedly."""
         call = Call(event, stage)
         return here if call in here.calls and not self.once else here.with_call(call)
 
@@ -257,7 +257,7 @@ class Asking:
         return Situation(here.state, tuple(sorted(calls)))
 
     def sees(self, now: set[Situation], each: Observation, event: str | None) -> Iterator[Situation]:
-        """The situations in *now* in which *each* may be observed, as they are afterwards."""
+        """Return the situations after *each* is observed in one of *now*."""
         if event is None:
             yield from now
         elif self.machine.events[event].kind != "call":
@@ -272,7 +272,7 @@ class Asking:
             yield from self.calls(now, each, event)
 
     def calls(self, now: set[Situation], each: Observation, event: str) -> Iterator[Situation]:
-        """The same, where *event* is a call."""
+        """Return the same for an *event* that is a call."""
         asked = (here.with_call(Call(event, "asked")) for here in now)
         match each.phase:
             case "request":
@@ -281,7 +281,7 @@ class Asking:
                 for here in now:
                     yield from self.given_up(here, event)
             case "maybe" | "noticed":
-                # It may not have been called, so no reply is awaited.
+                # The call may not have been made, so no reply is awaited.
                 for here in self.later(asked):
                     yield from self.given_up(here, event)
             case _:
@@ -289,7 +289,10 @@ class Asking:
                     yield from (here.without(call) for call in set(here.calls) if self.fits(call, each, event))
 
     def given_up(self, here: Situation, event: str) -> Iterator[Situation]:
-        """The caller of one call of *event* stops waiting; an interruption may have ended the call already."""
+        """Return the situations after the caller of *event* stops waiting.
+
+        An interruption may have ended the call.
+        """
         waiting = [call for call in set(here.calls) if _waits(call, event)]
         if not waiting:
             yield here
@@ -304,7 +307,7 @@ class Asking:
                     yield left
 
     def fits(self, call: Call, each: Observation, event: str) -> bool:
-        """Whether *each* may be the reply of *call*."""
+        """Check whether *each* may be the reply of *call*."""
         if call.event == event and call.stage == "cut":
             return not each.met and not each.emits and (not each.reply or each.reply in self.machine.indefinite)
         if call.event != event or call.stage not in {"acted", "vain", "ended", "free"}:
@@ -330,7 +333,7 @@ class Asking:
 def first_unexplained_output(machine: Machine, outputs: Sequence[str]) -> int | None:
     """The index of the first of *outputs* that no run from the initial state emits, calls that take time excluded.
 
-    An event emits all of its outputs at once, and all of them must occur.
+    An event emits all of its outputs together, and all of them must occur.
     """
     now: set[tuple[str, tuple[str, ...]]] = {(machine.initial, ())}
     for index, output in enumerate(outputs):

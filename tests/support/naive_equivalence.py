@@ -35,7 +35,7 @@ Step: TypeAlias = tuple[Observable | None, Now]
 
 
 class Watched:
-    """One machine, and what is needed of the other to describe both in the same terms."""
+    """One machine, and the facts about the other one that are needed to describe both in the same terms."""
 
     def __init__(self, machine: Machine, other: Machine) -> None:
         self.machine = machine
@@ -116,7 +116,7 @@ class Watched:
         return {seen for now in self.quietly(these) for seen, _ in self.steps(now) if seen is not None}
 
     def all(self) -> list[Now]:
-        """Return everything reachable."""
+        """Return every reachable situation."""
         found = [self.start]
         for now in found:
             found += [to for to in dict.fromkeys(to for _, to in self.steps(now)) if to not in found]
@@ -145,7 +145,7 @@ def bisimilar(first: Watched, second: Watched) -> bool:
 
 
 def shortest(first: Watched, second: Watched) -> int | None:
-    """Return the length of a shortest trace that only one of them has, or ``None`` if they have the same traces."""
+    """Return the length of a shortest trace that only one machine has, or ``None`` if both have the same traces."""
     now = {(frozenset(first.quietly({first.start})), frozenset(second.quietly({second.start})))}
     met = set(now)
     length = 0

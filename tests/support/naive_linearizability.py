@@ -1,4 +1,4 @@
-"""A second opinion on linearizability: time passes, and everything that may be true is kept.
+"""A second opinion on linearizability: time passes, and every possibility is kept.
 
 Between two instants of the history every possible step is taken; nothing is chosen, undone or searched. It reads
 cells in the same way as :mod:`naive`, and shares no code with :mod:`fsm.linearizability`.
@@ -28,7 +28,7 @@ class Now(NamedTuple):
     came: int
 
     def with_call(self, number: int, how: How | None) -> Now:
-        """Return the situation with operation *number* in that progress, or removed."""
+        """Return the situation with operation *number* at the given progress, or removed."""
         others = {each: far for each, far in self.calls if each != number}
         if how is not None:
             others[number] = how
@@ -41,7 +41,7 @@ def linearizable(machine: Machine, history: History) -> bool:
 
 
 def explained(machine: Machine, history: History) -> bool:
-    """Check the same by searching for one order that explains *history*."""
+    """Check the same by searching for a single order that explains *history*."""
     return all(_Entity(machine, part, entity).found() for entity, part in history.parts())
 
 
@@ -141,7 +141,7 @@ class _Entity:
     def anything(self, now: Now, number: int, may: tuple[How, ...], *, moves: bool) -> Iterator[Now]:
         """Yield *now* after an unspecified instant of operation *number*.
 
-        An instant that does not move the entity is an end that the model does not write; it emits nothing.
+        An instant that does not change the state is an end that the model does not define; it emits nothing.
         """
         last = now.came if self.outputs is None or not moves else len(self.outputs)
         for far, came in product(may, range(now.came, last + 1)):
@@ -154,7 +154,7 @@ class _Entity:
         return [came + len(emits)] if self.outputs[came : came + len(emits)] == emits else []
 
     def interrupted(self, now: Now, event: str, number: int) -> list[Now]:
-        """Return *now* with the calls cut off that *event* interrupts."""
+        """Return *now* without the calls that *event* interrupts."""
         if self.machine.events[event].interrupts:
             for other, how in now.calls:
                 operation = self.operations[other]

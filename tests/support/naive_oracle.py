@@ -1,4 +1,4 @@
-"""A second opinion on tests of the kit: everything that may be true after each step, straight from the cells.
+"""A second opinion on tests of the kit: all possibilities after each step, straight from the cells.
 
 A test leaves calls in progress, one at a time, and resumes them; after each step it looks at what is shown, and then
 takes the outputs since its last look. Cells are read in the same way as by :mod:`naive`; nothing is shared with
@@ -23,7 +23,7 @@ Far: TypeAlias = Literal["asked", "begun", "cut", "over", "held"]
 
 
 class Now(NamedTuple):
-    """A state, the call in progress, whether it was cut off, and the number of outputs since they were last taken."""
+    """A state, the call in progress, whether it was cut off, and the number of outputs since they were last read."""
 
     state: str
     held: str = ""
@@ -48,7 +48,7 @@ def first_illegal(machine: Machine, test: Test) -> int | None:
 
 
 def _came(came: int, emits: tuple[str, ...], outputs: tuple[str, ...] | None) -> list[int]:
-    """Return how many of *outputs* are accounted for after *emits*; nothing if these cannot have been emitted."""
+    """Return how many of *outputs* are accounted for after *emits*; nothing if they cannot have been emitted."""
     if outputs is None:
         return [came]
     return [came + len(emits)] if outputs[came : came + len(emits)] == emits else []
@@ -135,7 +135,7 @@ class _Step:
                     yield here._replace(state=way.to, came=came), "begun" if goes_on else "over"
 
     def _ends_so(self, way: naive.Way) -> bool:
-        """Check whether the event may have ended this *way*."""
+        """Check whether the event may have ended in this *way*."""
         reply = self.seen.reply
         if reply is None or self.event.kind != "call":
             return reply is not None

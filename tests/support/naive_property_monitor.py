@@ -26,11 +26,11 @@ CODES = frozenset({"BUSY", "GONE"})
 
 
 class BeyondError(Exception):
-    """An observation is outside the machine's vocabulary, so no definition applies."""
+    """Raised if an observation is outside the machine's vocabulary, so that no definition applies."""
 
 
 def random_run(chance: random.Random, machine: Machine, length: int) -> Run:
-    """Return up to *length* random steps of *machine*, without unwritten ends; a call that has begun is likely to end."""
+    """Return up to *length* random steps of *machine*, without unwritten ends; a begun call is likely to end."""
     model = MachineModel(machine)
     run: list[Step] = []
     here = model.initial
@@ -79,8 +79,8 @@ def _parts(model: MachineModel, here: Configuration, stimulus: Stimulus, seen: R
         last = run[-1]
         if last.unwritten:
             raise BeyondError
-        if is_open(last) and (stimulus.stage == "do" or seen.reply is not None):  # it may be answered at once
-            # A call that goes round among its stages does nothing new the second time.
+        if is_open(last) and (stimulus.stage == "do" or seen.reply is not None):  # it may be answered immediately
+            # A call that repeats its stages does nothing new the second time.
             if all(each.target != last.target for each in run[:-1]):
                 todo += [
                     (*run, step) for step in model.steps(last.target, CODES) if step.event == event and _ends(step)

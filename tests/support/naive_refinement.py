@@ -1,6 +1,6 @@
 """A slow second opinion on refinement: every run of one machine, and whether the other explains its observations.
 
-Runs are enumerated step by step from the cells; the observations of each go to :mod:`naive`, which has the possible
+Runs are enumerated step by step from the cells; :mod:`naive` reads the observations of each and keeps the possible
 situations of the other machine. Nothing is shared with the checker or the monitor.
 """
 
@@ -68,7 +68,7 @@ class Refining:
     def shortest(self, *, most: int) -> tuple[int | None, int]:
         """Return the number of steps of a shortest run that *other* does not explain, if any, and the depth tried completely.
 
-        It gives up after *most* different situations of both.
+        The search gives up after *most* distinct situations of both machines.
         """
         start = Here(self.machine.initial), frozenset(self.asking.later([naive.Situation(self.asking.machine.initial)]))
         layer, met, far = [start], {start}, 0

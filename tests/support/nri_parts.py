@@ -22,7 +22,7 @@ Heard: TypeAlias = "list[tuple[str, str]]"
 def domain_of_two(
     name: str = "k8s.io", *, containers: Sequence[Container] = (ONE, TWO), stubborn: Collection[str] = ()
 ) -> Domain:
-    """A domain that has the pod and both containers."""
+    """Return a domain that has the pod and both containers."""
     return Domain(name=name, pods=(POD,), containers=containers, stubborn=stubborn)
 
 

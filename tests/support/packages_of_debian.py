@@ -36,7 +36,7 @@ _SOURCES: Final = Path("/etc/apt")
 
 
 class PackageError(Exception):
-    """A package cannot be obtained on this machine."""
+    """Raised if a package cannot be obtained on this machine."""
 
 
 def installed(version: str) -> bool:
@@ -59,7 +59,7 @@ def install() -> None:
         return
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
-        apt.chmod(0o755)  # apt downloads as a user of its own
+        apt.chmod(0o755)  # apt downloads as a separate user
         there = _indexed(apt, *VERSIONS.values())
         if not all(chosen(each, there) for each in versions):
             there = _indexed(apt, *VERSIONS.values(), *_ELSEWHERE)
@@ -91,7 +91,7 @@ def unpack(packages: Sequence[str], suite: str, folder: Path) -> None:
 
 
 def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
-    """Unpack the folder *part* of the upstream sources of *package* in *suite* into *folder*, without Debian's changes."""
+    """Unpack the folder *part* of *package*'s upstream sources in *suite* into *folder*, without Debian's changes."""
     with tempfile.TemporaryDirectory(prefix="container-fsm-apt-") as name:
         apt = Path(name)
         apt.chmod(0o755)
@@ -103,7 +103,7 @@ def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
 
 
 def chosen(version: str, there: Sequence[str]) -> str:
-    """Return the Debian package version of *version* among those that are *there*; empty if there is none.
+    """Return the Debian package version of *version* among the versions *there*; empty if none matches.
 
     >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"]) ('2.1.9+ds1-5', '')
     """
@@ -119,7 +119,7 @@ is new in it, and write the page: python tests/support/conformance_matrix.py --w
 
 
 def sources(text: str, own: str, suite: str) -> str:
-    """Of the entries of *text*, a file of apt's sources, those that are of the suite *own*, for *suite* instead.
+    """Return the entries of *text*, a file of apt's sources, for the suite *own*, changed to *suite*.
 
     >>> print(sources("deb mirror://here bookworm main\\ndeb mirror://here bookworm-updates main", "bookworm", "trixie"))
     deb mirror://here trixie main
@@ -138,7 +138,7 @@ def sources(text: str, own: str, suite: str) -> str:
 
 
 def _indexed(apt: Path, *suites: str, kind: str = "deb") -> list[str]:
-    """Download the indexes of *suites* into the folder *apt*, of sources if *kind* says so; return their containerd versions."""
+    """Download the indexes of *suites* into *apt*, of sources if *kind* says so; return the containerd versions."""
     own = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
     files = [each for each in sorted(_SOURCES.rglob("*")) if each.suffix in {".list", ".sources"}]
     for name in ("parts", "lists/partial", "cache/archives/partial"):
@@ -166,7 +166,7 @@ def _options(apt: Path) -> tuple[str, ...]:
 
 
 def _keep(program: Path, folder: Path) -> None:
-    """Store a file completely or not at all: it gets its name last."""
+    """Store a file completely or not at all; it gets its final name last."""
     folder.mkdir(parents=True, exist_ok=True)
     part = folder / f".{program.name}"
     shutil.copy2(program, part)

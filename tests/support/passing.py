@@ -1,4 +1,4 @@
-"""A proxy in a thread of this process, and behind it a gRPC server that echoes each message."""
+"""A proxy in a thread of this process, in front of a gRPC server that echoes each message."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ OPTIONS = (
 
 
 class Echo(grpc.GenericRpcHandler):
-    """Every method of every service: sends each message back, and the caller's metadata as initial and trailing metadata.
+    """Implementation of all methods: it echoes each message, and the caller's metadata at the start and at the end.
 
     The metadata ``code`` and ``text`` are the status. Everything received is kept.
     """

@@ -1,6 +1,6 @@
 """Defects, each planted in one engine, that the brute force must find.
 
-A defect replaces one function of an engine by one that is wrong in the way that its name says.
+A defect replaces one function of an engine with a wrong one, whose name describes the error.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _begins_once_more(right: Call) -> Call:
 
 
 def _keeps_the_calls(right: Call) -> Call:
-    """An event that should interrupt calls interrupts nothing."""
+    """Change an event that should interrupt calls so that it interrupts nothing."""
 
     def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
         ways, blocked = right(self, state, calls, row)
@@ -85,7 +85,7 @@ def _keeps_the_calls(right: Call) -> Call:
 
 
 def _never_over(right: Call) -> Call:
-    """A call that has ended is still in progress."""
+    """Keep a call in progress after it has ended."""
 
     def step(self: InProgress, state: int, calls: tuple[int, ...], row: int) -> object:
         ways, blocked = right(self, state, calls, row)
@@ -118,7 +118,7 @@ def _one_reply_less(right: Call) -> Call:
 
 
 def _instants_of(change: Callable[[Any], Any]) -> Callable[[Call], Call]:
-    """Replace the instants of each step by *change* of the step."""
+    """Replace the instants of each step with the result of *change* for the step."""
 
     def wrong(right: Call) -> Call:
         return lambda *args: structs.replace(step := right(*args), instants=change(step))
@@ -224,7 +224,7 @@ CHECKER: Final[dict[str, Plant]] = {
 
 
 def _ending(*, ends: bool) -> Callable[[Call], Call]:
-    """An error of a part always ends the joint event, or never."""
+    """Return a defect: an error of a part always ends the joint event, or never does."""
 
     def wrong(right: Call) -> Call:
         def init(self: JointMove, *args: object, **named: object) -> None:
@@ -244,7 +244,7 @@ def _errors_of_lists_dropped(right: Call) -> Call:
 
 
 def _asked_at_the_beginning(word: str) -> Callable[[Call], Call]:
-    """The condition *word* of a step is evaluated before the first step of the way."""
+    """Return a defect: the condition *word* of a step is evaluated before the first step of the way."""
 
     def wrong(right: Call) -> Call:
         def runs(moves_: Any, before: Any, **named: Any) -> object:  # noqa: ANN401  (an engine's own)
@@ -361,7 +361,7 @@ def _fits_no_list(right: Call) -> Call:
 
 
 def _ends_nowhere_else(right: Call) -> Call:
-    """A call that has begun is over in every state in which its end is not written."""
+    """A call that has begun is over in every state for which its end is not written."""
 
     def found(self: Rules, state: int, row: int, *, begun: bool) -> object:
         instants_ = right(self, state, row, begun=begun)

@@ -39,7 +39,7 @@ Tree: TypeAlias = "dict[str, bytes | None]"
 
 
 class Names(NamedTuple):
-    """A change of names in *folder*: the new file of each of them."""
+    """A change of names in *folder*, with the new file of each name."""
 
     folder: str
     names: Mapping[str, int | None]
@@ -59,7 +59,7 @@ class Synced(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A step has returned."""
+    """A mark in the log that a step has returned."""
 
 
 Operation: TypeAlias = Names | Written | Synced | Acknowledged
@@ -129,7 +129,7 @@ def operations(
 
 
 def contents(lasting: bytes, pending: Sequence[bytes | None]) -> Iterator[bytes]:
-    """Yield the possible contents of a file of *lasting* content to which *pending* was written: any part of it, or zeros."""
+    """Yield the possible contents of a file with *lasting* content after *pending*: any part of it, or zeros."""
     yield lasting
     for data in pending:
         if data is None:
@@ -164,7 +164,7 @@ class Disk:
                 del self.written[file]
 
     def contents(self, file: int) -> Iterator[bytes]:
-        """Yield the possible contents of *file*: any part of what is not durable yet, or zeros in its place."""
+        """Yield the possible contents of *file*: any part that is not durable yet may be missing or zeros."""
         content = self.files.get(file, b"")
         yield content
         for data in self.written[file]:
@@ -201,7 +201,7 @@ def left(before: Tree, done: Iterable[Operation]) -> Iterator[Tree]:
 
 
 def states(changes: Changes) -> int:
-    """Return the number of states that may be left of *changes*; fail if the store reads one of them wrongly."""
+    """Return the number of states that *changes* may leave; fail if the store reads one of them wrongly."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         root = Path(folder, "root")
         root.mkdir()
@@ -223,11 +223,11 @@ def states(changes: Changes) -> int:
 
 
 def read(changes: Changes, root: Path, tree: Tree) -> object:
-    """Return what the store reads if *tree* is left of *root*."""
+    """Return the result of reading the store if *root* contains *tree*."""
     with tempfile.TemporaryDirectory(dir=MEMORY) as folder:
         for path in sorted(tree):
             here = Path(folder, Path(path).relative_to(root))
-            if here.parent.is_dir():  # otherwise its folder is lost, and it too
+            if here.parent.is_dir():  # if it is not synced, its folder is lost, and the file with it
                 here.mkdir() if (data := tree[path]) is None else here.write_bytes(data)
         return changes.read(Path(folder))
 
@@ -238,7 +238,7 @@ OLD, NEW, NEXT = Status(created_at=1), Status(created_at=1, message="x" * 50), S
 
 
 def record() -> Changes:
-    """A container's record: the folder and the record are created; the record is changed twice and deleted."""
+    """Return changes of a container's record: it is created with its folder, changed twice, and deleted."""
 
     def make(root: Path) -> None:
         durable_files.make_folder(root / "c1")
@@ -261,7 +261,7 @@ def record() -> Changes:
 
 
 def metadata() -> Changes:
-    """The metadata of a pod beside another one: created, changed and deleted."""
+    """Return changes of a pod's metadata beside other metadata: they are created, changed and deleted."""
     new = Metadata(id="1", name="web")
     ready = replace(new, state="ready", limits={"memory": 2**40})
 
@@ -286,7 +286,7 @@ def metadata() -> Changes:
 
 
 def forgetting(kind: Callable[[int], bool]) -> None:
-    """Sync nothing of a *kind*."""
+    """Sync nothing of the given *kind*."""
     sync = os.fsync
 
     def fsync(handle: int) -> None:

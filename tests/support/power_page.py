@@ -1,4 +1,4 @@
-"""``docs/reference/power.md``: which illegal edits of the shipped recordings are noticed, and the false alarms.
+"""``docs/reference/power.md``: which illegal edits of the shipped recordings are detected, and the false alarms.
 
 ``python tests/support/power_page.py --write`` measures everything and writes the page.
 """
@@ -66,7 +66,7 @@ def row(label: str, under: str | None, powers: Iterable[Power]) -> str:
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Return every recording, and for recordings of a plugin the calls of the same run."""
+    """Return every recording; for recordings of a plugin, also the calls of the same run."""
     yield from ((name, "") for name in (*CALLS, *LOGS, *EVENTS))
     for name in EVENTS:
         calls = name.replace(".nri.", ".calls.") if ".nri." in name else "cri-calls-with-nri-2.1.9.jsonl"
@@ -74,7 +74,7 @@ def sources() -> Iterator[tuple[str, str]]:
 
 
 def concurrent() -> Iterator[tuple[str, str]]:
-    """Return the recordings of six concurrent clients; the plugin's recording also with the calls."""
+    """Return the recordings of six concurrent clients; the plugin's recording is also combined with the calls."""
     for run in CONCURRENT:
         yield from ((f"{run}.{kind}.gz", "") for kind in ("calls.jsonl", "log", "nri.jsonl"))
         yield f"{run}.nri.jsonl.gz", f"{run}.calls.jsonl.gz"

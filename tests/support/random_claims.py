@@ -1,4 +1,4 @@
-"""Random claims about a machine, as the text that an author would write."""
+"""Random claims about a machine, as text that an author would write."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def stated(machine: Machine, claim: str) -> Property:
 
 
 def random_property(chance: random.Random, machine: Machine, kinds: tuple[str, ...] = KINDS) -> Property:
-    """Return a random property of *machine*, of one of *kinds*."""
+    """Return a random property of *machine*, whose claim is one of *kinds*."""
     return stated(machine, random_claim(chance, machine, kinds))
 
 

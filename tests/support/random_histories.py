@@ -1,4 +1,7 @@
-"""Random histories: threads that use a machine concurrently under a random scheduler; some histories are then changed."""
+"""Random histories: threads that use a machine concurrently under a random scheduler.
+
+Some histories are then changed.
+"""
 
 from __future__ import annotations
 

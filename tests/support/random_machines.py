@@ -50,12 +50,12 @@ def random_machine(chance: random.Random, *, time: bool = True, limits: bool = F
         )
     try:
         return machine_of(text)
-    except InputError:  # nothing leads to where a call was to end
+    except InputError:  # no outcome leads to the state where the call should end
         return machine_of("\n".join(line for line in text.split("\n") if not line.endswith(ELSEWHERE)))
 
 
 def machines(*, time: bool = True) -> SearchStrategy[Machine]:
-    """A strategy for random machines that shrink to small ones."""
+    """Return a strategy for random machines that shrink to small ones."""
     return st.randoms(use_true_random=False).map(lambda chance: random_machine(chance, time=time))
 
 
@@ -119,7 +119,7 @@ def _cells(
     left = 0
     for state in states:
         group = chance.choice(groups)
-        # Silence allows everything: with much of it nothing can be wrong.
+        # Silence allows everything, so with much of it nothing can be wrong.
         group = "ignores" if group == "silent" and chance.random() < 0.7 else group
         if group == rest:
             left += 1
@@ -174,7 +174,7 @@ def _outcome(chance: random.Random, kind: str, states: list[str], number: int) -
 def random_trace(chance: random.Random, machine: Machine, *, lost: bool) -> list[Observation]:
     """Return a few observations of one entity: simulated, then changed in up to two places.
 
-    Calls are given up with *lost* only.
+    Calls are given up only if *lost* is true.
     """
     made = simulate(
         machine, seed=chance.randrange(1 << 30), length=chance.randint(1, 5), overlap=chance.randint(1, WIDEST)
@@ -209,7 +209,7 @@ def _narrow(trace: list[Observation]) -> list[Observation]:
 
 
 def _vague(chance: random.Random, trace: list[Observation]) -> list[Observation]:
-    """Return *trace* with less information: some shown states and outputs removed, some requests joined with their reply."""
+    """Return *trace* without some shown states and outputs, and with some requests joined to their replies."""
     vague: list[Observation] = []
     for each in trace:
         less = each

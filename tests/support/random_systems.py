@@ -44,7 +44,10 @@ def random_text(
     *,
     apart: float = 0,
 ) -> tuple[str, dict[str, Machine]]:
-    """Return the text of a random system and the machines *made* for its parts; some events keep *apart*, with one part."""
+    """Return the text of a random system, and the machines *made* for its parts.
+
+    Some events stay *apart*, in one part.
+    """
     machines = {f"p{number}": made(chance) for number in range(chance.randint(2, 3))}
     parts = list(machines)
     below = len(parts) > 1 and chance.random() < 0.5
@@ -108,7 +111,7 @@ def _step(chance: random.Random, machines: dict[str, Machine], of: str) -> str:
 
 
 def with_more_words(chance: random.Random, text: str, machines: dict[str, Machine]) -> str:
-    """Add to the *text* of a system words that :func:`random_text` does not use: replies of ways, steps for each copy, and others."""
+    """Add words that :func:`random_text` does not use to the *text* of a system, such as replies of ways."""
     lines = []
     calls = False
     for line in text.split("\n"):

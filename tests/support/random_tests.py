@@ -35,7 +35,7 @@ def random_test(chance: random.Random, machine: Machine) -> Test:
             event = chance.choice([*machine.events.values()])
             stage = "begin" if event.ends and not left else "do"
         if event.ends and stage == "do":
-            continue  # it might go round among its stages for ever
+            continue  # it might repeat its stages for ever
         _arrange(chance, machine, sut, event.name)
         try:
             reply = {"do": sut.do, "begin": sut.begin, "end": sut.end}[stage](event.name)
@@ -58,7 +58,7 @@ def random_test(chance: random.Random, machine: Machine) -> Test:
 
 
 def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> str | None:
-    """Return the reply of a call after all its stages, or ``None`` if it takes too many."""
+    """Return the reply of a call after all its stages, or ``None`` if there are too many."""
     reply = None
     for _ in range(4):
         if reply is None:
@@ -68,7 +68,7 @@ def _whole(chance: random.Random, machine: Machine, sut: Simulated, event: str) 
 
 
 def _arrange(chance: random.Random, machine: Machine, sut: Simulated, event: str) -> None:
-    """Let *event* take random outcomes, stage by stage."""
+    """Arrange random outcomes of *event*, stage by stage."""
     found = machine.events[event]
     cells = (*found.cells.values(), *found.ends.values())
     names = sorted({way.name for cell in cells if isinstance(cell, Moves) for way in cell.outcomes})

@@ -1,4 +1,4 @@
-"""Readers of textual pictures: the programs for which the pictures are written."""
+"""Readers of textual pictures: the programs that the pictures are written for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ console.log(JSON.stringify(found));
 
 
 def read_by_mermaid(texts: list[str]) -> list[Any]:
-    """Return the states and arrows of each of *texts*; fail if one is not Mermaid."""
+    """Return the states and arrows of each of *texts*; fail if one of them is not Mermaid."""
     module = package("mermaid") / "dist" / "mermaid.esm.min.mjs"
     ran = subprocess.run(
         [program("node"), "--input-type=module", "--eval", _READ, "-", str(module)],
@@ -49,7 +49,7 @@ def read_by_mermaid(texts: list[str]) -> list[Any]:
 
 
 def participants_by_mermaid(text: str) -> list[str]:
-    """Return the participants of a sequence diagram; fail if it is not one."""
+    """Return the participants of a sequence diagram; fail if the text is not one."""
     return [str(each) for each in read_by_mermaid([text])[0]["participants"]]
 
 

@@ -1,6 +1,6 @@
-"""What tests need beside Python: programs of this machine, and packages of npm.
+"""Requirements of tests besides Python: programs of this machine, and packages of npm.
 
-Without one of them the test is skipped with the command that installs it. ``.ci/setup test`` installs them all, and
+If one is missing, the test is skipped with the command that installs it. ``.ci/setup test`` installs them all, and
 ``.ci/run`` allows no skip.
 """
 

@@ -103,7 +103,7 @@ def _names(names: str) -> str:
 
 
 def _paragraphs(text: str) -> Iterable[str]:
-    """Yield the *text* of a help as Markdown; paragraphs that must not be wrapped stay unchanged."""
+    """Yield the help *text* as Markdown; paragraphs that must not be wrapped stay unchanged."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", text.strip()):
         kept = paragraph.lstrip().startswith("\b")
@@ -113,7 +113,7 @@ def _paragraphs(text: str) -> Iterable[str]:
 
 
 def _linked(text: str) -> str:
-    """Return *text* with addresses of the guide as relative links."""
+    """Return *text* with relative links in place of the guide's addresses."""
     return _URL.sub(lambda page: f"[{page[1].rpartition('/')[2]}]({_relative(page[1])}.md)", text)
 
 

@@ -27,7 +27,7 @@ about = "As it was."
 
 
 def deviating(chance: random.Random) -> Machine:
-    """Return a machine with a profile ``old`` that has a few deviations, or none if the random ones change nothing."""
+    """Return a machine with a profile ``old`` that has a few deviations; none if the random ones change nothing."""
     text = random_text(chance)
     try:
         machine = machine_of(text)
@@ -48,7 +48,7 @@ moves = {{ {source} = {{ to = "{target}"{reply}, emits = {chance.choice(OUTPUTS)
 """
         try:
             machine = machine_of(text + cell)
-        except InputError:  # the machine allows it already
+        except InputError:  # the machine already allows it
             continue
         text += cell
     return machine
@@ -76,7 +76,7 @@ def _kept(cell: Moves) -> tuple[Outcome, ...]:
 
 
 def narrowings(machine: Machine) -> list[Machine]:
-    """Yield machines that allow no more: an outcome is dropped, or a silent cell becomes specified."""
+    """Yield machines that allow less: an outcome is dropped, or a silent cell becomes specified."""
     return [
         each.machine
         for each in mutants(machine)

@@ -18,7 +18,7 @@ def check_github(written: str) -> None:
 
 
 def check_junit(written: str) -> None:
-    """Check that the counts of the XML match its elements, with one result for each case."""
+    """Check that the counts of the XML match its elements, and that each case has one result."""
     root = ET.fromstring(written.encode())  # noqa: S314  (we wrote it ourselves)
     assert len(root.findall("./testsuite/testcase")) == int(root.attrib["tests"])
     assert len(root.findall("./testsuite/testcase/failure")) == int(root.attrib["failures"])
@@ -27,7 +27,7 @@ def check_junit(written: str) -> None:
 
 
 def check_sarif(written: str) -> None:
-    """Check JSON with URI references that contain only characters legal in URIs."""
+    """Check for JSON with URI references that contain only characters legal in URIs."""
     uris = _uris(json.loads(written.encode()))
     assert [] == [uri for uri in uris if not re.fullmatch(r"(file://)?([A-Za-z0-9._~/-]|%[0-9A-F]{2})+", uri)]
 

@@ -1,4 +1,4 @@
-"""The reference implementation as a CRI server in this process, and a client of it that records its calls."""
+"""The reference implementation as a CRI server in this process, and a client that records its calls."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def served(
 ) -> Iterator[str]:
     """Run a server below *folder* in a thread of its own, and yield its address.  *plugins* are at ``nri.sock``.
 
-    Everything *kept* is restored by the next server below the same folder.
+    If *kept*, the next server below the same folder restores the state.
     """
     address = f"unix://{folder / 'cri.sock'}"
     up, ends = threading.Event(), list[tuple[asyncio.AbstractEventLoop, asyncio.Event]]()
@@ -76,7 +76,7 @@ def served(
 
 
 class ServedClient:
-    """A client of the server at *address*; its calls are recorded in the file *record*, if given."""
+    """A client of the server at *address*; if *record* is given, it records its calls in that file."""
 
     def __init__(self, address: str, record: Path | None = None) -> None:
         self.recording = CallRecording(record) if record else None
@@ -158,7 +158,7 @@ class ServedClient:
             elif kind < 0.4:
                 self.call(chance.choice(POD_CALLS), pod_sandbox_id=chance.choice(pods))
             else:
-                # Those that were made last have more to come.
+                # Newer entities have more steps ahead of them.
                 one = chance.choice(containers[-4:])
                 op = chance.choice(CALLS)
                 fields: dict[str, Any] = {"cmd": ["true"]} if op in {"ExecSync", "Exec"} else {}

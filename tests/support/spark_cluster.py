@@ -1,4 +1,4 @@
-"""A Spark cluster on this machine: a master and workers as processes of their own, one of which can be killed."""
+"""A Spark cluster on this machine: a master and workers in separate processes, one of which can be killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PATIENCE: Final = 120
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """The URL of its ``master``, and its ``workers``."""
+    """A cluster with the URL of its ``master``, and its ``workers``."""
 
     master: str
     workers: list[subprocess.Popen[bytes]]
@@ -76,7 +76,7 @@ def _start(folder: Path, name: str, what: str, *arguments: str) -> subprocess.Po
 
 
 def _said(log: Path, wanted: re.Pattern[str], times: int) -> list[str]:
-    """Wait until a text occurs in *log* the given number of *times*, and return its matches."""
+    """Wait until a text occurs in *log* the given number of *times*, and return the matches."""
     end = time.monotonic() + _PATIENCE
     while len(found := wanted.findall(log.read_text(encoding="utf-8", errors="replace"))) < times:
         assert time.monotonic() < end, log.read_text(encoding="utf-8", errors="replace")

@@ -106,7 +106,7 @@ def _bare(text: str) -> str:
 
 
 def _processed(text: str, case: int, *, safety: bool) -> str:
-    """Return *text* for its case, without conditional lines."""
+    """Return *text* for its case, with conditional lines resolved."""
     holds = {
         f"#if CASE == {case}": True,
         f"#elif CASE == {case}": True,
@@ -173,7 +173,7 @@ def compiled(text: str, folder: Path, *, safety: bool) -> Path:
     made = subprocess.run([program("spin"), "-a", "model.pml"], cwd=folder, capture_output=True, text=True, check=False)
     assert made.returncode == 0, made.stdout + made.stderr
     code = (folder / "pan.c").read_text(encoding="utf-8")
-    # A variable that no process mentions is an ordinary one of C, and not part of the state.
+    # A variable that no process mentions is an ordinary C variable, and is not part of the state.
     asked = 'atoi(getenv("CHOSEN"))'
     code = code.replace(str(CHOSEN), asked)
     first: dict[str, str] = {}
@@ -220,7 +220,7 @@ def asked(pan: Path, *, safety: bool, chosen: int = 0, depth: int = 100_000) -> 
 
 
 class Kept:
-    """The answers in one file of :data:`ANSWERS`, each by its text."""
+    """The answers in one file of :data:`ANSWERS`, keyed by their texts."""
 
     def __init__(self, name: str) -> None:
         self.path = ANSWERS / f"{name}.json"
@@ -229,7 +229,7 @@ class Kept:
         self._now: dict[str, Answer] = {}
 
     def answers(self, parts: Sequence[Part], folder: Path, *, safety: bool) -> list[Answer]:
-        """Return SPIN's answer for each of *parts*; missing answers are computed in *folder*."""
+        """Return SPIN's answer for each of *parts*; compute missing answers in *folder*."""
         keys = [key(part, safety=safety) for part in parts]
         new = {key: part for key, part in zip(keys, parts, strict=True) if MODE == "again" or key not in self._before}
         found = self._before | dict(zip(new, answers([*new.values()], folder, safety=safety), strict=True))
@@ -237,7 +237,7 @@ class Kept:
         return [found[key] for key in keys]
 
     def up_to_date(self) -> None:
-        """Fail if the file has other answers, more or fewer than were used; write it on request."""
+        """Fail if the file has other answers than those used, or more or fewer; write the file on request."""
         if MODE == "store":
             lines = [f'"{key}": {json.dumps([int(each) for each in self._now[key]])}' for key in sorted(self._now)]
             ANSWERS.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""Clients of streams that work like Kubernetes' own: over SPDY and over WebSocket, on blocking sockets."""
+"""Clients of streams that behave like Kubernetes' own: over SPDY and over WebSocket, on blocking sockets."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CHANNELS = ("stdin", "stdout", "stderr", "error")
 
 
 class Carrier(Protocol):
-    """Carries the bytes of a connection."""
+    """A connection that carries bytes."""
 
     def send(self, data: bytes) -> None: ...
 
@@ -103,7 +103,10 @@ class WebSocket:
 def commanded(
     url: str, transport: str, given: bytes | None = None, *, until: bytes = b"", wanted: tuple[str, ...] = ()
 ) -> tuple[bytes, bytes, dict[str, Any]]:
-    """Return output, errors and result of the command at *url* with input *given*, closed after the output contains *until*."""
+    """Return output, errors and result of the command at *url*.
+
+    Its input *given* closes once the output contains *until*.
+    """
     kinds = wanted or ("error", *(("stdin",) if given is not None else ()), "stdout", "stderr")
     return (_over_spdy if transport == "spdy" else _over_websocket)(url, kinds, given, until)
 
@@ -157,7 +160,7 @@ def _over_websocket(
 
 
 def forwarded(carrier: Carrier, port: int, sent: bytes) -> tuple[bytes, bytes]:
-    """Return what *port* answers to the bytes *sent*, and the errors, over SPDY on *carrier*."""
+    """Return the answer of *port* to the bytes *sent*, and the errors, over SPDY on *carrier*."""
     spdy, heard, over = Spdy(), defaultdict[int, bytes](bytes), set[int]()
     about = {"port": str(port), "requestid": "0"}
     carrier.send(spdy.open(1, {"streamtype": "error", **about}) + spdy.data(1, b"", over=True))

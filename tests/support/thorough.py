@@ -1,4 +1,4 @@
-"""How many random inputs to try: few by default, many with ``--hypothesis-profile thorough``, as in ``.ci/nightly``."""
+"""Number of random inputs to try: few by default, many with ``--hypothesis-profile thorough`` (``.ci/nightly``)."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ TIMES: Final = settings().max_examples // 100
 
 
 def amount(quick: int, *, night: int) -> int:
-    """Return *quick* for every change, and *night* in a nightly run."""
+    """Return *quick* in runs before a change lands, and *night* in a nightly run."""
     return quick if TIMES == 1 else night

@@ -37,7 +37,7 @@ steps = ["door.push/opened"]
 
 
 def stated_of(system: System, claim: str, *, copy: int = 0) -> Property:
-    """Build the property of *system* with the *claim*, some lines of TOML; it is about this *copy* of its part."""
+    """Build the property of *system* with the *claim*, some lines of TOML, about this *copy* of its part."""
     return specification_of(system, claim, copy=copy).properties[0]
 
 

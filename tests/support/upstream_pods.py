@@ -1,7 +1,7 @@
-"""Pods with the behaviour of containerd, where it differs from the machine.
+"""Pods that behave like containerd where it differs from the machine.
 
-Three things are in no profile, because no contract can allow them: a pod that failed or was removed is back after a
-restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
+Three things are not in any profile, because no contract can allow them: a pod that failed or was removed is back
+after a restart, a name stays reserved without a pod, and a failed run leaves a ready pod.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def offered(position: Position, event: str) -> set[str]:
 
 
 class UpstreamPods(Pods):
-    """Pods with two records: the record in the list, which an exit reaches later, and the controller's, which is the status.
+    """Pods with two records: one in the list, which an exit reaches later, and the controller's, which is the status.
 
     No state is written. With ``shim`` there is no pause container from which a restart could recover them.
     """
@@ -51,7 +51,7 @@ class UpstreamPods(Pods):
         return driver(MACHINE, "containerd-2.1").position(state)
 
     def status(self, id: str) -> PodStatus:  # noqa: A002  (the field's name)
-        """Return the status with the state at the controller."""
+        """Return the status, with the state according to the controller."""
         status = super().status(id)
         with suppress(CallError):
             return replace(status, state=READY if self.controller.status(id).state == READY else NOT_READY)
@@ -69,7 +69,7 @@ class UpstreamPods(Pods):
         return id_
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """The same stages, but a sandbox that failed to start is not shut down."""
+        """Return the same stages, except that a sandbox that failed to start is not shut down."""
         name, metadata, network, entry, start, *_ = super()._stages(pod)
         return name, metadata, network, Stage(entry.make), start, Stage(lambda: self._pause(pod), entry.unmake)
 
@@ -79,13 +79,13 @@ class UpstreamPods(Pods):
             self._pauses.create(pod.metadata("none"))
 
     async def _fail_run(self, pod: Pod, error: MakeError) -> None:
-        """Fail; a name and metadata that could not be deleted remain without a pod."""
+        """Fail, and leave behind a name and metadata that could not be deleted, without a pod."""
         if error.left == NAME_AND_METADATA:
             self._take(pod, "run", "undone", str(error))
         await super()._fail_run(pod, error)
 
     async def stop(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Stop; the watch changes the record of a ready pod."""
+        """Stop the pod; the watch changes the record of a ready pod."""
         pod = self.find(id)
         wanted: tuple[str, ...] = ("stop-of-removed", "ignored")
         why = "no such pod"
@@ -97,7 +97,7 @@ class UpstreamPods(Pods):
         self._take(pod, "stop", first_of(offered(pod.position, "stop"), *wanted), why)
 
     async def remove(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Remove; the pod leaves the store before its metadata are deleted."""
+        """Remove the pod; it leaves the store before its metadata is deleted."""
         pod = self.find(id)
         if pod.is_noop("remove"):
             self._take(pod, "remove")
@@ -124,14 +124,14 @@ class UpstreamPods(Pods):
         super()._write(pod, "none")
 
     async def recover(self) -> None:
-        """Recover pods from their pause containers, and then others from their metadata."""
+        """Recover pods from their pause containers, and then other pods from their metadata."""
         for store in (self._pauses, self.metadata):
             for id_ in store.ids():
                 with suppress(MetadataError):
                     await self._recover(store.load(id_))
 
     async def _recover(self, found: Metadata) -> None:
-        """Add the pod that was *found*, in whatever state; its name is reserved only with a pause container."""
+        """Add the pod that was *found*, in any state; reserve its name only if it has a pause container."""
         if found.id in self._store:
             return
         record = self.controller.recover(found.id)
@@ -150,7 +150,7 @@ class UpstreamPods(Pods):
 
 
 class UpstreamPodsSUT(PodsSUT):
-    """The SUT for these pods, with containerd's sandbox controller."""
+    """The SUT for these pods, which uses containerd's sandbox controller."""
 
     kinds = (UpstreamPods,)
     controller_kind = UpstreamController

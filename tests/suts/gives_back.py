@@ -1,4 +1,4 @@
-"""Judge of the answers of ``nri_plugin.py``, which has one CPU to assign: it must take back what it assigned."""
+"""Judge of ``nri_plugin.py``, which has one CPU to assign: the plugin must take back the CPU that it assigned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ CPUS = 1
 
 
 class GivesBack:
-    """While CPUs are free, each new container gets one of its own."""
+    """Property: while CPUs are free, each new container gets its own CPU."""
 
     def __init__(self, pods: list[dict[str, Any]], containers: list[dict[str, Any]]) -> None:
         del pods

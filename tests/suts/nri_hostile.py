@@ -30,7 +30,7 @@ TOLD = asyncio.Event()
 
 
 async def answer(send: Callable[[bytes], Awaitable[None]], stream: int, data: bytes) -> None:
-    """Answer requests like a plugin, except events."""
+    """Answer all requests except events as a plugin does."""
     asked = Request.FromString(data).method
     payload = NOBODYS.SerializeToString() if asked == "Synchronize" and WAY == "wants" else b""
     reply = encoded(stream, MessageKind.RESPONSE, Response(status=Status(), payload=payload).SerializeToString())

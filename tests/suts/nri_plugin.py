@@ -107,11 +107,11 @@ class Pinning:
         await self.plugin.update_containers([self.update(identity)])
 
     async def shut_down(self) -> None:
-        """Nothing is stored."""
+        """Do nothing at the shutdown, because nothing is stored."""
 
 
 async def launched(plugin: NriPlugin) -> None:
-    """Serve the connection that the runtime which started this process left open."""
+    """Serve the connection that the runtime left open when it started this process."""
     connection = socket.socket(fileno=int(os.environ["NRI_PLUGIN_SOCKET"]))
     await plugin.serve(*await asyncio.open_unix_connection(sock=connection))
 

@@ -18,7 +18,7 @@ FILE = Path(os.environ.get("FSM_FOLDER", ""), "purse")
 
 
 class Purse:
-    """A purse in memory and in the file; it dies after ``effects`` more effects."""
+    """A purse in memory and in a file; it dies after ``effects`` more effects."""
 
     def __init__(self) -> None:
         self.coins: list[int] | None = None
@@ -103,7 +103,7 @@ class Purse:
 
 
 def main() -> None:
-    """Answer until the end of input."""
+    """Answer requests until the end of input."""
     purse = Purse()
     print(json.dumps({"fsm": 1, "can": ["arrange", "crash", "record"], "dies": {"reply": "PANIC"}}), flush=True)  # noqa: T201
     for line in sys.stdin:

@@ -1,6 +1,6 @@
-"""A child that behaves until it is asked to do ``it``: ``rude.py MANNERS [FILE]``.
+"""A child that behaves until it receives the request ``it``: ``rude.py MANNERS [FILE]``.
 
-FILE stores what it leaves behind: process ids, or that it has run before.
+FILE stores the ids of processes that it leaves behind, or the fact that it has run before.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ def crash(_number: int) -> None:
 
 
 def panic(_number: int) -> None:
-    """Exit like a Go program: the reason comes first, then many lines of stack."""
+    """Exit like a Go program: first the reason, then many lines of stack trace."""
     sys.stderr.write("panic: assignment to entry in nil map\n\n" + "".join(f"frame {each}\n" for each in range(40)))
     sys.exit(2)
 
 
 def fault(_number: int) -> None:
-    """Die by a signal, without a core dump."""
+    """Die from a signal, without a core dump."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -91,7 +91,7 @@ def cut(_number: int) -> None:
 
 
 def complain(number: int) -> None:
-    """Write more to standard error than a pipe holds, and a correct answer."""
+    """Write more to standard error than a pipe holds, and then a correct answer."""
     sys.stderr.write("it creaks\n" * 100_000)
     fine(number)
 
@@ -129,7 +129,7 @@ def murder(number: int) -> None:
 
 
 def once(number: int) -> None:
-    """Crash, but not the second time."""
+    """Crash the first time, but not the second time."""
     if FILE.exists():
         fine(number)
         return
@@ -177,7 +177,7 @@ GREETINGS: Final = {
 
 
 def main(manners: str) -> None:
-    """Greet, and answer."""
+    """Greet, and answer requests."""
     greeting = GREETINGS.get(manners, '{"fsm":1}\n')
     if manners == "fickle":
         greeting = '{"fsm":1,"can":["outputs"]}\n' if FILE.exists() else '{"fsm":1}\n'

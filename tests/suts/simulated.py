@@ -1,4 +1,4 @@
-"""A simulated implementation of a machine, with the protocol of docs/reference/exec-protocol.md: ``simulated.py MODEL``."""
+"""A simulated implementation of a machine that speaks docs/reference/exec-protocol.md: ``simulated.py MODEL``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def answer(sut: Simulated, asked: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def main(model: str) -> None:
-    """Answer until the end of input."""
+    """Answer requests until the end of input."""
     sut = Simulated(load(model))
     print(json.dumps({"fsm": 1, "can": ["arrange", "outputs", "overlap"]}), flush=True)  # noqa: T201
     for line in sys.stdin:

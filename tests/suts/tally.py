@@ -1,4 +1,7 @@
-"""A counter to three that answers requests in parallel, with docs/reference/exec-protocol.md: ``tally.py [unlocked] [serial]``."""
+"""A counter up to three that answers requests in parallel: ``tally.py [unlocked] [serial]``.
+
+It speaks the protocol in docs/reference/exec-protocol.md.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from contextlib import nullcontext
 
 
 def main(*how: str) -> None:
-    """Answer each request on a thread of its own; ``unlocked`` writes back values that may be out of date."""
+    """Answer each request on a separate thread; ``unlocked`` writes back values that may be out of date."""
     lock = nullcontext() if "unlocked" in how else threading.Lock()
     writing = threading.Lock()
     count = 0

@@ -1,1 +1,1 @@
-"""Systems under test and recordings at real runtimes and plugins, and a proxy."""
+"""Systems under test and recorders for real runtimes and plugins, and a proxy."""

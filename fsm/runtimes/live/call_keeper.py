@@ -5,8 +5,8 @@ invisible through CRI. So clients connect to this process instead. It forwards a
 client cancels a call, because the runtime knows the call's deadline anyway. The connection to the runtime stays open
 until all calls on it have been answered.
 
-It runs on its own, as ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input is the
-socket that it listens on. It exits when nobody holds the other end of its standard output.
+This module runs as a program, ``python PATH RUNTIME SECONDS``, and imports no other module of fsm. Its standard input
+is the socket that it listens on. It exits when nobody holds the other end of its standard output.
 """
 
 import os
@@ -28,7 +28,7 @@ _SECONDS: Final = 30.0  # number of seconds within which calls in progress must 
 
 
 class CallKeeper:
-    """The process, which listens in *folder* for clients of the runtime at the socket *runtime*.
+    """A keeper process that listens in *folder* for clients of the runtime at the socket *runtime*.
 
     Its ``address`` is valid only in this process, because the path of the folder may be too long for a socket.
     """
@@ -49,7 +49,7 @@ class CallKeeper:
             )
 
     def close(self) -> None:
-        """Accept no more calls, and wait until those in progress have ended. May be called again."""
+        """Accept no more calls, and wait until the calls in progress have ended. May be called again."""
         if self._process.stdout is not None and not self._process.stdout.closed:
             self._process.stdout.close()
             os.close(self._folder)
@@ -66,7 +66,7 @@ class _Connection:
         self._runtime.connect(runtime)
 
     def passed(self, seconds: float) -> None:
-        """Forward data in both directions. When one side is gone, wait up to *seconds* for calls in progress."""
+        """Forward data in both directions. Once one side has gone, wait up to *seconds* for calls in progress."""
         back = threading.Thread(target=self._back, daemon=True)
         back.start()
         with suppress(OSError):
@@ -130,7 +130,7 @@ def _received(source: socket.socket, count: int) -> bytes:
 
 
 def main(runtime: str, seconds: str) -> None:
-    """Accept connections until the test is gone, and return when their calls have ended."""
+    """Accept connections until the test has ended, and return when all calls on them have ended."""
     listening = socket.socket(fileno=os.dup(0))
     running: list[tuple[_Connection, threading.Thread]] = []
     gone = select.poll()

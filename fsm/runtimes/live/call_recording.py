@@ -1,10 +1,11 @@
 """Record CRI calls for :mod:`fsm.runtimes.recordings.cri_calls`: a JSON line for each call that has ended.
 
-A successful ContainerStatus has a second line with the status.
+A successful ContainerStatus call has a second line, which contains the status.
 
-A call that passed a proxy has the request to the runtime and its answer. If a client got something else, it is in
-``injected``. A call that never reached the runtime is a line whose ``op`` is ``fault``. A connection that found no
-runtime, or lost it, is a line whose ``op`` is ``connect``. Neither counts as a call in a lifecycle.
+The line of a call that passed a proxy contains the request that reached the runtime and the runtime's answer. If the
+client received a different answer, ``injected`` describes it. A call that never reached the runtime is a line whose
+``op`` is ``fault``. A connection that found no runtime, or lost it, is a line whose ``op`` is ``connect``. Lines of
+both kinds do not count as calls in a lifecycle.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def known(path: str) -> Method | None:
 
 
 def of_lifecycle(path: str) -> bool:
-    """Check whether calls at *path* act on a pod or container, or ask for the version, so their messages are kept.
+    """Check whether the messages of calls at *path* are kept: these calls act on an entity or ask for the version.
 
     >>> of_lifecycle("/runtime.v1.RuntimeService/StopContainer"), of_lifecycle("/runtime.v1.ImageService/ListImages")
     (True, False)
@@ -145,13 +146,13 @@ def of_lifecycle(path: str) -> bool:
 
 
 def of_events(path: str) -> bool:
-    """Check whether calls at *path* are answered with container events."""
+    """Check whether the answers to calls at *path* are container events."""
     method = known(path)
     return method is not None and method.name == "GetContainerEvents"
 
 
 def identity(path: str, request: bytes) -> str:
-    """Return the id of the container or pod in *request* to *path*, or an empty string if it has none."""
+    """Return the id of the container or pod in *request* to *path*, or an empty string if the request has no id."""
     method = known(path)
     try:
         asked: Any = method.request.FromString(request) if method else None
@@ -175,7 +176,7 @@ def recorded(call: PassedCall) -> list[dict[str, int | str]]:
         return []
     if not call.reached:
         on = identity(call.method, call.request or b"")
-        # Like a cancelled call, it does not show whether the runtime was there.
+        # Like a cancelled call, it does not show whether the runtime was running.
         return [{"op": "fault", "call": method.name, "id": on, **times, "code": "CANCELED", "injected": call.injected}]
     answered = call.code == "OK" and (call.reply is not None or not of_lifecycle(call.method))
     answer = CallAnswer(
@@ -207,7 +208,7 @@ def end_of_events(stream: int, end: int, code: str, detail: str) -> dict[str, in
 
 
 def event_line(stream: int, came: int, event: Any) -> dict[str, int | str]:  # noqa: ANN401  (a message of protobuf)
-    """Return the line for an *event* that *came* on the stream that began at *stream*."""
+    """Return the line for *event*, which arrived at time *came* on the stream that began at *stream*."""
     return {
         "op": EVENT,
         "stream": stream,

@@ -148,7 +148,7 @@ class RuntimeContainerSUT(EntitySUT):
         pipe = self._folder / _PIPE
         if not pipe.exists():
             self._folder.mkdir(exist_ok=True)
-            with suppress(FileExistsError):  # another thread made it
+            with suppress(FileExistsError):  # another thread has created it
                 os.mkfifo(pipe)
         config = self._session.container(
             self._name,
@@ -173,7 +173,7 @@ class RuntimeContainerSUT(EntitySUT):
         wait(lambda: not self._runs(), PATIENCE)
 
     def _tell_to_exit(self) -> bool:
-        """Tell the process to exit if it listens already. Return whether it was told or no longer runs."""
+        """Tell the process to exit if it is listening. Return true if that succeeded or the process has exited."""
         try:
             pipe = os.open(self._folder / _PIPE, os.O_WRONLY | os.O_NONBLOCK)
         except OSError as error:

@@ -22,10 +22,10 @@ from fsm.sut import BrokenError, UnsupportedError
 from fsm.trace import ABSENT
 
 PATIENCE: Final = 20.0
-"""Number of seconds within which the runtime shows an exit or completes a removal. containerd may take ten."""
+"""Number of seconds within which the runtime shows an exit or completes a removal. containerd may take ten seconds."""
 
 
-CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # what tests change the resources of an entity to
+CPU_SHARES: Final = cri.LinuxContainerResources(cpu_shares=512)  # resources that tests assign to an entity in an update
 
 DAMAGED: Final = frozenset({"unknown", "unreadable", "skipped", "lost"})
 """Outcomes of a restart in the shipped models that occur only if the stored data of an entity is damaged."""
@@ -37,7 +37,7 @@ class EntitySUT(ABC):
     If given, *restart* restarts the runtime, and *damage* restarts it with the stored data of a given entity damaged.
     ``states`` is the CRI enum of the entity's states, and ``key`` the field of requests that has its id. ``calls``
     holds the CRI names of the calls that a client can make. ``certain`` maps a call and an outcome, as named in the
-    shipped models, to the only runtime that can promise the outcome, or to an empty string for all runtimes.
+    shipped models, to the only runtime that can promise the outcome, or to an empty string if every runtime can.
     """
 
     states: ClassVar[Any]
@@ -73,7 +73,7 @@ class EntitySUT(ABC):
 
     @abstractmethod
     def _exit(self) -> None:
-        """Make the process exit, and wait until the runtime shows it."""
+        """Make the process exit, and wait until the runtime shows the exit."""
 
     def events(self) -> ToldEvents:
         return self._session.events.told(self._machine)
@@ -91,7 +91,7 @@ class EntitySUT(ABC):
         return self._ask(self.removal, identity).reply in {"ok", "NOT_FOUND"}
 
     def remove(self) -> None:
-        """Request the removal of everything made. Raise :class:`BrokenError` if the runtime does not answer."""
+        """Request the removal of all that this SUT made. Raise :class:`BrokenError` if the runtime does not answer."""
         for identity in self._made:
             self._session.answered(self._ask(self.removal, identity))
 
@@ -112,7 +112,7 @@ class EntitySUT(ABC):
         return answer
 
     def find(self) -> None:
-        """Continue with an entity of this name that the runtime lists but whose id no reply has returned."""
+        """Continue with the entity of this name that the runtime lists, although no reply has returned its id."""
         answer = self._session.answered(self._session.client.call(self.listing))
         entries = (entry for _, listed in answer.message.ListFields() for entry in listed) if answer.message else ()
         for identity in [entry.id for entry in entries if entry.metadata.name == self._name]:
@@ -195,5 +195,5 @@ class KilledSUT(EntitySUT):
         return True
 
     def _attempted(self, event: str) -> None:
-        with suppress(BrokenError):  # the killed runtime gives no answer
+        with suppress(BrokenError):  # the killed runtime does not answer
             self.do(event)

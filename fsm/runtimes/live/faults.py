@@ -1,4 +1,4 @@
-"""Changes of the calls that pass a proxy: rules from a file, and frames that are held, dropped or replaced.
+"""Faults in the calls that pass a proxy: rules from a file, and frames that are held back, dropped or replaced.
 
 Frames from the client keep their order and their header blocks, so that the runtime can decode them. Only the data of a
 call is held back. Frames from the runtime get new header blocks, so that any of them can be dropped. Dropped data is
@@ -46,7 +46,7 @@ class _Rule:
         return wanted in {"*", method, method.rpartition("/")[2]}
 
     def strikes(self, identity: str) -> bool:
-        """Check whether the rule applies to this call of its method. Every call whose id matches is counted."""
+        """Check whether the rule applies to this call. The rule counts every call whose id matches."""
         rule = self.written
         if rule.id is not None and not identity.startswith(rule.id):
             return False
@@ -60,7 +60,7 @@ class _Rule:
 
 @dataclass(slots=True, kw_only=True)
 class FaultRules:
-    """The rules of one file, each with the number of calls that it has matched."""
+    """The rules of one file, each with the number of calls that matched it."""
 
     rules: list[_Rule] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ def read_rules(path: str | Path) -> FaultRules:
 
 
 def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
-    """Return the errors of one fault: keys that contradict other keys or have no effect beside them."""
+    """Return the errors in one rule: keys that contradict other keys, or have no effect together with them."""
     rule = file.written.fault[index]
     given = rule.model_fields_set
     choices = sorted({"nth", "every", "probability"} & given)
@@ -109,7 +109,7 @@ def _problems(file: File[WrittenFaults], index: int) -> list[Problem]:
 
 
 _UNDECIDED: Final = 16_384
-"""Number of request bytes after which its end is no longer awaited, because held data uses up the send window."""
+"""Number of request bytes after which fsm stops waiting for the end, because held data uses up the send window."""
 
 
 @dataclass(slots=True, kw_only=True)

@@ -1,8 +1,8 @@
 """A pod and its container in a real runtime, and a test plugin, as one system under test.
 
-Calls on the pod and the container go through CRI, as in the tests of either one. The outputs are the events that the
-runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, in no fixed order. So
-such an exit is moved behind the other outputs of its step, or before the removal that implies it.
+Calls on the pod and the container go through CRI, as in the tests of a single pod or container. The outputs are the
+events that the runtime relays to the plugin. The runtime relays the exit of a container on a separate thread, in no
+fixed order. So such an exit is moved behind the other outputs of its step, or before the removal that implies it.
 
 Several threads may also call a second container of the pod. Such races are judged from their recording, which consists
 of the calls and the events that the plugin received. In :class:`ToldNodeSUT`, a model judges that recording after each
@@ -39,7 +39,7 @@ _EVENTS: Final[Mapping[str, tuple[str, str]]] = {
     **{f"{event}-container": (CONTAINER, event) for event in ("create", "start", "stop", "remove", "exit")},
     "update-container": (CONTAINER, "update-resources"),
 }
-"""The joint events that the SUT of the pod or container performs: that SUT, and the event's name in its machine."""
+"""Maps each joint event to the SUT that performs it (pod or container), and to its name in that SUT's machine."""
 
 _WITH: Final[Mapping[tuple[str, str], str]] = {
     ("run-pod", "failed"): "undone",
@@ -69,7 +69,7 @@ _NEVER: Final = frozenset(
         ("remove-container", "not-removed"),
     }
 )
-"""Outcomes of joint events that only a fault causes, so no client can arrange them."""
+"""Outcomes of joint events that no client can arrange, because only a fault causes them."""
 
 _FAULTS: Final = frozenset(
     {
@@ -79,7 +79,7 @@ _FAULTS: Final = frozenset(
 )
 """Steps that only a fault causes. Joint outcomes are named by their steps."""
 
-_DAMAGED: Final = f"{CONTAINER} unknown"  # the step of a restart that finds the checkpoint of the container damaged
+_DAMAGED: Final = f"{CONTAINER} unknown"  # restart step that finds the container's checkpoint damaged
 _COSTLY: Final = frozenset({"restart", "run-pod"})  # events that take several times as long as any other
 
 _LATE: Final = "relay-exit"
@@ -89,28 +89,29 @@ _STOPPED: Final = "StopContainer"
 _RELAYED: Final = 2.0  # number of seconds within which the runtime relays the exit of a container
 
 _ON_IT: Final = frozenset({"create-container", "start-container", "stop-container", "remove-container"})
-"""Calls that relay StopContainer themselves. During any other event, it comes from an exit, on its own thread."""
+"""Calls that relay StopContainer themselves. During any other event, an exit relays it on a separate thread."""
 
 
 _ANEW: Final = frozenset({"start-container", "plugin-leaves", "restart"})
 """Events after which an exit is relayed only if the plugin expects it."""
 
-_SECOND: Final = ".2"  # suffix of calls on the second container, as in a system with two containers
+_SECOND: Final = ".2"  # suffix of events of the second container, as in a system with two containers
 
 _CALLS: Final = tuple(event for event, (of, name) in _EVENTS.items() if of == CONTAINER and name != "exit")
 
-CONTRACT: Final = "nri-plugin-contract"  # the machine that describes what plugins may rely on. It judges races.
+CONTRACT: Final = "nri-plugin-contract"  # the machine that describes the guarantees for plugins. It judges races.
 
 LAYER: Final = ("nri-container", "nri-pod")
 """The machines that judge relayed events without the recorded calls, whoever makes the calls."""
 
 
 class RuntimeNodeSUT:
-    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*. Closes the session.
+    """A pod and its container in the runtime of *session*, with a plugin at the socket *nri*.
 
-    If given, *restart* restarts the runtime, and *damage* restarts it with the checkpoint of a given container damaged.
-    *model* under *profile* judges the events relayed to the plugin, in races too. The machines *by_calls* judge the
-    calls of a race without these events. *seen* is called with the answer to each call.
+    The SUT closes the session. If given, *restart* restarts the runtime, and *damage* restarts it with the checkpoint
+    of a given container damaged. *model* under *profile* judges the events relayed to the plugin, including those in
+    races. The machines *by_calls* judge the calls of a race without these events. *seen* is called with the answer to
+    each call.
     """
 
     before = ("plugin-joins",)
@@ -179,7 +180,7 @@ class RuntimeNodeSUT:
         self._heard = 0
 
     def judged(self) -> Judged | None:
-        """Return the verdict on the events relayed since the reset, or ``None`` if none concern a recorded call."""
+        """Return the verdict on the events since the reset, or ``None`` if no event concerns a recorded call."""
         if not self.plugin.lines:
             return None
         calls, events = self._written()
@@ -319,7 +320,7 @@ class RuntimeNodeSUT:
 
 
 def illegal(judged: Judged | None) -> Iterator[Violation]:
-    """Yield one violation per cause in the recording of a test, without its location in files that no longer exist."""
+    """Yield one violation per cause in the recording of a test. Omit locations, because the files no longer exist."""
     found = (
         [judgement.verdict for judgement in judged.judgements if isinstance(judgement.verdict, Illegal)]
         if judged

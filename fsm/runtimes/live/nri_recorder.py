@@ -1,8 +1,8 @@
 """An NRI plugin that only observes: it records the events relayed to it, and requests nothing.
 
 Lines are written on a separate thread, so an answer never waits for a disk. If writing falls too far behind, the plugin
-disconnects until everything is written, and is then synchronised again. A recording therefore never lacks lines without
-showing it.
+disconnects until everything is written, and is then synchronised again. So whenever a recording lacks lines, it shows
+that they are missing.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEHIND: Final = 50_000  # maximum number of lines that may wait to be written
 
 
 class LineSink(Protocol):
-    """Where the lines of a recording go."""
+    """Destination of the lines of a recording."""
 
     def put(self, line: bytes) -> bool:
         """Accept *line*, or return False if that is not possible."""
@@ -71,7 +71,7 @@ def opened(path: Path) -> BinaryIO | gzip.GzipFile:
 
 
 class NriRecorder:
-    """Handlers of the recording plugin. ``events`` and ``connections`` count what was recorded.
+    """Handlers of the recording plugin. ``events`` and ``connections`` count the recorded events and connections.
 
     *full* is called when a line could not be accepted.
     """
@@ -109,14 +109,14 @@ class NriRecorder:
         return None
 
     async def shut_down(self) -> None:
-        """Do nothing, because the end of the connection is what counts."""
+        """Do nothing, because only the end of the connection matters."""
 
     def _record(self, event: str, **more: object) -> None:
         if not self._open:
             return
         line = msgspec.json.encode({"ts": time.time_ns(), "event": event, **more})
         if not self._writer.put(line):
-            self._open = False  # no later line may look as if it directly followed the previous one
+            self._open = False  # a later line must not appear to follow the previous one directly
             self._full()
 
 
@@ -203,7 +203,7 @@ class ToldPlugin:
 
     @property
     def joined(self) -> bool:
-        """Whether the plugin is connected, as far as it knows."""
+        """Whether the plugin is connected, as far as this process knows."""
         return self._plugin is not None and not self.lost
 
     @property
@@ -239,11 +239,11 @@ class ToldPlugin:
                 why = self._connection.exception() if self._connection.done() else None
                 self.leave()
                 raise BrokenError(f"a plugin cannot join: {why or f'it was not synchronised within {_JOINING:g} s'}")
-        self._within(self._plugin.update_containers(()))  # the part that synchronised the plugin answers
+        self._within(self._plugin.update_containers(()))  # answered once synchronisation has ended
         time.sleep(_ADDED)
 
     def leave(self) -> None:
-        """Close the connection, if there is one."""
+        """Close the connection if the plugin is connected."""
         if self._plugin is None or self._connection is None:
             return
         plugin, connection = self._plugin, self._connection

@@ -38,7 +38,7 @@ class Outbox(Generic[T]):
 
     @property
     def waiting(self) -> int:
-        """Number of items that were neither taken nor dropped yet."""
+        """Number of items that have been neither taken nor dropped yet."""
         return self._put - self._done
 
     def put(self, thing: T) -> bool:
@@ -51,7 +51,7 @@ class Outbox(Generic[T]):
         return True
 
     def close(self, seconds: float | None = None) -> None:
-        """Wait until the queue is empty, at most *seconds* if they are given, and then drop what is left."""
+        """Wait until the queue is empty, for at most *seconds* if given. Then drop the remaining items."""
         self._waiting.put(None)
         self._thread.join(seconds)
         if self._thread.is_alive():

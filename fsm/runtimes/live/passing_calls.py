@@ -29,10 +29,11 @@ _RESETS: Final = {7: "UNAVAILABLE", 8: "CANCELED", 11: "RESOURCE_EXHAUSTED", 12:
 class PassedCall:
     """One call, as the runtime received and answered it.
 
-    ``method`` is the full path. A message is ``None`` if it did not come or is not kept. ``start`` and ``end`` are in
-    nanoseconds since the epoch. Each message of a stream whose messages are wanted is a call without a ``code``. Its
-    ``start`` is that of the stream, and its ``end`` the time at which it came. ``injected`` is the code that the client
-    got instead, or what else was done to the call. If ``reached`` is false, the call never reached the runtime.
+    ``method`` is the full path. A message is ``None`` if it did not arrive or is not kept. ``start`` and ``end`` are in
+    nanoseconds since the epoch. If the messages of a stream are wanted, each is reported as a call without a ``code``.
+    Its ``start`` is the start of the stream, and its ``end`` is the time at which the message arrived. ``injected`` is
+    the code that a fault sent to the client instead, or the name of another fault in the call. If ``reached`` is false,
+    the call never reached the runtime.
     """
 
     method: str
@@ -65,8 +66,9 @@ class Stream:
 class PassingCalls:
     """Reads the frames of both directions.
 
-    *ended* is called with each call. *wanted* selects the methods whose messages are kept, and *each* selects those for
-    which every answer message is reported. ``goes`` is set once the runtime has announced the end of the connection.
+    *ended* is called with each call. *wanted* selects the methods whose messages are kept, and *each* selects the
+    methods for which every answer message is reported. ``goes`` is set once the runtime has announced the end of the
+    connection.
     """
 
     def __init__(
@@ -123,7 +125,7 @@ class PassingCalls:
         return block
 
     def end(self, number: int, now: int, *, code: str = "", detail: str = "", reached: bool = True) -> None:
-        """End the call on stream *number*, with *code* if the runtime sent none."""
+        """End the call on stream *number*. Use *code* if the runtime sent no code."""
         stream = self.streams.pop(number, None)
         if stream is not None:
             call = PassedCall(

@@ -1,10 +1,11 @@
 """One NRI plugin under test and the runtime that it connects to, controlled step by step.
 
-The plugin is a command, started as runtimes start plugins, or any program that connects to a socket. Every violation by
-the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as *has left*.
+The plugin is either a command, started in the way that runtimes start plugins, or any program that connects to a
+socket. Every violation by the plugin raises :class:`~fsm.sut.BrokenError` with a text that continues its name, such as
+*has left*.
 
-A user's own check receives each answer of the plugin and returns what is wrong with it. It gets pods, containers and
-answers as plain data, with the field names of NRI messages.
+A user's own check receives each answer of the plugin and returns what is wrong with that answer. The check receives
+pods, containers and answers as plain data, with the field names of NRI messages.
 """
 
 from __future__ import annotations
@@ -142,10 +143,10 @@ Plain: TypeAlias = Mapping[str, Any]
 
 
 class Answers(Protocol):
-    """Checks the answers on one connection. The :option:`--answers` factory makes it from the listed objects."""
+    """Checks the answers on one connection. A factory, from :option:`--answers`, makes it from the listed objects."""
 
     def on(self, event: str, pod: Plain, container: Plain | None, answer: Plain) -> str | None:
-        """Return what is wrong with *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
+        """Return the error in *answer*, the plugin's ``adjust`` and ``update``, or raise an exception."""
 
 
 class AnswerCheck:
@@ -201,13 +202,13 @@ os.dup2(int(descriptor), 3)
 os.environ.update(NRI_PLUGIN_NAME=name, NRI_PLUGIN_IDX=index, NRI_PLUGIN_SOCKET="3")
 os.execvp(command[0], command)
 """
-"""A program that becomes the plugin. Not a shell, because some shells support only ten file descriptors."""
+"""A program that becomes the plugin. It is not a shell, because some shells support only ten file descriptors."""
 
 
 class PluginHost:
     """Hosts the plugin at *where* (a command or a socket address) and allows it *request* seconds per answer.
 
-    *answers* is a factory for the user's checker of those answers.
+    *answers* is a factory for the user's checker of the answers.
     """
 
     def __init__(self, where: str, *, request: float, answers: Callable[..., object] | None = None) -> None:
@@ -357,14 +358,14 @@ class _Launched:
                 continue
 
     def ended(self) -> str:
-        """Wait a moment for the process, and return how it ended, or an empty string if it has not."""
+        """Wait a moment for the process. Return a description of how it ended, or an empty string if it is running."""
         until = time.monotonic() + 0.2
         while not self._how and time.monotonic() < until:
             time.sleep(0.01)
         return self._how
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of its standard error."""
+        """Return the last lines of the plugin's standard error."""
         return self._process.errors()
 
     def end(self) -> None:

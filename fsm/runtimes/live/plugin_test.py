@@ -1,8 +1,8 @@
 """An NRI plugin as the system under test, taken through everything that the plugin contract allows.
 
-The machine plays the runtime: its outputs at a step are relayed to the plugin. So the steps, their order and shrinking
-are those of every other test, and only the plugin can fail. It fails if it is late, answers with an error, leaves, or
-requests an update of a container that does not exist.
+The machine plays the runtime: its outputs at a step are relayed to the plugin. So the steps, their order and the
+shrinking are the same as in every other test, but only the plugin can fail. It fails if it is late, answers with an
+error, leaves, or requests an update of a container that does not exist.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ STATES: Final = {
 class PluginSUT:
     """A plugin under test against *machine*, a system of NRI events. *where* is a command or a socket address.
 
-    Connections are made lazily. The plugin reconnects only when an event follows that is relayed to it.
+    Connections are made lazily. The plugin reconnects only when the next event that is relayed to it occurs.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class PluginSUT:
         self._begin()
         try:
             self._host.connect()
-        except BaseException as error:  # also an interrupt
+        except BaseException as error:  # including an interrupt
             self._host.close()
             if not isinstance(error, BrokenError):
                 raise
@@ -103,11 +103,11 @@ class PluginSUT:
         return event.partition(".")[0] in {CONNECTS, POD_LISTED, CONTAINER_LISTED}
 
     def reset(self) -> None:
-        """Stop and remove what is left in the order that runtimes use. The next test uses new ids."""
+        """Stop and remove the remaining entities in the order that runtimes use. The next test uses new ids."""
         if self._inventory_before is not None:
             self._host.inventory.restore(self._inventory_before)
         if self._host.connected:
-            with suppress(BrokenError):  # other tests find such errors
+            with suppress(BrokenError):  # a test of its own finds such errors
                 self._tidy()
         self._model.reset()
         self._begin()

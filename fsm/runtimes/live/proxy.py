@@ -21,7 +21,7 @@ from fsm.runtimes.reference.clock import Tasks
 from fsm.runtimes.sockets.http2 import PREFACE, FrameSplitter, UnreadableError, farewell
 from fsm.runtimes.sockets.unix_sockets import Acceptor
 
-_BUFFERED: Final = 4 << 20  # number of bytes waiting for one side at which the other side is no longer read
+_BUFFERED: Final = 4 << 20  # number of bytes waiting for one side at which fsm stops reading from the other
 
 
 class _Side(asyncio.Protocol):
@@ -77,7 +77,7 @@ class _Side(asyncio.Protocol):
 class Relay:
     """A client connection of *proxy*, and its own connection to the runtime.
 
-    Data that cannot be decoded is still forwarded, except that the connection ends if calls were to be changed.
+    Data that cannot be decoded is still forwarded. However, if calls were to be changed, the connection ends.
     """
 
     def __init__(self, proxy: Proxy, rules: FaultRules | None) -> None:
@@ -177,14 +177,14 @@ class Relay:
 GRACE: Final = 5.0  # number of seconds within which calls in progress may end when the proxy stops
 _TICK: Final = 0.01  # number of seconds between two checks for calls in progress
 _LAST: Final = 1.0  # number of seconds within which aborted connections are closed
-_STEPS: Final = 8  # number of event loop iterations for refusing a connection that was just accepted, which takes four
+_STEPS: Final = 8  # number of event loop iterations for refusing a newly accepted connection; four are needed
 
 
 class Proxy:
     """Forwards the data received at *listener* to the socket at *path*, and back.
 
     *ended* is called with each call, and with a call without a method for each connection that found no runtime or lost
-    it. It must not block. *say* is called with messages for the user, once for each change.
+    it. It must not block. *say* is called with messages for the user, but not again while nothing has changed.
     """
 
     def __init__(
@@ -223,7 +223,7 @@ class Proxy:
         for _ in range(round(_LAST / _TICK)):
             for relay in tuple(self._relays):
                 relay.abort()
-            await asyncio.sleep(_TICK)  # the event loop ends each of them
+            await asyncio.sleep(_TICK)  # the event loop closes each connection
             if not self._relays and not self._connecting:
                 break
         for _ in range(_STEPS):

@@ -1,9 +1,9 @@
-"""The connection, shared directory, events and pods that one test needs of a runtime, and their removal.
+"""The connection, shared directory, events and pods that one test needs from a runtime, and their removal.
 
-Everything that a session makes carries the label of the run. A session first
-removes what killed runs have left behind. At its end, it removes everything it made itself, including entities whose id
-was lost with a reply. It then looks again for leftovers of killed runs, because a runtime finishes a creation even if
-nobody waits for it, and shows the result only then.
+Everything that a session makes carries the label of the run. A session first removes everything that killed runs have
+left behind. At its end, it removes everything it made itself, including entities whose id was lost with a reply. It
+then looks again for leftovers of killed runs, because a runtime finishes a creation even if nobody waits for it, and
+shows the result only then.
 """
 
 import atexit
@@ -34,14 +34,14 @@ from fsm.sut import BrokenError
 from fsm.trace import Line, Observation
 
 KEY: Final = "io.container-fsm.run"
-"""Key of the label on everything that a test makes in a runtime. Its value is a :class:`RunLabel` as text."""
+"""Key of the label on everything that a test makes in a runtime. The label's value is a :class:`RunLabel` as text."""
 
 NAMESPACE: Final = "container-fsm"  # Kubernetes namespace of all test pods
 _STARTED: Final = 19  # index of the start time in ``/proc/PID/stat``, counted from the field after the command name
 
 
 class RunLabel(NamedTuple):
-    """One test run: its process, which ``started`` this many ticks after ``boot``, in the PID ``namespace``."""
+    """One test run: its process in the PID ``namespace``, which ``started`` this many ticks after ``boot``."""
 
     boot: str
     namespace: str
@@ -102,7 +102,7 @@ def _started(process: int) -> int | None:
 
 
 def shims() -> dict[int, str]:
-    """Return, by process id, the id for which each running shim was started. Empty without ``/proc``."""
+    """Return a mapping from the process id of each running shim to the id in its command. Empty without ``/proc``."""
     found = {}
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with suppress(OSError):
@@ -113,7 +113,7 @@ def shims() -> dict[int, str]:
 
 
 def left(before: dict[int, str]) -> str:
-    """Return the command that kills the shims started since *before*, or an empty string if there are none."""
+    """Return the command that kills all running shims that are not in *before*, or an empty string."""
     new = sorted(set(shims()) - set(before))
     return f"kill {' '.join(map(str, new))}" if new else ""
 
@@ -124,10 +124,10 @@ _ENDING: Final = 5.0  # number of seconds within which a closed stream ends
 
 
 class EventWatch:
-    """Follows all events of the runtime at *address*, if it has GetContainerEvents.
+    """Follows all events of the runtime at *address*, if the runtime has GetContainerEvents.
 
-    If events are *shared* between clients, no event counts as missing, because it may have gone to another client, even
-    to one that has left.
+    If events are *shared* between clients, no event counts as missing, because another client may have received it,
+    even a client that has left.
     """
 
     def __init__(self, address: str, *, timeout: float, shared: bool) -> None:
@@ -189,7 +189,7 @@ class EventWatch:
 
 
 HOST: Final = cri.NamespaceOption(network=cri.NODE, pid=cri.CONTAINER)
-"""Host network, so that no network must be set up, and separate PID namespaces, as the kubelet requests."""
+"""Host network, so that no network setup is needed, and separate PID namespaces, as the kubelet requests."""
 
 LOOK: Final = 0.002  # number of seconds between two checks of a condition
 
@@ -199,11 +199,11 @@ _IMAGES: Final = "localhost/container-fsm-run:"
 _LISTED: Final = 20.0  # number of seconds within which CRI lists an imported image
 _ROUNDS: Final = 5  # maximum number of attempts to remove leftovers
 _SETTLING: Final = 0.2  # number of seconds between two attempts at removal
-_NUMBERS: Final = count()  # numbers used in names that this process makes, because a runtime accepts a name only once
+_NUMBERS: Final = count()  # counter for names, because a runtime accepts each name only once
 
 
 def wait(done: Callable[[], bool], seconds: float) -> bool:
-    """Poll *done* until it is true, for at most *seconds*. Return whether it became true."""
+    """Poll *done()* until it returns true, for at most *seconds*. Return whether it did."""
     until = time.monotonic() + seconds
     while not done():
         if time.monotonic() >= until:
@@ -214,7 +214,7 @@ def wait(done: Callable[[], bool], seconds: float) -> bool:
 
 @contextmanager
 def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
-    """Move *folder* away during the context. If *blocked*, nobody can create it again until the end."""
+    """Move *folder* away for the duration of the context. If *blocked*, nobody can create it again until the end."""
     elsewhere = folder.with_name(f"{folder.name}.away")
     folder.rename(elsewhere)
     try:
@@ -222,15 +222,15 @@ def away(folder: Path, *, blocked: bool = False) -> Iterator[None]:
             folder.touch()
         yield
     finally:
-        folder.unlink() if folder.is_file() else rmtree(folder, ignore_errors=True)  # the runtime may have made it
+        folder.unlink() if folder.is_file() else rmtree(folder, ignore_errors=True)  # the runtime may have created it
         elsewhere.rename(folder)
 
 
 class RuntimeSession:
     """A connection to the runtime at *address*, where each call may take *timeout* seconds.
 
-    Containers use *image*. By default, this is a busybox image, which is imported if the runtime has none. Raise
-    :class:`InputError` if there is no runtime or no image.
+    Containers use *image*. By default, this is a busybox image, which is imported if the runtime does not have one.
+    Raise :class:`InputError` if there is no runtime or no image.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class RuntimeSession:
         # containerd 1.x sends each event to only one client.
         shared = self.runtime == "containerd" and self.version.removeprefix("v").startswith("1.")
         self.events = EventWatch(address, timeout=self.timeout, shared=shared)
-        atexit.register(self.close)  # in case nobody closes it
+        atexit.register(self.close)  # in case the caller does not
 
     def _called(self, answer: CallAnswer) -> None:
         self.calls += 1
@@ -347,7 +347,7 @@ class RuntimeSession:
         name = f"{_IMAGES}{self._label}"
         try:
             import_images(Path(path(self.address)), archive(names=(name,)))
-            wait(lambda: name in _images(client), _LISTED)  # before CRI knows the image, it would try to pull it
+            wait(lambda: name in _images(client), _LISTED)  # until then, a runtime would try to pull the image
         except InputError as error:
             what = f"has no busybox image, and none could be imported: {error.problems[0].what}"
             raise refused(self.address, "FSM606", what, "name an image that contains sh with --image") from error

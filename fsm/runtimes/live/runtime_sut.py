@@ -39,7 +39,7 @@ _SUTS: Final[Mapping[str, tuple[type[EntitySUT], type[KilledSUT]]]] = {
 
 
 def factory(asked: SutRequest, *, seen: Callable[[CallAnswer], object] | None = None) -> Callable[[], SUT]:
-    """Return a function that makes the SUT that is *asked* for. Its ``rest`` is the address of a runtime.
+    """Return a function that makes the SUT that *asked* describes. ``asked.rest`` is the address of a runtime.
 
     *seen* is called with the answer to each call. Raise :class:`InputError` if CRI clients cannot make the calls of the
     machine.
@@ -103,8 +103,8 @@ def confirmed(
 
     Failures without a trace are returned unchanged. *make(seen)* makes a SUT that calls *seen*, unless it is ``None``,
     with the answer to each call. *machine* has its profile applied. If *record* is given, the calls of the first
-    repetition are written there. The events relayed to a plugin are written to a file beside it whose name ends in
-    ``.nri``.
+    repetition are written there. The events relayed to a plugin are written to a file in the same directory whose name
+    ends in ``.nri``.
     """
     counts = [(failure, 0) for failure in failures if failure.trace]
     with CallRecording(record) if record is not None else nullcontext() as recording:

@@ -21,7 +21,7 @@ from fsm.errors import InputError, reason, refused
 
 WORKLOAD: Final = "localhost/container-fsm-workload:1"
 PAUSE: Final = "localhost/container-fsm-pause:1"
-"""Image that keeps a pod alive in a containerd whose ``sandbox_image`` is set to it.
+"""Image that keeps a pod alive if it is the ``sandbox_image`` of containerd.
 
 From containerd 2.0 on, the option is ``pinned_images.sandbox``.
 """
@@ -89,9 +89,9 @@ def archive(binary: Path = BINARY, *, names: Iterable[str] = (WORKLOAD, PAUSE)) 
 
 
 def import_images(endpoint: Path, content: bytes, *, timeout: float = 60.0) -> None:
-    """Import *content*, an OCI archive, into the containerd at socket *endpoint*. Repeating it changes nothing.
+    """Import *content*, an OCI archive, into the containerd at socket *endpoint*. Importing it again changes nothing.
 
-    Raise :class:`InputError` if ``ctr`` is neither beside the daemon nor in ``PATH``, or if it fails.
+    Raise :class:`InputError` if ``ctr`` fails, or is neither in the daemon's directory nor in ``PATH``.
     """
     command = [str(_ctr(endpoint)), "--address", str(endpoint), "--namespace", NAMESPACE]
     with tempfile.NamedTemporaryFile(prefix="container-fsm-image-") as file:

@@ -31,6 +31,6 @@ SERVE: Final = DomainCommand(
 
 
 def say(command: str, what: str) -> None:
-    """Print *what* on standard error, after the name of the *command*. Failing to do so does not end the command."""
+    """Print *what* on standard error, after the name of the *command*. A failure to print does not end the command."""
     with suppress(OSError):
         click.echo(f"fsm {command}: {visible(what)}", err=True)

@@ -140,7 +140,7 @@ async def _until_ended(proxy: Proxy, *, grace: float, duration: float | None) ->
 
 
 class _Judge:
-    """Runs ``fsm judge --follow`` in a separate process, so that it does not slow down the proxy."""
+    """Runs ``fsm judge --follow`` in a separate process, so that judging does not slow down the proxy."""
 
     def __init__(self, profile: str | None, settle: float, fail_on: Level) -> None:
         options = ["--settle", f"{settle:g}", "--fail-on", fail_on, *(["--profile", profile] if profile else [])]
@@ -162,7 +162,7 @@ class _Judge:
             self._process.stdin.flush()
 
     def sum_up(self, *_: object) -> None:
-        """Make the judge print a summary of what it has judged so far."""
+        """Make the judge print a summary of its judgement so far."""
         self._process.send_signal(signal.SIGUSR1)
 
     def close(self) -> int:
@@ -173,7 +173,7 @@ class _Judge:
                     self._process.stdin.close()
             return self._process.wait()
         except KeyboardInterrupt:
-            for number in (signal.SIGINT, signal.SIGTERM):  # the first asks it to end, the second interrupts it
+            for number in (signal.SIGINT, signal.SIGTERM):  # the first asks the judge to end, the second interrupts it
                 self._process.send_signal(number)
             code = self._process.wait()
             if code not in {0, 1, WRONG_INPUT, UNDECIDED}:
@@ -195,7 +195,7 @@ class _Recorder:
         outboxes = _live("live.outbox")
         self._lines = _live("live.call_recording").recorded
         self._unread = 0
-        # There are two, so that either can fall behind or fail without affecting the other.
+        # Use two outboxes, so that either can fall behind or fail without affecting the other.
         self._outboxes: dict[str, Outbox[list[dict[str, int | str]]]] = {
             what: outboxes.Outbox(take, failed=partial(_say_lost, what))
             for what, take in (("recorded", self._file and self._file.write), ("judged", judge and judge.take))
@@ -224,7 +224,7 @@ class _Recorder:
             outbox.put(lines)
 
     def close(self) -> str:
-        """Complete the file. Return what was not recorded or judged, or an empty string."""
+        """Complete the file. Return a description of what was not recorded or judged, or an empty string."""
         found = []
         self._calls.close(_LAST)
         for what, outbox in self._outboxes.items():

@@ -1,1 +1,1 @@
-"""Recordings of container runtimes: logs of containerd, calls of CRI, events of NRI, and checkpoints."""
+"""Recordings of container runtimes: containerd logs, CRI calls, NRI events and checkpoints."""

@@ -67,7 +67,7 @@ class CallsInProgress:
 
     failed: defaultdict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     over: defaultdict[tuple[str, str], list[tuple[int, str]]] = field(default_factory=lambda: defaultdict(list))
-    """Maps calls that are over to the points at which they began and the outputs that may still come (empty for any).
+    """Maps each call that is over to the points at which it began and the outputs that may still follow (empty: any).
     """
     _asked: dict[tuple[str, str], list[Asked]] = field(default_factory=dict)
     _spent: set[tuple[str, ...]] = field(default_factory=set)
@@ -86,7 +86,7 @@ class CallsInProgress:
             self._asked.setdefault((call, each), []).append(asked)
 
     def ended(self, seen: Observation, entity: str, *, at: int, line: Line) -> Asked | None:
-        """End a call on *entity* with *seen*. Return its request: the one on *line*, or else the first in progress."""
+        """Record *seen*, the end of a call on *entity*. Return its request: on *line*, or else the first."""
         which = (seen.event, entity)
         asked = self._asked.get(which)
         mine = next((each for each in asked or () if each.line == line), None)
@@ -115,7 +115,7 @@ class CallsInProgress:
         return not any(entity in entities for _, entity in self._asked)
 
     def interrupted(self, at: int, *, gap: bool) -> None:
-        """Forget the calls in progress, because the runtime restarted or, if *gap* is true, lines are missing."""
+        """Forget the calls in progress after a restart of the runtime or, if *gap*, after a gap in the lines."""
         for which, creations in self._vain.items():
             self._vain[which] = [creation._replace(until=min(creation.until, at)) for creation in creations]
         self._asked.clear()
@@ -156,7 +156,7 @@ class CallsInProgress:
     def relayed(self, event: Received, *, judged: bool, returned: bool) -> tuple[bool, int | None]:
         """Return whether a call in progress may cause *event*, and the point at which the first possible cause began.
 
-        If *judged* is true, an event that no call has caused is remembered. *returned* tells whether a caller received
+        If *judged* is true, an event that no call has caused is remembered. *returned* says whether a caller received
         the id.
         """
         seen = event.seen
@@ -238,7 +238,7 @@ class OneRun:
                 self._created.add(seen.of)
 
     def problems(self, events: str, calls: str) -> list[Problem]:
-        """Return why the files *events* and *calls* cannot come from one run, or an empty list if they can."""
+        """Return the reasons why the files *events* and *calls* cannot come from one run, or an empty list."""
         found = []
         both = [of for of in self._created if self.events.ids[of]]
         if both and not any(self._shared(of) for of in both):

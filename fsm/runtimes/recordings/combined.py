@@ -4,9 +4,9 @@ A connected plugin receives everything that a call must relay before the call su
 of its own: one of the signals :data:`fsm.runtimes.recordings.nri_events.SUCCEEDS`. It counts only if the plugin was
 connected during the whole call. Disconnections are not recorded, and an event may be received some time after it was
 sent. So the plugin counts as connected when a call succeeded if it then receives, on the same connection, an event of a
-call that began later. If no call was given up recently, an event of any call in progress will do. If the plugin
+call that began later. If no call was given up recently, an event of any call in progress is sufficient. If the plugin
 connects again before it receives such an event, the success means nothing. After its very last event, the plugin is
-assumed to stay connected, unless it missed something after that event. The daemon's log shows the relays that failed
+assumed to stay connected, unless it missed an event after that one. The daemon's log shows the relays that failed
 because a caller had given up its call. Such a line excuses one missing relay of one call that was in progress then.
 
 Only calls relay events, except for the exits of containers. An event that was received while no call that relays it was
@@ -58,14 +58,14 @@ class RecordedPoint(NamedTuple):
 
 
 _Waiting: TypeAlias = tuple[Line, Observation, int]
-"""A line, an observation, and the point at which the plugin must have been connected, or 0 if there is none."""
+"""A line, an observation, and the point at which the plugin must have been connected (0 if there is no such point)."""
 
 
 class _Known(NamedTuple):
-    """The last event about an entity that the plugin received, and its connection.
+    """The last event that the plugin received about an entity, and the connection of that event.
 
-    ``output`` is empty if the entity was listed. If ``started`` is true, a container may have started. From the point
-    ``since`` on, the entity certainly exists.
+    ``output`` is empty if the entity was only listed. If ``started`` is true, a container may have started. From the
+    point ``since`` on, the entity certainly exists.
     """
 
     connection: int
@@ -77,7 +77,7 @@ class _Known(NamedTuple):
 def open_combined(name: str, calls: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
     """Open the NRI events in the file *name* together with the *calls* of the same run.
 
-    Raise :class:`InputError` if a file cannot be opened, or if *calls* holds something else.
+    Raise :class:`InputError` if a file cannot be opened, or if *calls* does not hold calls.
     """
     check_calls(calls)
     notes = Notes()
@@ -146,7 +146,7 @@ def _batches(
 
 @dataclass(slots=True, kw_only=True)
 class CombinedReader:
-    """Turns time-sorted points into what the plugin observes. ``late`` means that calls are recorded when they end."""
+    """Turns time-sorted points into the plugin's observations. ``late`` means that calls are recorded when they end."""
 
     events: NriEventReader
     late: bool
@@ -251,7 +251,7 @@ class CombinedReader:
             if seen.event == "RunPodSandbox":
                 self._running.add(seen.entity)
         if seen.event == "RemovePodSandbox" and not self._progress.none(*meant):
-            return  # another call may relay the removal if this one found the pod gone
+            return  # if this call found no pod, another call may relay the removal
         ended_on = structs.replace(seen, entity=meant[0]) if first else seen
         lacks = self._unrelayed_events(ended_on, first, point.at) if first and not lost else []
         if ok and first is not None:
@@ -268,7 +268,7 @@ class CombinedReader:
         return (*created, *known), len(created) == 1 and not known
 
     def _succeeded(self, point: RecordedPoint, seen: Observation, asked: Asked, lacks: list[str]) -> Iterator[_Waiting]:
-        """Yield the success of a call and what it did not relay, if the plugin was connected during the whole call."""
+        """Yield the success of a call and its unrelayed events, if the plugin was connected during the whole call."""
         there = asked.connection == self._connection > 0
         last, pod = RELAYED.get(seen.event, (seen.event,))[-1], self.events.pods.get(seen.entity, "")
         if not there or (lacks == [last] and self._progress.excused(last, seen.entity, pod, asked)):
@@ -352,7 +352,7 @@ class CombinedReader:
                 self._waiting += _unclear(line, seen.entity, seen.of, seen)
 
     def _missed_event(self, seen: Observation) -> bool:
-        """Check whether the plugin missed the event of *seen* on this connection and so may have disconnected."""
+        """Check whether the plugin missed the event of *seen* on this connection, so that it may have disconnected."""
         known = self._known.get(seen.entity)
         if seen.event == UNRELAYED or known is None or known.connection != self._connection:
             return seen.event == UNRELAYED

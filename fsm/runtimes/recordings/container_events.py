@@ -1,15 +1,15 @@
 """Check the container and pod events from GetContainerEvents against the calls of the same recording.
 
-An event counts as happening at the runtime's timestamp, which lies within the call that sends it. So no event comes
-while no call that sends it is in progress. Each successful call sends one event, and a failed call sends none. Events
-sent before a call began come before those that the call sends. The exit of a container has no call. Its event may come
-at any time after the container was started, and comes some time before the container has been removed.
+An event counts as happening at the runtime's timestamp, which lies within the call that sends it. So an event comes
+only while a call that sends it is in progress. Each successful call sends one event, and a failed call does not send
+any. Events sent before a call began come before the events that the call sends. No call sends the exit event of a
+container. It comes at some time after the container was started and before the container has been removed.
 
 Nothing is claimed about pods and containers whose creation is not recorded, or on which a call was given up, or about
-an id that may stand for several of them. Missing events are not reported while more than one stream is open or was open
-just before, because containerd 1.7 sends each event to only one stream, even to one that has hung up. Nothing counts as
-missing after the last event of a stream. An event without a call is not reported if the recording breaks off before a
-call that sends it may have ended.
+an id that may stand for several entities. Missing events are not reported while more than one stream is open or was
+open just before, because containerd 1.7 sends each event to only one stream, even to one that has hung up. Nothing
+counts as missing after the last event of a stream. An event without a call is not reported if the recording breaks off
+so early that a call that sends it may still be in progress.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MADE: Final = {CONTAINER: (CREATED,), POD: (CREATED, STARTED)}
 """Maps each kind of entity to the events that the call which creates it sends."""
 
 _SURE: Final = 2
-"""Number of consecutive events on a stream that prove it the only one. Any other would have received one of them."""
+"""Number of consecutive events that prove a stream the only one, because another would have received one of them."""
 
 _EARLY: Final = 16  # maximum number of events to keep for an entity until the call that creates it has ended
 _EXIT: Final = 10 * 1_000_000_000  # maximum time in nanoseconds to handle an exit that a call waited for
@@ -55,7 +55,7 @@ _LEAST: Final = 1_000_000_000  # assumed maximum duration of a call in nanosecon
 
 
 class ToldEvent(NamedTuple):
-    """An event: the runtime's timestamp, its entity, type and stream, its position among all events, and its line."""
+    """An event: its timestamp from the runtime, entity, type, stream, position among all events, and line."""
 
     at: int
     entity: str
@@ -105,7 +105,7 @@ class _Entity:
 
 @dataclass(slots=True, kw_only=True)
 class EventJudge:
-    """Judges events against calls. It takes events and both ends of calls in order of time, from the first event on."""
+    """Judges events against calls. It takes events and both ends of calls in order of time, beginning with an event."""
 
     _entities: OrderedDict[str, _Entity] = field(default_factory=OrderedDict)
     _within: dict[str, list[str]] = field(default_factory=dict)
@@ -138,7 +138,7 @@ class EventJudge:
         self._check_event(entity, event)
 
     def _missing_events(self, event: ToldEvent) -> Numbered:
-        """Track whether missing events can be recognised, and yield those that *event* shows to be missing."""
+        """Track whether missing events can be recognised, and yield the events that *event* shows to be missing."""
         if not event.entity:
             self._open.pop(event.stream, None)
             self._settled.pop(event.stream, None)
@@ -186,7 +186,7 @@ class EventJudge:
             self._report_uncaused(event, f"{event.type} came while no call was in progress that sends it")
 
     def _unknown(self, event: ToldEvent) -> None:
-        """Keep *event* until its entity is known. A container of a known pod must be known or in creation."""
+        """Keep *event* until its entity is known. A container of a known pod must be known or being created."""
         entity = self._entity_called(event.entity, POD if event.entity == event.pod else CONTAINER)
         entity.early.append(event)
         del entity.early[:-_EARLY]

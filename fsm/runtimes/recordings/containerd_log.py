@@ -88,9 +88,9 @@ UNKNOWN_EXITS: Final = "exits of unknown containers or pods"
 class Log:
     """Turns the lines of one log into observations.
 
-    If ``as_called`` is true, what calls imply for entities that they do not name is left out. A failed relay to a
+    If ``as_called`` is true, the effects of calls on entities that they do not name are left out. A failed relay to a
     plugin is then a lost output without an entity. ``names`` maps the ids of the most recently created containers and
-    pods to their names. These are ``NAME``, and also ``NAMESPACE/NAME`` for a pod and ``POD/NAME`` for a container.
+    pods to their names. Each has the name ``NAME``, a pod also ``NAMESPACE/NAME``, and a container also ``POD/NAME``.
     """
 
     notes: Counter[str] = field(default_factory=Counter)
@@ -109,12 +109,12 @@ class Log:
         return seen
 
     def paused(self, quiet: int) -> Sequence[tuple[int, Observation]]:
-        """Return nothing, because no observation is held back."""
+        """Return an empty list, because no observation is held back."""
         del quiet
         return ()
 
     def gap(self) -> Sequence[tuple[int, Observation]]:
-        """Return a gap, which reports that lines are missing, and forget the calls in progress."""
+        """Return a gap, which means that lines are missing, and forget the calls in progress."""
         self.asked.clear()
         self.joiner = Joiner(beginning=Beginning())
         return [(0, Observation(phase="gap"))]
@@ -231,7 +231,7 @@ class Log:
         return self._called("CreateContainer", pod, "", found)
 
     def called_so(self, identity: str, message: str, pods: Sequence[str] = ()) -> None:
-        """Remember the name of a new entity, with and without its namespace or its pod's names as a prefix."""
+        """Remember the name of a new entity, with and without its prefix: the namespace, or the names of its pod."""
         if found := _CALLED.search(message):
             before = (found[2],) if found[2] else pods
             self.names[identity] = (found[1], *(f"{each}/{found[1]}" for each in before))

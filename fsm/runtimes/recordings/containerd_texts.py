@@ -1,6 +1,6 @@
 """Parse the texts that containerd writes: messages in lines of a node's log, and errors.
 
-containerd writes logfmt or JSON, and journald, syslog and log collectors wrap it in their own formats.  This module
+containerd writes logfmt or JSON, and journald, syslog and log collectors wrap it in their own formats. This module
 unwraps each message, its timestamp and its error, and reads the code and the state from the text of an error.
 """
 
@@ -44,7 +44,7 @@ _DECODER: Final = msgspec.json.Decoder(_Json)
 
 
 def entry(line: bytes) -> Entry | None:
-    r"""Return the containerd log message in *line*, or ``None`` if there is none.
+    r"""Return the containerd log message in *line*, or ``None`` if *line* has no such message.
 
     >>> entry(b'Nov 20 11:03:20 n1 containerd[7]: time="T" level=info msg="StopContainer for \\"c1\\"" error=x').message
     'StopContainer for "c1"'
@@ -91,7 +91,7 @@ def unescaped(text: str) -> str:
     >>> unescaped(r'StopContainer for \"c1\"\n')
     'StopContainer for "c1"\n'
     """
-    if text.count("\\") == text.count('\\"'):  # no other escape, as in nearly all messages
+    if text.count("\\") == text.count('\\"'):  # nearly all messages have no other escape
         return text.replace('\\"', '"')
     return _ESCAPE.sub(_unescape, text)
 
@@ -135,7 +135,7 @@ def split(error: str) -> tuple[str, str]:
 
 
 def capitals(code: str) -> str:
-    """Convert the gRPC *code* from the spelling of Go or another language to that of the protocol.
+    """Convert the gRPC *code* from the spelling of Go or another language to the spelling of the protocol.
 
     >>> capitals("DeadlineExceeded"), capitals("CANCELLED"), capitals("OK")
     ('DEADLINE_EXCEEDED', 'CANCELED', 'OK')
@@ -156,7 +156,7 @@ def meant(code: str, text: str) -> str:
 
 
 def met(text: str, *, pod: bool) -> str:
-    """Return the state that the call met if *text* names it, or an empty string otherwise.
+    """Return the state in which the call found its entity if *text* names it, or an empty string.
 
     >>> met("failed to exec in container: container is in CONTAINER_EXITED state", pod=False)
     'CONTAINER_EXITED'

@@ -1,15 +1,15 @@
 """CRI calls recorded at the client: one JSON line per call, with its interval and its gRPC code.
 
-The keys are ``op`` (the RPC), ``id`` (of the container or pod; of the new one for a creation), ``pod``, ``start`` and
-``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line whose ``op`` is ``status`` has the state that
-the preceding ContainerStatus call returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
+The keys are ``op`` (the RPC), ``id`` (of the container or pod; for a creation, of the new entity), ``pod``, ``start``
+and ``end`` in nanoseconds since the epoch, ``code`` and ``detail``. A line whose ``op`` is ``status`` has the state
+that the preceding ContainerStatus call returned, and ``created_at``, ``started_at``, ``finished_at``, ``exit_code``,
 ``reason`` and ``message``. A line whose ``op`` is ``event`` is a GetContainerEvents message. It has ``type``, the
 runtime's timestamp ``created_at``, the arrival time ``start``, and ``stream``, which all messages of one call share.
 Without ``id`` it marks the end of the stream.
 
 Lines are in the order in which calls ended. Each call becomes two observations, its request and its reply, which are
 sorted by time. A client does not see whether the runtime restarted. If the answered calls leave room for a restart, an
-observation says that there may have been one (:mod:`fsm.recordings.time_order`).
+observation says that a restart may have happened (:mod:`fsm.recordings.time_order`).
 """
 
 from collections import deque
@@ -87,9 +87,9 @@ DECODER: Final = msgspec.json.Decoder(CriCallLine)
 class CriCallReader:
     """Turns the lines of one recording into observations, sorted by time.
 
-    If ``as_called`` is true, what calls imply for entities that they do not name is left out. When a growing file is
-    followed, each line is expected within ``settle`` nanoseconds after its call began. If it comes later, its entities
-    have been judged without it, so nothing is known about them any more.
+    If ``as_called`` is true, the effects of calls on entities that they do not name are left out. When a growing file
+    is followed, each line is expected within ``settle`` nanoseconds after its call began. If it comes later, its
+    entities have already been judged without it, so their state is unknown from then on.
     """
 
     notes: Notes = field(default_factory=Notes)
@@ -141,7 +141,7 @@ class CriCallReader:
         end = max(start, call.end) if call.end is not None else max(start, self._latest)
         self._latest = max(self._latest, end)
         if self.settle is not None and start < self._points.final:
-            self.notes["calls told too late"] += 1  # overlapping calls were judged without it
+            self.notes["calls told too late"] += 1  # overlapping calls have already been judged without it
             for each, kind in self._joiner.concerned(*_named_entity(call)) if call.op else ():
                 yield number, Observation(entity=each, of=kind, phase="gap")
         self._points.add(start, _Point(start, call, number, asks=True))
@@ -259,7 +259,7 @@ def _reply(call: CriCallLine) -> Observation:
 
 
 def _named_entity(call: CriCallLine) -> tuple[str, str]:
-    """Return the id that *call* names, and its kind. RunPodSandbox names no id, because its pod has none yet."""
+    """Return the id that *call* names, and its kind. RunPodSandbox names no id, because the new pod has no id."""
     if call.op in MAKES:
         return call.pod if call.op == "CreateContainer" else "", POD
     return call.id, POD if call.op in POD_CALLS else CONTAINER

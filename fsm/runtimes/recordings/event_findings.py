@@ -36,7 +36,7 @@ class EventFindings:
         self._file = file
 
     def pieces(self, batch: Batch) -> Iterator[Batch]:
-        """Yield *batch*, then add its findings to the monitors."""
+        """Yield *batch*, then add the findings of its events to the monitors."""
         yield batch
         for seen, line in zip(batch.observations, batch.lines, strict=True):
             if monitor := self._monitors.get(KINDS.get(seen.of, "")):

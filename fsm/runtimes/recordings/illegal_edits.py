@@ -1,8 +1,8 @@
-"""Edits of a recording of a container runtime that are illegal without doubt.
+"""Edits of a recording of a container runtime that make it certainly illegal.
 
-After such an edit, and not before it, an entity that it touches contradicts its contract in the strict reading
+After such an edit, and not before it, an entity in the edited lines contradicts its contract in the strict reading
 (:mod:`fsm.mutation.strict_reading`); a container is started in a pod that has been stopped; two statuses show different
-times or exit codes; or a plugin is told of a call only after the reply, or never.
+times or exit codes; or a plugin receives the event of a call only after the reply, or never.
 """
 
 import re
@@ -101,7 +101,7 @@ def _data_edits(index: int, line: bytes) -> Iterator[RecordingEdit]:
 
 
 def edits_of_log(lines: Sequence[bytes]) -> Iterator[RecordingEdit]:
-    """Yield edits of those lines of a containerd log that are about calls."""
+    """Yield edits of the lines about calls in a containerd log."""
     units: list[_Unit] = []
     for index, line in enumerate(lines):
         found, ids = _LOGGED.search(line), ID.findall(line)
@@ -170,9 +170,9 @@ def _unit_edits(units: Sequence[_Unit], lines: Sequence[bytes], timed_as: _Timed
 
 
 def _with_times_of_call(lines: EditedLines, of: EditedLines) -> EditedLines:
-    """Return *lines* with the times of the call *of*, or *of* itself if it has no times.
+    """Return *lines* with the times of the call *of*. If *of* has no times, return *of* itself.
 
-    EditedLines after the first are statuses, which are read when the call ends.
+    Lines after the first are statuses, whose time is the end of the call.
     """
     starts, ends = (_number(name).findall(of[0]) for name in (b"start", b"end"))
     if not starts or not ends:
@@ -204,7 +204,7 @@ CONTRACTS: Final = {
 
 
 def _lines(name: str, *, json: bool = True) -> list[bytes]:
-    """Return the lines of the file *name*. JSON lines get the spaces after colons and commas that edits expect."""
+    """Return the lines of the file *name*. In JSON lines, add the spaces after colons and commas that edits expect."""
     lines = (line for piece in LineReader(name=name, notes=Counter()) for line in piece.lines) if name else ()
     return [_spaced(line) if json else line for line in lines]
 
@@ -247,7 +247,7 @@ class StrictReading:
         return edits_of_log(self.lines)
 
     def illegality(self, edit: RecordingEdit, lines: Sequence[bytes]) -> Illegality | None:
-        """Return why *edit*, which results in *lines*, is illegal without doubt, or ``None`` if there is doubt."""
+        """Return why *edit*, which results in *lines*, is certainly illegal, or ``None`` if it may be legal."""
         read, touched = self._read(lines), edit.touched(self.lines)
         for entity in sorted({*self.before.acts, *read.acts}):
             if entity[1] in touched or read.pods.get(entity[1]) in touched:
@@ -282,7 +282,7 @@ class StrictReading:
         )
 
     def _contradiction(self, read: RecordedActs, entity: Entity) -> Contradiction | None:
-        """Return a contradiction in the acts on *entity*, if any."""
+        """Return a contradiction in the acts on *entity*, or ``None``."""
         of, identity = entity
         machine, fresh = self.machines[of], entity in read.fresh
         if self.form is LOG and of == CONTAINER:

@@ -18,12 +18,12 @@ from fsm.trace import Batch, Columns, Key, Line, Made, Observation, key
 
 
 class Scanned(NamedTuple):
-    """The result of scanning lines: the template, ids and timestamps of each.
+    """The result of scanning lines: the template, ids and timestamps of each line.
 
-    A row of ``ids`` has the numbers of a line's ids, padded with 0. A timestamp is its nanoseconds, its start and its
-    end. ``begins`` has the start of each line and, at the end, that of the next line. ``places`` has the start of each
-    id, beginning with number 1. ``spans`` has the kind, start and end of each part cut out of the last line. ``known``
-    is the number of templates, and ``anew`` is how often they have been renumbered.
+    A row of ``ids`` has the numbers of a line's ids, padded with 0. A timestamp consists of its nanoseconds, its start
+    and its end. ``begins`` has the start of each line and, as its last element, the start of the next line. ``places``
+    has the start of each id, beginning with number 1. ``spans`` has the kind, start and end of each part cut out of the
+    last line. ``known`` is the number of templates, and ``anew`` is the number of times that they have been renumbered.
     """
 
     data: bytes
@@ -108,10 +108,10 @@ class Span(NamedTuple):
 class LineForm(NamedTuple):
     """The effect of the lines of a template.
 
-    ``seen`` is the observation, if the lines say something about one of their ids. ``moment`` is the index of the
-    line's own time among its timestamps. ``entity`` and ``pod`` are the indices, among its ids, of the entity and of
-    the pod in which it was created (-1 if there is none). ``named`` is true if the line contains the entity's name. If
-    ``always`` is false, the observation differs when the request of its call was logged.
+    ``seen`` is the observation, if the lines contain one about one of their ids. ``moment`` is the index of the line's
+    own time among its timestamps. ``entity`` and ``pod`` are the indices, among its ids, of the entity and of the pod
+    in which it was created (-1 if there is none). ``named`` is true if the line contains the entity's name. If
+    ``always`` is false, the observation is a different one if the request of its call was logged.
     """
 
     does: int
@@ -169,7 +169,7 @@ def _variants(line: bytes, cut: Sequence[Span]) -> Iterator[tuple[bytes, list[Sp
             if span.kind == log_scanner.ID:
                 new = ids.setdefault(old, b"%064x" % (16**63 * (3 * turn + len(ids)) + 7 * turn))
             else:
-                # Times of one line differ, because the log uses one of them.
+                # The times in a line get different values, to show which of them the log uses.
                 new = _REPLACEMENTS[span.kind][turn - 1].replace(b"SS", b"%02d" % (number % 60))
             changed += line[at : span.start]
             found.append(Span(span.kind, len(changed), len(changed) + len(new)))

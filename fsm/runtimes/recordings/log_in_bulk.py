@@ -3,7 +3,7 @@
 Compiled code scans the lines. Lines of most templates mean nothing. For the other templates, the observation is known
 except for its id. Calls on pods whose containers are all known are joined through the table of
 :mod:`fsm.runtimes.recordings.pod_shapes`, and other calls by the joiner itself. If the lines of a template do not all
-say the same, the log reads them.
+have the same meaning, the log reads them.
 """
 
 from collections.abc import Container, Sequence
@@ -42,15 +42,15 @@ from fsm.trace import LATEST, Batch, Observation
 
 _TEMPLATES: Final = 8_192
 
-_SLOW: Final = 0.1  # share of lines that only the log can read, above which the log reads all lines of a piece
+_SLOW: Final = 0.1  # if the log must read more than this share of the lines of a piece, it reads them all
 _FEW: Final = 64  # minimum number of lines for which reading in bulk pays off
 
 
 class _Saying(NamedTuple):
     """The meaning of the lines of a template: the observation ``seen``, which has the number ``symbol``.
 
-    ``removed`` is the number of its variant if it is a call on one container, to be used once the container has been
-    removed. Otherwise, it is -1.
+    If the observation is of a call on one container, ``removed`` is the number of the variant to use once the container
+    has been removed. Otherwise, ``removed`` is -1.
     """
 
     symbol: int
@@ -66,7 +66,7 @@ def _others(joiner: Joiner) -> tuple[Container[str], ...]:
 class _Plain(NamedTuple):
     """The symbols of a template's lines for a pod and for a container, and the variant for a removed container.
 
-    The symbols are -1 if more than the id is needed, and the variant is -1 if the joiner is needed.
+    The symbols are -1 if the id is not sufficient, and the variant is -1 if the joiner is needed.
     """
 
     pod: int
@@ -171,7 +171,7 @@ class Bulk:
                     self._plain[template] = plain if found.always else _NOT_PLAIN
 
     def _saying(self, seen: Observation, *, made: bool, either: bool) -> _Saying:
-        """Return the meaning of *seen*. *made* marks a creation, and *either* an id that may be of either kind."""
+        """Return the meaning of *seen*. *made* marks a creation, *either* an id that may be of a pod or a container."""
         found = self._sayings.get((seen, made, either))
         if found is None:
             removed = self._variants.number(seen) if seen.of == CONTAINER and not made else -1
@@ -321,7 +321,7 @@ class Bulk:
             self._give_back(ids[0])
 
     def _make_room(self) -> None:
-        """Give back the pod that the joiner may forget next. Even if it was removed, calls on it may be in progress."""
+        """Give back the pod that the joiner may forget next. Even after its removal, calls on it may be in progress."""
         removed = self.log.joiner.removed[POD]
         if len(removed) >= pod_calls.UNRECORDED:
             self._give_back(next(iter(removed)))
@@ -331,7 +331,7 @@ class Bulk:
         return identity in joiner.removed[CONTAINER] or any(identity in each for each in _others(joiner))
 
     def _pod(self, identity: str) -> Pod | None:
-        """Return the pod that *identity* is or belongs to, if its calls can be handled by steps."""
+        """Return the pod that *identity* is or belongs to, if steps can handle the pod's calls."""
         pod = self._pods.get(identity)
         if pod is None and (pod := self._shapes.take(self.log.joiner, identity)) is not None:
             for each in (pod.ids[0], *self.log.joiner.containers.get(pod.ids[0], ())):

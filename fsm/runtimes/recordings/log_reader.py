@@ -23,7 +23,7 @@ from fsm.runtimes.recordings.containerd_log import Log
 ENOUGH: Final = 12 << 20
 """Maximum size in bytes of a log read line by line. Loading the libraries for bulk reading would take longer."""
 UNCOMPILED: Final = 64 << 20
-"""The same if the code for bulk reading must first be compiled, which takes about as long as reading 50 MiB."""
+"""Like :data:`ENOUGH`, if the code for bulk reading must first be compiled. That takes as long as reading 50 MiB."""
 AHEAD: Final = 2  # number of pieces to scan ahead of the one being read
 
 

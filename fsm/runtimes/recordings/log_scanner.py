@@ -342,7 +342,8 @@ def scan(  # noqa: C901  (one loop: a compiled function is called slowly)
                 if which == ids:
                     found[line, 1 + ids] = number
                     ids += 1
-                # The template includes which of the line's ids this is. Spans are in the order of their placeholders.
+                # The template includes the position of this id among the line's ids. Spans are in the order of their
+                # placeholders.
                 spans[index, 3] = which
         if size >= 0:
             order = np.uint64(1)

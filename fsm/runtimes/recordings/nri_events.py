@@ -1,6 +1,6 @@
 """Events that an NRI plugin received, one JSON line each, as outputs of the runtime's NRI layer.
 
-The keys are ``event``, ``pod`` and ``container``. ``event`` is the name of the RPC, or the enum name of an event that
+The keys are ``event``, ``pod`` and ``container``. ``event`` is the name of the RPC, or the enum name of the event if it
 was sent as StateChange. ``Configure`` begins a connection, after which earlier knowledge may no longer hold.
 ``Synchronize`` lists the existing pods and containers.
 """
@@ -37,7 +37,7 @@ SHOWN: Final = frozenset(
 """Signals that can be observed, assuming that the recorded plugin is the only one."""
 
 REMEMBERED: Final = 65_536
-"""Maximum number of gone containers to keep in ``pods``, because events are judged only after they are read."""
+"""Maximum number of removed containers to keep in ``pods``, because events are judged only after they are read."""
 
 LISTED: Final = {
     "CONTAINER_CREATED": "sync-created",
@@ -45,7 +45,7 @@ LISTED: Final = {
     "CONTAINER_PAUSED": "sync-running",
     "CONTAINER_STOPPED": "sync-stopped",
 }
-"""Maps the listed state of a container to a signal. All other states mean ``sync-gone``."""
+"""Maps the listed state of a container to a signal. Containers in all other states count as ``sync-gone``."""
 
 
 class NriEvent(msgspec.Struct, gc=False):
@@ -69,7 +69,7 @@ DECODER: Final = msgspec.json.Decoder(NriEvent)
 
 @dataclass(slots=True, kw_only=True)
 class NriEventReader:
-    """Turns lines into observations. ``pods`` maps containers to pods, including some containers that are gone."""
+    """Turns lines into observations. ``pods`` maps containers to pods, including some removed containers."""
 
     notes: Notes = field(default_factory=Notes)
     pods: dict[str, str] = field(default_factory=dict)

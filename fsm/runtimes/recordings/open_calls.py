@@ -3,7 +3,7 @@
 Their requests were not recorded, and some of their replies may be missing too. Until all of them must have ended, any
 of them may act on an entity that existed before the recording. So each such entity is assumed to have calls in progress
 whose replies are lost. If recorded calls on it also overlap, each reply is judged on its own, because trying every
-order would be slow and would find hardly anything more.
+order would be slow and would find almost no further violations.
 """
 
 from dataclasses import dataclass, field
@@ -37,13 +37,13 @@ class Beginning:
     calls: dict[tuple[str, str], OpenCalls] = field(default_factory=dict)
 
     def doubted(self, seen: Observation) -> list[Observation]:
-        """Return what is certain about *seen*, along with observations of unrecorded calls that may be in progress."""
+        """Return the certain part of *seen*, and observations of unrecorded calls that may be in progress."""
         key = (seen.of, seen.entity)
         found, self.calls[key] = doubted(seen, self.calls.get(key))
         return found
 
     def quiet(self) -> bool:
-        """Check whether none of these entities has a recorded call in progress."""
+        """Check whether none of the entities in ``calls`` has a recorded call in progress."""
         return not any(calls.names for calls in self.calls.values())
 
     def over(self) -> list[Observation]:
@@ -59,7 +59,7 @@ class Beginning:
 
 
 def doubted(seen: Observation, calls: OpenCalls | None) -> tuple[list[Observation], OpenCalls]:
-    """Return what is certain about *seen* on an entity with these open *calls*, and the open calls after it.
+    """Return the certain part of *seen* on an entity with these open *calls*, and the open calls after *seen*.
 
     *calls* is ``None`` if the entity has not been observed yet.
     """

@@ -21,12 +21,12 @@ from fsm.runtimes.recordings.open_calls import Beginning
 from fsm.trace import ABSENT, Observation, Phase, nanoseconds
 
 UNRECORDED: Final = 65_536
-"""Maximum number of containers, and of pods, of unrecorded origin to remember. The oldest are forgotten first."""
+"""Maximum number of remembered containers of unrecorded origin, and of such pods. The oldest are forgotten first."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Reached:
-    """A call in progress on a pod, the containers that it certainly reaches, and those that it may reach."""
+    """A call in progress on a pod, the containers that it certainly reaches, and the containers that it may reach."""
 
     call: str
     certain: tuple[str, ...]
@@ -71,7 +71,7 @@ class Joiner:
         """Return the full ids that *identity* may stand for, and whether there is certainly only one.
 
         Every call accepts an unambiguous prefix of an id. A prefix that is unambiguous to the runtime may be ambiguous
-        here, because some existing entities are unknown here and some known ones may no longer exist.
+        here, because some existing entities are unknown here and some known entities may no longer exist.
         """
         if FULL_ID.fullmatch(identity):
             return (identity,), True
@@ -81,7 +81,7 @@ class Joiner:
         return (*mine, *unrecorded), len(mine) == 1 and not unrecorded
 
     def concerned(self, identity: str, of: str) -> list[tuple[str, str]]:
-        """Return id and kind of each entity that a call on *identity* may concern. Pods include their containers."""
+        """Return id and kind of each entity that a call on *identity* may concern, including containers of a pod."""
         meant, _ = self._possible_ids(identity, of) if identity else ((), False)
         inner = [(each, CONTAINER) for pod in meant if of == POD for each in self._reach(pod)]
         return [*((each, of) for each in meant), *inner]
@@ -95,7 +95,7 @@ class Joiner:
                 return self._restarted(seen)
             case _ if not seen.entity:
                 return []  # RunPodSandbox has no id while it is in progress or if it failed
-            case "RunPodSandbox":  # all its containers will be known
+            case "RunPodSandbox":  # all containers of the new pod will be known
                 self.containers.setdefault(seen.entity, {})
                 self.whole.add(seen.entity)
                 return [structs.replace(seen, phase="", detail="")]
@@ -112,7 +112,7 @@ class Joiner:
         found = self._track_short_id(what, meant)
         if certain:
             return [*found, *self._on_entity(structs.replace(call, entity=meant[0]))]
-        # The id is ambiguous or unknown. Judge the reply on its own, as the call may have been on any of the entities.
+        # The id is ambiguous or unknown. Judge the reply on its own, because the call may concern any of the entities.
         if call.phase in {"reply", "answered"} and call.reply:
             self._anonymous += 1
             found.append(structs.replace(call, entity=f"{identity} ({self._anonymous})", phase="answered"))
@@ -122,7 +122,7 @@ class Joiner:
         return found
 
     def _track_short_id(self, seen: Observation, meant: tuple[str, ...]) -> list[Observation]:
-        """Track a pod call under its short id if the id matches no known pod, or matched none at the request."""
+        """Track a pod call under its short id if the id matches no known pod, or did not match one at the request."""
         if seen.of != POD or seen.entity in meant or (meant and seen.entity not in self.reached):
             return []
         return [*self._inner_requests(seen), *self._inner_ends(seen)]
@@ -143,7 +143,7 @@ class Joiner:
         return [*met, *self._certain_part(seen, pod), *self._late_start(seen, pod)]
 
     def _late_start(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return an observation of a start that succeeded although *pod* was stopped or not ready when requested."""
+        """Return an observation of a successful start that was requested while *pod* was stopped or not ready."""
         if seen.event != "StartContainer" or not pod:
             return []
         starts = self.starts.setdefault(seen.entity, [])
@@ -168,7 +168,7 @@ class Joiner:
         return self.beginning is not None and not self._closed(pod)
 
     def _certain_part(self, seen: Observation, pod: str) -> list[Observation]:
-        """Return *seen*, or only what is certain about it if its entity may predate the recording."""
+        """Return *seen*, or only its certain part if the entity of *seen* may predate the recording."""
         return [seen] if self.beginning is None or self._closed(pod) else self.beginning.doubted(seen)
 
     def _meet_unrecorded(self, seen: Observation) -> list[Observation]:
@@ -328,7 +328,7 @@ class Joiner:
             for each in reached.certain:
                 self.forget(each)
             for each in self.containers.pop(pod, {}):
-                # It was created while its pod was being removed, so it may be left without a pod.
+                # It was created while its pod was being removed, so it may outlive the pod.
                 self.forget(each)
                 self._remember(each, CONTAINER)
                 self.removed[CONTAINER].pop(each, None)

@@ -1,6 +1,6 @@
 """A table of the joiner's steps for a pod and its containers, filled on demand.
 
-A :class:`Shape` is what the joiner knows about a pod that was removed, or whose containers are all known. Pods about
+A :class:`Shape` is the joiner's knowledge about a pod that was removed, or whose containers are all known. Pods about
 which it knows the same share a shape. To find the step from one shape to the next, the joiner itself runs once with a
 sample pod that has made-up ids. The step is then reused for all pods of that shape. An observation that concerns more
 than one pod has no step.
@@ -19,7 +19,7 @@ from fsm.runtimes.recordings.pod_calls import Joiner, Reached
 from fsm.trace import Observation
 
 _MOST: Final = 32
-"""Maximum number of a pod's ids plus calls in progress. Beyond it, there are too many combinations for a table."""
+"""Maximum sum of a pod's ids and calls in progress. Above it, there are too many combinations for a table."""
 
 _SHAPES: Final = 16_384  # maximum number of shapes to keep
 
@@ -27,7 +27,7 @@ _NAMES: Final = tuple(f"{number:064x}" for number in range(3 * _MOST))
 
 
 class _Known(NamedTuple):
-    """What is known about a pod. Place 0 is the pod, followed by its containers and then by those that are gone."""
+    """Knowledge about a pod. Place 0 is the pod, followed by its containers and then by removed containers."""
 
     containers: int
     starts: tuple[tuple[bool, ...], ...]
@@ -43,10 +43,10 @@ class Step(NamedTuple):
     """The effect of an observation on a pod of some shape.
 
     ``seen`` has the resulting observations as pairs of a variant number and the place of the entity. ``to`` is the next
-    shape. ``comes`` has the old place for each new place, unless all stay. ``removed`` has the places of removed
-    containers. ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress have ended, and
-    ``begun`` new ones have begun. If the only result is one observation of the entity itself, and neither ids nor
-    creations change, ``one`` is its variant number. Otherwise, ``one`` is -1.
+    shape. ``comes`` has the old place for each new place, unless no place changes. ``removed`` has the places of
+    removed containers. ``gone`` is true if this step removes the pod. The first ``ended`` creations in progress have
+    ended, and ``begun`` new ones have begun. If the only result is one observation of the entity itself, and neither
+    ids nor creations change, ``one`` is its variant number. Otherwise, ``one`` is -1.
     """
 
     one: int
@@ -61,7 +61,7 @@ class Step(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Shape:
-    """What is known about a pod, and the steps found so far.
+    """The joiner's knowledge about a pod, and the steps found so far.
 
     ``steps`` maps the symbol of an observation and the place of its entity to a step. ``rests`` is true for a removed
     pod on which no call is in progress.
@@ -89,7 +89,7 @@ class Shapes:
     _known: dict[_Known, Shape] = field(default_factory=dict)
 
     def take(self, joiner: Joiner, identity: str) -> Pod | None:
-        """Take the pod that *identity* is or belongs to out of *joiner*. Return ``None`` if the pod has no shape."""
+        """Take the pod that *identity* is or belongs to out of *joiner*, or return ``None`` if the pod has no shape."""
         is_pod = identity in joiner.containers or identity in joiner.removed[POD]
         name = identity if is_pod else joiner.pod_of.get(identity, "")
         pod = self._frozen(joiner, name)
@@ -103,7 +103,7 @@ class Shapes:
         return pod
 
     def step(self, pod: Pod, seen: Observation, place: int, *, made: bool) -> Step | None:
-        """Return the step for *seen* at *place*, or ``None`` if other entities matter. *made* marks a creation."""
+        """Return the step for *seen* at *place*, or ``None`` if it involves other entities. *made* marks a creation."""
         if (seen.of == POD) != (place == 0):
             # A container call that names a pod, or a pod call that names a container, concerns an unknown entity.
             return None
@@ -119,7 +119,7 @@ class Shapes:
         joiner.met = known.creating
         found = joiner.joined(structs.replace(seen, entity=_NAMES[place], detail=_NAMES[0] if made else seen.detail))
         after = self._frozen(joiner, _NAMES[0])
-        if after is None or joiner.met != known.creating:  # it would have met another entity
+        if after is None or joiner.met != known.creating:  # it would have found another entity
             return None
         removed = tuple(map(_NAMES.index, joiner.removed[CONTAINER]))
         ended = next((at for at in range(known.creating) if at in after.creating), known.creating)
@@ -179,7 +179,7 @@ class Shapes:
 
 
 def put_back(joiner: Joiner, pod: Pod) -> None:
-    """Put what is known about *pod* back into *joiner*."""
+    """Put the knowledge about *pod* back into *joiner*."""
     _thaw(joiner, pod.shape.known, pod.ids, pod.creating)
 
 

@@ -1,6 +1,6 @@
 """Extract the acts on each entity of a recording, for :mod:`fsm.mutation.strict_reading`.
 
-They are read from the lines, independently of observations. Uncertain facts are left open, such as shortened ids,
+The acts are read from the lines, independently of observations. Uncertain facts are left open, such as shortened ids,
 containers whose pod is unknown, and calls that the client gave up on.
 """
 
@@ -54,7 +54,7 @@ class RecordedActs:
     def started_once_stopped(self) -> Iterator[RecordedAct]:
         """Yield successful starts of containers whose pod had already been stopped.
 
-        No start from before the stop was still in progress, so none can explain the success.
+        No start that began before the stop was still in progress, so no such start explains the success.
         """
         for (of, identity), acts in self.acts.items():
             pod = self.acts.get((POD, self.pods.get(identity, "")), [])
@@ -105,10 +105,10 @@ def timed(lines: Sequence[bytes]) -> Iterator[TimedCall]:
 
 
 def of_calls(lines: Sequence[bytes], restarts: Restarts) -> RecordedActs:
-    """Return the acts in a client's calls.
+    """Return the acts of a client's calls.
 
-    If *restarts* allows it, the runtime may have restarted in a gap between answered calls that is long or in which a
-    call got no answer.
+    If *restarts* allows it, the runtime may have restarted between answered calls, if the gap is long or if a call in
+    it got no answer.
     """
     found = RecordedActs()
     busy: list[tuple[int, int]] = []
@@ -227,10 +227,10 @@ def _end_calls(found: RecordedActs, asked: dict[tuple[str, str], list[RecordedAc
 
 
 def of_events(lines: Sequence[bytes]) -> RecordedActs:
-    """Return the acts in a plugin's events, with line numbers as times.
+    """Return the acts of a plugin's events, with line numbers as times.
 
-    Only the connection that first mentions an entity counts. A pod is fresh if the plugin was told that it was run. Its
-    containers are fresh if they are first mentioned on the same connection.
+    Only the connection that first mentions an entity counts. A pod is fresh if the plugin was notified of its start.
+    The pod's containers are fresh if they are first mentioned on the same connection.
     """
     found = RecordedActs()
     connection: dict[Entity, int] = {}
@@ -253,11 +253,11 @@ def of_events(lines: Sequence[bytes]) -> RecordedActs:
 
 
 def told(lines: Sequence[bytes], calls: Iterable[TimedCall]) -> dict[tuple[str, str, int], bool]:
-    """Map each call, by name, id and start, to whether a plugin was told of it before the reply.
+    """Map each call, by name, id and start, to whether a plugin received its event before the reply.
 
     Only calls count that succeeded between a synchronisation of the plugin and its last event before it reconnects. A
-    stop or a removal counts only if the plugin was told in that time that the entity was created, and if the client did
-    not give up on a call that may have ended the entity silently.
+    stop or a removal counts only if the plugin was notified in that time of the entity's creation, and if the client
+    did not give up on a call that may have ended the entity silently.
     """
     spans: list[tuple[int, int]] = []
     times: dict[tuple[str, str], list[int]] = defaultdict(list)

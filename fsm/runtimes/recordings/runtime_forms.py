@@ -1,4 +1,4 @@
-"""The forms of recording of container runtimes."""
+"""The forms of recordings of container runtimes."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -66,7 +66,7 @@ def files(name: str) -> list[Path]:
 
 
 def observations(found: Sequence[Path]) -> Iterator[tuple[Line, Observation]]:
-    """Yield the state shown by each of the files *found*. Its container is named after the file or its directory.
+    """Yield the state shown by each of the files *found*. The container is named after the file or its directory.
 
     Raise :class:`InputError` listing all files that containerd could not read.
     """
@@ -126,7 +126,7 @@ _TIMES: Final = msgspec.json.Decoder(_Times)
 
 
 def _is_log(head: bytes) -> bool:
-    return entry(first_line(head)) is not None  # containerd's fields may have any name, even "event" and "op"
+    return entry(first_line(head)) is not None  # fields of containerd's log may have any name, even "event" and "op"
 
 
 def _are_calls(head: bytes) -> bool:
@@ -163,7 +163,7 @@ def _at_starts(pieces: Iterable[Piece], mark: bytes) -> Iterator[Piece]:
 
 
 def named(version: str) -> str:
-    """Return what reports call the program that wrote a recording: ``containerd 1.7.24``, or an empty string."""
+    """Return the name of the program that wrote a recording, such as ``containerd 1.7.24``, or an empty string."""
     return f"containerd {version}" if version else ""
 
 

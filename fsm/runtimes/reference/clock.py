@@ -1,4 +1,4 @@
-"""Clocks, one of which is turned so that tests need not sleep, and the tasks and threads of event loops."""
+"""Clocks, one of which is turned by hand so that tests need not sleep, and tasks and threads of event loops."""
 
 import asyncio
 import threading
@@ -21,7 +21,7 @@ class Clock:
     """
 
     def now(self) -> float:
-        """Return the number of seconds since an arbitrary moment. The value never decreases."""
+        """Return the number of seconds since an arbitrary moment. It never decreases."""
         return time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
@@ -143,7 +143,7 @@ class LoopThread:
         return self.loop.is_closed()
 
     def _run(self) -> None:
-        # Writing to a peer that has gone must be an error instead of killing the process with SIGPIPE.
+        # Writing to a closed connection must raise an error instead of killing the process with SIGPIPE.
         pthread_sigmask(SIG_BLOCK, {SIGPIPE})
         self.loop.run_forever()
 
@@ -169,7 +169,7 @@ async def cancel_others() -> None:
 
 
 async def perform(act: Callable[[], object]) -> None:
-    """Call *act*, and await its result if that is awaitable.
+    """Call *act*, and await the result if it is awaitable.
 
     >>> asyncio.run(perform(lambda: asyncio.sleep(0)))
     """

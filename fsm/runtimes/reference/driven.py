@@ -1,4 +1,4 @@
-"""Shared base of code driven by a machine: the driver, choosing between outcomes, and turning errors into replies."""
+"""Shared base of code driven by a machine: the driver, choice of outcomes, and conversion of errors to replies."""
 
 from collections.abc import Collection
 from functools import cache
@@ -12,7 +12,7 @@ ABSENT: Final = "absent"
 """State of an entity that does not exist, in every machine of objects."""
 
 UNKNOWN: Final = "UNKNOWN"
-"""Error code used when containerd returns no specific one."""
+"""Error code used when containerd returns no specific code."""
 
 
 class ReplyError(Exception):
@@ -32,7 +32,7 @@ class CallError(ReplyError):
 
 
 class WorldError(Exception):
-    """The environment did not do what was asked of it, or did not answer."""
+    """The environment refused or failed to perform a request, or did not answer."""
 
 
 @cache
@@ -42,7 +42,7 @@ def driver(name: str, profile: str = "") -> Driver:
 
 
 class Driven:
-    """An object driven by a machine. Its state is that of its ``position``.
+    """An object driven by a machine. Its state is the state of its ``position``.
 
     >>> exited = Driven(driver("container-status", "containerd-1.6").position("exited"))
     >>> exited.state, exited.offered("stop"), exited.is_noop("stop"), exited.take("stop").reply
@@ -64,7 +64,7 @@ class Driven:
         return self.position.shows
 
     def choices(self, event: str, *, ends: bool = False) -> tuple[Outcome, ...]:
-        """Return the outcomes of *event*, or of the end of a call if *ends*, that code can choose from.
+        """Return the outcomes of *event*, or of the end of a call if *ends*, from which code can choose.
 
         Deviations are excluded, because the world of an entity decides whether it deviates. An absent entity has no
         world, so if it has deviations, only these are returned.
@@ -74,16 +74,16 @@ class Driven:
         return tuple(way for way in ways if bool(way.deviation) == deviating)
 
     def offered(self, event: str) -> set[str]:
-        """Return the names of the outcomes that code can choose from."""
+        """Return the names of the outcomes from which code can choose."""
         return {way.name for way in self.choices(event)}
 
     def is_noop(self, event: str) -> bool:
-        """Check whether *event* must leave the entity in its state, so that it has no effect on data."""
+        """Check whether *event* must leave the entity's state unchanged, so that it has no effect on data."""
         ways = self.choices(event)
         return len(ways) == 1 and ways[0].to == self.state
 
     def refusal(self, event: str) -> Outcome | None:
-        """Return a deviation that refuses *event*, or ``None``, also if the entity is absent.
+        """Return a deviation that refuses *event*. Return ``None`` if there is none or if the entity is absent.
 
         >>> refused = Driven(driver("container-status", "containerd-1.6").position("exited")).refusal("stop")
         >>> refused and refused.reply
@@ -96,14 +96,14 @@ class Driven:
         )
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
-        """Let *event* happen with *outcome*. By default, take the only outcome to choose from."""
+        """Let *event* happen with *outcome*, by default with the only possible outcome."""
         if not outcome and len(ways := self.choices(event, ends=ends)) == 1:
             outcome = ways[0].name
         return self.position.take(event, outcome, ends=ends)
 
 
 def first_of(names: Collection[str], *wanted: str) -> str:
-    """Return the first of the *wanted* outcomes that is in *names*, or an empty string if none is.
+    """Return the first of the *wanted* outcomes that is in *names*, or an empty string.
 
     >>> first_of({"created", "failed"}, "started", "failed")
     'failed'

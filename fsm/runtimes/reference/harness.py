@@ -19,7 +19,7 @@ from fsm.sut import UnsupportedError, drained
 Damage: TypeAlias = Callable[[bytes], bytes | None]
 
 EFFECTS: Final = frozenset({"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir"})
-"""Python audit events of operations that change a disk."""
+"""Python audit events of operations that change the disk."""
 
 DAMAGE: Final[tuple[Damage, ...]] = (lambda data: data[: len(data) // 2], lambda _: None, lambda _: b"")
 """Damage that a crash may do to a file: truncate it to half, delete it, or empty it."""
@@ -51,7 +51,7 @@ class Faults(set[str]):
 
     @contextmanager
     def crash_at(self, effect: int) -> Iterator[None]:
-        """Crash before effect number *effect*, counted from 0, among those that this thread has in the context."""
+        """Crash before effect number *effect*, counted from 0, among the effects of this thread in the context."""
         _audit()
         self._left, self.crashed = effect, False
         _THREAD.faults = self
@@ -86,7 +86,7 @@ _THREAD: Final = _Thread()
 
 @cache
 def _audit() -> None:
-    """Install the audit hook only once, because it cannot be removed and slows everything down."""
+    """Install the audit hook only once, because it cannot be removed and slows down the whole process."""
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
         if event in EFFECTS and _THREAD.faults is not None:
@@ -96,7 +96,7 @@ def _audit() -> None:
 
 
 def damage(file: Path, how: Damage) -> None:
-    """Replace the content of *file* with the result of *how*. Delete the file if the result is ``None``."""
+    """Replace the content of *file* with the result of *how* for it. Delete the file if the result is ``None``."""
     data = how(file.read_bytes())
     if data is None:
         file.unlink()

@@ -1,7 +1,7 @@
 """A CRI client on a Unix socket, and the methods of CRI by name.
 
 Every result of a call is a value: :class:`CallAnswer` has the status code and text as they appear in recordings. Only
-an address without a runtime is an error.
+an address without a runtime raises an error.
 """
 
 import time
@@ -48,7 +48,7 @@ def _methods() -> Mapping[str, Method]:
     }
 
 
-METHODS: Final = _methods()  # the methods of both services by name. No name occurs in both.
+METHODS: Final = _methods()  # the methods of both services by name. No name occurs in both services.
 
 
 CODE: Final = "FSM604"
@@ -179,7 +179,7 @@ class EventStream:
             self.code = "OK"
 
     def close(self) -> None:
-        """End the stream, and with it any iteration over it."""
+        """End the stream and any iteration over it."""
         self._stream.cancel()
 
 

@@ -231,7 +231,7 @@ class CriServer:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
 
     def _selected(self, entries: Iterable[Entry], asked: Any, known: Mapping[str, object]) -> list[Entry]:  # noqa: ANN401
-        """Return the *entries* that *asked*, a filter of CRI, accepts. It may shorten the ids of *known* entities."""
+        """Return the *entries* that the CRI filter *asked* accepts. The filter may shorten ids of *known* entities."""
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
             wanted["id"] = _whole(wanted["id"], known)

@@ -26,8 +26,8 @@ END_HEADERS: Final = 0x4
 _PADDED: Final = 0x8
 _PRIORITY: Final = 0x20
 
-CANCEL: Final = 8  # error code that resets a stream which nobody waits for
-LARGEST: Final = 16 << 20  # maximum number of bytes kept of a message. No client or runtime accepts longer ones.
+CANCEL: Final = 8  # error code that resets a stream because nobody needs it
+LARGEST: Final = 16 << 20  # maximum number of bytes kept from a message. No client or runtime accepts longer messages.
 
 _HEADER: Final = struct.Struct(">HBBBI")
 _HEAD: Final = 9
@@ -39,7 +39,7 @@ Headers: TypeAlias = "Sequence[tuple[bytes, bytes]]"
 
 
 class UnreadableError(Exception):
-    """The data is not HTTP/2, or headers cannot be decoded, so nothing after it can be read."""
+    """The data is not HTTP/2, or headers cannot be decoded, so no data after it can be read."""
 
 
 class Frame(NamedTuple):
@@ -108,7 +108,7 @@ class FrameSplitter:
 
     @property
     def greets(self) -> bool:
-        """Whether the preface is still to come."""
+        """Whether the preface has not been received yet."""
         return bool(self._preface)
 
     @property
@@ -149,7 +149,7 @@ class HeaderBlocks:
         self._ends = False
 
     def add(self, part: Frame) -> tuple[Headers, bool] | None:
-        """Return the headers that *part* completes and whether they end the stream, or ``None`` if it completes none.
+        """Return the headers that *part* completes and whether they end the stream, or ``None``.
 
         Raise :class:`UnreadableError` if they cannot be decoded.
         """
@@ -190,7 +190,7 @@ class HeaderWriter:
 
 
 class Messages:
-    """The first gRPC message in one direction of a stream, or *each* message. None is kept unless *keep* is true."""
+    """The first gRPC message in one direction of a stream, or *each* message, if *keep* is true."""
 
     __slots__ = ("_data", "_each", "_keep", "complete")
 

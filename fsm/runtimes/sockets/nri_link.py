@@ -97,7 +97,7 @@ class Multiplexer:
     def open(self, connection: int, received: Taker) -> Callable[[bytes], Awaitable[None]]:
         """Return a function that sends bytes on *connection*. Incoming bytes go to *received*, one call at a time.
 
-        Sending waits while the peer does not read, and raises :class:`ConnectionError` when the peer has gone.
+        Sending waits while the peer does not read, and raises :class:`ConnectionError` if the peer has disconnected.
         """
         if connection == RESERVED or connection in self._opened:
             raise ValueError(f"connection {connection} is {'in use' if connection else 'reserved'}")
@@ -146,13 +146,13 @@ BY_NUMBER: Final[Mapping[int, str]] = {number: name for name, number in NUMBERS.
 ANSWERED: Final = frozenset({"CreateContainer", "UpdateContainer", "StopContainer"})
 """Events that a plugin may answer with changes. They are never relayed as StateChange."""
 ALWAYS: Final = frozenset(name for name, number in NUMBERS.items() if number <= NUMBERS["RemoveContainer"])
-"""Events of the first version of NRI. A runtime of that version refuses a plugin that subscribes to others."""
+"""Events of the first version of NRI. A runtime of that version refuses a plugin that subscribes to other events."""
 
 Answer = TypeVar("Answer", bound=Message)
 
 
 class NriError(Exception):
-    """The other side violated NRI. The text begins in lower case and says what it did."""
+    """The other side violated NRI. The text begins in lower case and says what that side did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -211,7 +211,7 @@ class NriLink:
             await self.close()
 
     async def leave(self) -> None:
-        """Close the connection when the calls in progress are answered, or after the time limit of a request."""
+        """Close the connection when all calls in progress have been answered, or after the time limit of a request."""
         await self._server.finish(REQUEST)
         await self.close()
 

@@ -30,12 +30,12 @@ from fsm.runtimes.sockets.nri_link import (
 from fsm.runtimes.sockets.ttrpc import ClosedError, Handler, RpcError, method
 
 AGAIN: Final = (0.01, 0.5)
-"""Initial and maximum number of seconds between attempts to connect. The time doubles with each attempt."""
+"""Initial and maximum number of seconds between attempts to connect. The interval doubles with each attempt."""
 LISTED: Final = 100_000  # maximum number of pods and containers that a plugin may be synchronised with
 
 
 class NriHandlers(Protocol):
-    """Handlers of a plugin's requests. None of them may take longer than the runtime waits."""
+    """Handlers of a plugin's requests. No handler may take longer than the runtime waits."""
 
     async def configure(self, request: nri.ConfigureRequest) -> Collection[str]:
         """Return the RPC names of the events to subscribe to. Called first on every connection."""
@@ -55,7 +55,7 @@ class NriHandlers(Protocol):
 def offered(request: nri.ConfigureRequest) -> frozenset[str]:
     """Return the events that the runtime can relay, according to its configuration request.
 
-    Runtimes that report their NRI version support pod updates. Others may not, and refuse unknown events.
+    Runtimes that report their NRI version support pod updates. Other runtimes may not, and they refuse unknown events.
 
     >>> "UpdatePodSandbox" in offered(nri.ConfigureRequest(NRI_version="v0.12.2")), len(offered(nri.ConfigureRequest()))
     (True, 11)
@@ -141,12 +141,12 @@ class NriPlugin:
         except RpcError as error:
             raise RefusedError(f"the runtime has not registered the plugin: {error.message}") from error
         except ClosedError:
-            return  # the runtime has gone again, and the reader will notice
+            return  # the runtime has disconnected again, and the reader will notice
 
     async def update_containers(
         self, updates: Sequence[nri.ContainerUpdate], *, seconds: float = REQUEST
     ) -> tuple[nri.ContainerUpdate, ...]:
-        """Request *updates* outside of an event, and return those that failed.
+        """Request *updates* outside of an event. Return the updates that failed.
 
         Raise :class:`NriError` if there is no connection or no answer.
         """

@@ -28,7 +28,7 @@ NUMBERS: Final[Mapping[str, tuple[str, str]]] = {
 
 
 class NodePlugins:
-    """The plugins of a node. If *older*, events are relayed as runtimes before NRI v0.11 relay them."""
+    """The plugins of a node. If *older* is true, events are relayed as in runtimes before NRI v0.11."""
 
     def __init__(self, *, older: bool = False) -> None:
         self.node: ServedNode | None = None
@@ -52,7 +52,7 @@ class NodePlugins:
         return relayed
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
-        """Return the pods and containers to synchronise a plugin with, and remember these states as relayed."""
+        """Return the pods and containers for the synchronisation of a plugin, and remember their states as relayed."""
         node = self._node()
         told = node.containers_for_plugins()
         node.relays.synchronise(told)
@@ -60,7 +60,7 @@ class NodePlugins:
         return [self._pod(each) for each in node.pods_for_plugins()], containers
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply unsolicited *updates* from a plugin. Return those that failed without ``ignore_failure``."""
+        """Apply unsolicited *updates* from a plugin. Return the updates that failed without ``ignore_failure``."""
         del plugin
         return [
             update

@@ -47,13 +47,13 @@ _REPLIES: Final[Mapping[str, type[Message]]] = {
 
 
 class NriDomain(Protocol):
-    """The pods and containers of a runtime, and what it does for plugins."""
+    """The pods and containers of a runtime, and the updates that it makes for plugins."""
 
     def listed(self) -> tuple[Sequence[nri.PodSandbox], Sequence[nri.Container]]:
         """Return the pods and containers that a plugin is synchronised with."""
 
     async def update(self, plugin: str, updates: Sequence[nri.ContainerUpdate]) -> Sequence[nri.ContainerUpdate]:
-        """Apply the *updates* that *plugin* requests, and return those that failed."""
+        """Apply the *updates* that *plugin* requests. Return the updates that failed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,7 +212,7 @@ class NriRuntime:
 
     @property
     def lost(self) -> tuple[PluginLost, ...]:
-        """The plugins that were connected, or tried to connect, and no longer are."""
+        """The plugins that were connected or tried to connect, but are not connected now."""
         return tuple(
             PluginLost(plugin=session.name if session.index else _NOBODY, why=session.why) for session in self._lost
         )
@@ -264,7 +264,7 @@ class NriRuntime:
         self._changed.set()
 
     async def joined(self, plugins: int, seconds: float) -> bool:
-        """Wait until *plugins* plugins are connected, for at most *seconds*. Return whether they are.
+        """Wait for at most *seconds* until *plugins* plugins are connected. Return whether they are connected.
 
         Stop waiting when a registered plugin is lost.
         """
@@ -282,7 +282,8 @@ class NriRuntime:
         """Relay *event* to its subscribers, and pass each plugin's name and changes to *add*.
 
         Raise :class:`NRIError` if a plugin refuses the event, or *add* refuses its changes. A plugin that has gone, or
-        does not answer in time, is disconnected, and the others still receive the event. Return whether one was lost.
+        does not answer in time, is disconnected, and the others still receive the event. Return whether a plugin was
+        lost.
         """
         async with self._turn:
             return await self.plugin_list.relay(event.name, lambda: event, add)
@@ -304,7 +305,7 @@ class NriRuntime:
 def synchronisation(
     pods: Sequence[nri.PodSandbox], containers: Sequence[nri.Container]
 ) -> list[nri.SynchronizeRequest]:
-    """Return messages that list all pods and containers, none too long to send. All but the last set ``more``.
+    """Return messages of acceptable length that list all pods and containers. All except the last set ``more``.
 
     >>> [(len(each.pods), len(each.containers), each.more) for each in synchronisation([nri.PodSandbox(id="a")], [])]
     [(1, 0, False)]

@@ -35,7 +35,7 @@ NAMES: Final = (
     "user-agent vary via warning www-authenticate method get status 200_OK version HTTP/1.1 url public set-cookie "
     "keep-alive origin"
 )
-"""Words of the header compression dictionary. In the dictionary, each follows its length."""
+"""Words of the header compression dictionary. In the dictionary, each word follows its length."""
 TEXT: Final = (
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
@@ -74,7 +74,7 @@ class StreamData:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pinged:
-    """A ping, which the side that did not send it first must return."""
+    """A ping. The side that receives it must return it, unless that side sent it first."""
 
     number: int
 

@@ -69,7 +69,7 @@ class SocketLink:
 class WebSocketLink:
     """WebSocket messages on the socket of *link*, requested with *headers*, in one of the *protocols*.
 
-    ``protocol`` is the first of them that the client knows, or empty if it knows none. Raise
+    ``protocol`` is the first of these that the client knows, or empty if it does not know any. Raise
     :class:`wsproto.utilities.ProtocolError` for an invalid request.
     """
 
@@ -119,7 +119,7 @@ CLOSES: Final = 255  # channel number of a message that closes the channel whose
 
 
 class Channels(Protocol):
-    """Channels of a command. ``given`` is its standard input. ``ready`` is set when the client has opened all."""
+    """Channels of a command. ``given`` is its standard input. ``ready`` is set once all channels are open."""
 
     given: asyncio.StreamReader
     ready: asyncio.Event
@@ -259,7 +259,7 @@ def _feed(to: asyncio.StreamReader, data: bytes) -> None:
 
 
 async def connected(port: int, given: asyncio.StreamReader, send: Callable[[bytes], None]) -> None:
-    """Send *given* to *port* of this machine, and the data received to *send*, until the port closes."""
+    """Send *given* to *port* of this machine, and pass the data received to *send*, until the port closes."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
 
     async def passed() -> None:

@@ -125,7 +125,7 @@ class StreamServer:
     async def _upgraded(
         self, asked: h11.Request, http: h11.Connection, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> Link:
-        """Serve the requested stream, or refuse it. Return its link, which must be closed."""
+        """Serve the requested stream, or refuse it. Return its link, which the caller must close."""
         socket = SocketLink(reader, writer, http.trailing_data[0])
         path = asked.target.decode()
         offered = self._offers.pop(path.partition("?")[0], None)
@@ -259,8 +259,8 @@ async def run_in(
 async def attach(containers: NodeContainers, identity: str, write: Write, given: asyncio.StreamReader | None) -> int:
     """Connect the standard streams of the first process of the container *identity* until it exits. Return 0.
 
-    The end of the client's input ends the process's input only if that was made for a single client. Raise the same
-    errors as :func:`run_in`.
+    The end of the client's input ends the process's input only if the latter was made for a single client. Raise the
+    same errors as :func:`run_in`.
     """
     found = containers.find(identity, "attach")
     workload = found.world.workload

@@ -105,7 +105,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class RpcError(Exception):
-    """A call failed with *code*, a gRPC error code. A missed deadline is such a failure too."""
+    """A call failed with *code*, a gRPC error code. Missing a deadline is also such a failure."""
 
     def __init__(self, code: int, message: str) -> None:
         super().__init__(message)
@@ -122,7 +122,7 @@ class ClosedError(Exception):
 
 
 def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Handler:
-    """Return a handler that decodes a request of *kind* for *answer*, and encodes the message it returns."""
+    """Return a handler that decodes a request of *kind* for *answer*, and encodes the message that *answer* returns."""
 
     async def handler(payload: bytes) -> bytes:
         try:
@@ -137,7 +137,8 @@ def method(kind: type[Ask], answer: Callable[[Ask], Awaitable[Message]]) -> Hand
 class Server:
     """Answers calls with the handlers in *services*, by service name and method name.
 
-    Calls begin in the order of their arrival, and may end in any order. ``held`` counts the bytes of those in progress.
+    Calls begin in the order of their arrival, and may end in any order. ``held`` counts the bytes of the requests in
+    progress.
     """
 
     def __init__(self, send: Send, services: Mapping[str, Mapping[str, Handler]]) -> None:
@@ -206,7 +207,7 @@ class Server:
         try:
             await self._send(encoded(stream, MessageKind.RESPONSE, data))
         except ConnectionError:
-            return  # the caller has gone
+            return  # the caller has disconnected
 
     async def finish(self, seconds: float) -> None:
         """Wait at most *seconds* for the answers to the calls in progress."""
@@ -246,7 +247,7 @@ class Client:
         """Return the answer to *request*.
 
         Raise :class:`RpcError` if the call fails or takes more than *seconds*, or :class:`ClosedError` if the
-        connection ends. A request that is too long is not sent, which is the error ``RESOURCE_EXHAUSTED``.
+        connection ends. A request that is too long is not sent, and fails with ``RESOURCE_EXHAUSTED``.
         """
         payload = request.SerializeToString()
         asked = Request(service=service, method=method, payload=payload, timeout_nano=int(seconds * 1e9))

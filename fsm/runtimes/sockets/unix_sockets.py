@@ -22,7 +22,7 @@ CODE: Final = "FSM603"
 _LONGEST: Final = 107  # maximum length in bytes of a socket path on Linux
 
 _PATIENCE: Final = 5.0
-"""Number of seconds within which a socket must accept a connection. After that, its queue counts as full."""
+"""Number of seconds within which a socket must accept a connection. After that, the socket's queue counts as full."""
 
 _WAY: Final = "use unix:///run/containerd/containerd.sock, with the path of the socket"
 
@@ -136,14 +136,14 @@ def unreachable(address: str, error: OSError) -> InputError:
 
 @contextmanager
 def listening(address: str, bind: Callable[[], object]) -> Iterator[None]:
-    """Have *bind* make the socket at *address* with mode 0600, and remove it at the end.
+    """Have *bind* make the socket at *address* with mode 0600, and remove the socket at the end.
 
     A socket that nobody listens on is replaced. Raise :class:`InputError` if another process listens on it, if
     something else exists there, or if the socket cannot be made.
     """
     at = Path(path(address))
     try:
-        bound(str(at)).close()  # fails before gRPC does, which prints to standard error
+        bound(str(at)).close()  # fails before gRPC, which would print to standard error
         at.unlink()
         with _for_this_user():
             bind()
@@ -217,10 +217,10 @@ def unusable(address: str, error: Exception) -> InputError:
 
 
 class Acceptor:
-    """Accepts connections on *listening* in the running loop and calls *take* with each, until it is closed.
+    """Accepts connections on *listening* in the running loop and calls *take* with each, until :meth:`close`.
 
     An eighth of the process's file descriptors stays free for files and for modules that are imported later. When no
-    others are left, clients wait in the socket's queue, and *say* is called once.
+    other descriptors are left, clients wait in the socket's queue, and *say* is called once.
     """
 
     # An asyncio server would use the last descriptor, and then print a hundred tracebacks per second.

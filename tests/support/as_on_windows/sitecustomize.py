@@ -1,4 +1,4 @@
-"""Hides from fsm what Python lacks on Windows; Python imports it at its start if this folder is in PYTHONPATH.
+"""Hide from fsm what Python lacks on Windows. Python imports this file if its folder is in PYTHONPATH.
 
 Other packages, and the standard library, have code of their own for Windows, and see everything.
 """

@@ -1,6 +1,6 @@
 """Decide claims: the verdict, and the number of steps of a shortest run that breaks the claim.
 
-Every kind of claim is one search, breadth first, through configurations with what the claim has seen so far.  Each is
+Every kind of claim is one breadth-first search through configurations, with a record of the claim so far.  Each is
 made twice: once without the ends for which the model writes nothing, and once with them.  A claim that only the second
 search breaks is unknown.
 """
@@ -38,7 +38,7 @@ Levels: TypeAlias = frozenset[int]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """The verdict; of a claim that fails by a finite run, the number of its steps, and the run.
+    """The verdict and, if a finite run breaks the claim, that run and the number of its steps.
 
     ``witnesses`` are the lengths of the runs that a claim asks for.  ``cut`` says that a further begin of a call was
     possible somewhere, and was not followed.
@@ -53,7 +53,7 @@ class Answer:
 
 @dataclass(slots=True)
 class Decider:
-    """Decides claims about *model*; what the model does is enumerated once for each set of error codes."""
+    """Decide claims about *model*; the runs of the model are enumerated once for each set of error codes."""
 
     model: Model
     _runs: dict[frozenset[str], Runs] = field(default_factory=dict)
@@ -64,7 +64,10 @@ class Decider:
         return self._runs[codes]
 
     def decide(self, claim: Claim) -> Answer:
-        """The answer to *claim*; unknown, not vacuous, if only an end that is not written breaks it, or puts it to the test."""
+        """Return the answer to *claim*.
+
+        It is unknown, not vacuous, if only an unwritten end breaks or exercises it.
+        """
         runs = self.runs(codes_named([each.means for each in conditions_of(claim)]))
         cut = bool(self.runs().cut)
         written, every = Search(runs, unwritten=False), Search(runs, unwritten=True)
@@ -81,7 +84,7 @@ class Decider:
         return Answer(verdict="vacuous" if vacuous(every, claim) else "holds", cut=cut)
 
     def size(self) -> tuple[int, int, int]:
-        """States, outcomes met in them, steps to the farthest state."""
+        """Return the number of states, of outcomes in them, and of steps to the farthest state."""
         runs = self.runs()
         depth: dict[tuple[str, ...], int] = {}
         outcomes: set[Hashable] = set()
@@ -115,25 +118,28 @@ class Search:
     unwritten: bool
 
     def test(self, written: WrittenCondition | None, *, missing: bool = False) -> Test:
-        """The test of a condition; without a condition, the constant *missing*."""
+        """Return the test of a condition; without a condition, the constant *missing*."""
         return (lambda _: missing) if written is None else test_of(written.means, self.runs.model)
 
     def steps(self, here: Configuration) -> Iterator[Step]:
         return (step for step in self.runs.steps[here] if self.unwritten or not step.unwritten)
 
     def shortest(self, first: T, after: Callable[[T, Step], T], bad: Callable[[T], bool]) -> Run | None:
-        """The shortest run whose record is *bad* at the end: *first* at the beginning, extended by *after* at each step."""
+        """Return the shortest run whose final record is *bad*.
+
+        The record is *first* at the start, and *after* extends it.
+        """
         for run, _, seen in self.explored(first, after):
             if bad(seen):
                 return run
         return None
 
     def explored(self, first: T, after: Callable[[T, Step], T]) -> Iterator[tuple[Run, Configuration, T]]:
-        """Each configuration and record that can be reached, with a shortest run to them, nearest first."""
+        """Return each reachable configuration and record with a shortest run to it, nearest first."""
         start = (self.runs.model.initial, first)
         came: dict[tuple[Configuration, T], tuple[tuple[Configuration, T], Step] | None] = {start: None}
         going = [start]
-        for place in going:  # which grows meanwhile
+        for place in going:  # the list grows during the loop
             yield _run_to(place, came), *place
             for step in self.steps(place[0]):
                 there = (step.target, after(place[1], step))
@@ -144,14 +150,14 @@ class Search:
                 raise OverflowError
 
     def instants(self) -> Iterator[Instant]:
-        """Every instant of every run."""
+        """Return every instant of every run."""
         yield Instant(self.runs.model.initial)
         for _, here, _ in self.explored(None, lambda _, __: None):
             for step in self.steps(here):
                 yield from step.instants
 
     def met(self, condition: Condition) -> bool:
-        """Whether *condition* holds at some instant of some run."""
+        """Check whether *condition* holds at some instant of some run."""
         test = test_of(condition, self.runs.model)
         return any(test(at) for at in self.instants())
 
@@ -167,7 +173,7 @@ def _run_to(
 
 
 def broken(search: Search, claim: Claim) -> Run | None:
-    """A shortest run that breaks *claim*, if there is one; of ``leads-to`` its beginning, of no particular length."""
+    """Return a shortest run that breaks *claim*, if one exists; for ``leads-to``, its beginning, of any length."""
     match claim:
         case Always():
             return _shortest(_not_always(search, claim, each) for each in claim.conditions)
@@ -199,13 +205,13 @@ def _not_always(search: Search, claim: Always, condition: WrittenCondition) -> R
 
 
 def through(search: Search, sequence: Sequence, until: WrittenCondition | None) -> Run | None:
-    """The shortest run through the conditions of *sequence* at one instant after the other."""
+    """Return the shortest run through the conditions of *sequence* at successive instants."""
     last = len(sequence)
     conditions = [search.test(each) for each in sequence]
     cancels = search.test(until)
 
     def at_instant(levels: Levels, at: Instant) -> Levels:
-        """The numbers of conditions that have held in order; *last* is kept for ever."""
+        """Return how many conditions have held in order; *last* is kept for ever."""
         now = [condition(at) for condition in conditions]
         if last in levels or (now[-1] and (last == 1 or last - 1 in levels)):
             return frozenset({last})
@@ -227,7 +233,7 @@ def through(search: Search, sequence: Sequence, until: WrittenCondition | None) 
 
 
 def _first_call(search: Search, claim: Idempotent) -> Callable[[Step], bool]:
-    """The test of a step: a call replies ok, no call is in progress, and ``once`` holds."""
+    """Return the test of a step: a call replies ok, no call is in progress, and ``once`` holds."""
     once = search.test(claim.once, missing=True)
 
     def replies_ok(step: Step) -> bool:
@@ -248,12 +254,12 @@ def _not_idempotent(search: Search, claim: Idempotent) -> Run | None:
 
 
 def _second_call_breaks(search: Search, event: str, place: Configuration) -> Run | None:
-    """The shortest run in which a call of *event*, made in *place*, replies anything but ok, or changes or emits something."""
+    """Return the shortest run in which a call of *event* in *place* is not ok, or changes or emits something."""
     if search.runs.model.silent(place, event):
         return (Step(event=event, stage="acts", source=place, target=place, unspecified=True),)
     going: list[Run] = [()]
     known = {place}
-    for run in going:  # which grows meanwhile
+    for run in going:  # the list grows during the loop
         stages = {"ends", "continues"} if run else {"acts", "begins"}
         for step in search.steps(run[-1].target if run else place):
             if step.event != event or step.stage not in stages:
@@ -274,12 +280,12 @@ Others: TypeAlias = frozenset[Configuration]
 
 @dataclass(frozen=True, slots=True)
 class Followed:
-    """The other machine of *claim*, which follows what is seen; where it is silent, anything may follow."""
+    """The other machine of *claim*, which follows the observations; where it is silent, anything may follow."""
 
     claim: Follows
 
     def seen(self, step: Step) -> list[str]:
-        """The events of the other machine that *step* is: a signal that both have, and the outputs that it knows."""
+        """Return the other machine's events that *step* represents: a shared signal, and outputs that it knows."""
         events = self.claim.other.events.values()
         named = {name: event.name for event in events for name in (event.name, event.rpc) if name}
         seen = [each for each, digit in step.emitted if each in named and digit in (self.claim.of or {digit})]
@@ -292,7 +298,7 @@ class Followed:
         return self._settled(frozenset({MachineModel(self.claim.other).initial}))
 
     def after(self, others: Others, step: Step) -> Others:
-        """Where the other machine may be after *step*, from *others*; nowhere if the step is not allowed."""
+        """Return where the other machine may be after *step* from *others*; nowhere if the step is not allowed."""
         for event in self.seen(step):
             others = self._settled(self._on(others, event))
         return others
@@ -304,7 +310,7 @@ class Followed:
         return frozenset(step.target for here in others for step in other.steps(here) if step.event == event)
 
     def _settled(self, others: Others) -> Others:
-        """*others*, and all that hidden events may make of them."""
+        """Return *others*, and everything reachable from them by hidden events."""
         hidden = [event.name for event in self.claim.other.events.values() if event.kind == "hidden"]
         while True:
             more = others.union(*(self._on(others, event) for event in hidden))
@@ -317,7 +323,7 @@ class Followed:
 
 
 def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
-    """The beginning of a fair run in which the source has held, and the target does not hold from then on."""
+    """Return the beginning of a fair run in which the source has held and the target never holds afterwards."""
     source, target = search.test(claim.source), search.test(claim.target)
 
     def after(waits: bool, instants: Iterable[Instant]) -> bool:  # noqa: FBT001  (what was seen so far)
@@ -328,9 +334,9 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
     first = after(False, [Instant(search.runs.model.initial)])  # noqa: FBT003  (the same)
     explored = search.explored(first, lambda waits, step: after(waits, step.instants))
     begun = {here: run for run, here, waits in explored if waits}
-    # From where the source has held, steps at no instant of which the target holds.
+    # Steps after the source has held, at whose instants the target does not hold.
     going = list(begun)
-    for here in going:  # which grows meanwhile
+    for here in going:  # the list grows during the loop
         for step in search.steps(here):
             if step.target not in begun and not any(map(target, step.instants)):
                 begun[step.target] = (*begun[here], step)
@@ -344,7 +350,7 @@ def _leads_nowhere(search: Search, claim: LeadsTo) -> Run | None:
 
 
 def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
-    """Whether what is *fair* is possible; ends that are not written, and begins that are cut off, are possible too."""
+    """Check whether the *fair* event is possible; unwritten ends and begins that are cut off count as possible."""
     if any(takes(step, fair) for step in search.runs.steps[here]):
         return True
     cut = search.runs.cut.get(here, ())
@@ -352,7 +358,7 @@ def enabled(search: Search, fair: Fair, here: Configuration) -> bool:
 
 
 def takes(step: Step, fair: Fair) -> bool:
-    """Whether *step* is what is *fair*."""
+    """Check whether *step* is the *fair* event."""
     ends = step.stage in {"ends", "continues"}
     return step.event == fair.event and ends == fair.ends and fair.outcome in {"", step.outcome}
 
@@ -360,7 +366,7 @@ def takes(step: Step, fair: Fair) -> bool:
 def fair_places(
     search: Search, claim: LeadsTo, edges: dict[Configuration, list[Step]], places: frozenset[Configuration]
 ) -> frozenset[Configuration]:
-    """Those of *places* that lie on a fair cycle of *edges* within them."""
+    """Return those of *places* that are on a fair cycle of *edges* within them."""
     within = {here: [step for step in edges[here] if step.target in places] for here in places}
     found: set[Configuration] = set()
     for component in components(within):
@@ -376,7 +382,7 @@ def fair_places(
 
 
 def components(edges: dict[Configuration, list[Step]]) -> list[frozenset[Configuration]]:
-    """The strongly connected components: the places that reach one another."""
+    """Return the strongly connected components: sets of places that reach one another."""
     reach = {here: _closure(edges, here) for here in edges}
     found: list[frozenset[Configuration]] = []
     done: set[Configuration] = set()
@@ -413,7 +419,7 @@ def _reachable(claim: Reachable, written: Search, every: Search, *, cut: bool) -
 
 
 def vacuous(search: Search, claim: Claim) -> bool:
-    """Whether *claim* is vacuous: its conditions are never met."""
+    """Check whether *claim* is vacuous, that is, whether its conditions never hold."""
     match claim:
         case Always(when=when):
             return when is not None and not search.met(when.means)
@@ -433,7 +439,7 @@ def vacuous(search: Search, claim: Claim) -> bool:
 
 
 def _asked(sequence: Sequence) -> list[Condition]:
-    """Conditions that must hold somewhere: each of a sequence, the last without negated parts; the parts of a single one."""
+    """Return the conditions that must hold somewhere: those of a sequence, or the parts of a single one."""
     if len(sequence) == 1:
         only = sequence[0].means
         return list(only.of) if isinstance(only, All) else []

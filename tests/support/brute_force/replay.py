@@ -1,4 +1,4 @@
-"""Check from the definition, without a search, that a run shown by an engine is a run and breaks the claim."""
+"""Check by definition, without a search, that a run shown by an engine is a run and breaks the claim."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 2_000
 
 
 def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
-    """The reason why the *shown* run does not break *claim*, or is no run; empty if it does."""
+    """Return the reason why *shown* is not a run or does not break *claim*; empty if it is one and breaks it."""
     codes = codes_named([each.means for each in conditions_of(claim)])
     found = list(_alike(runs, (*shown.steps, *shown.cycle), codes))
     if not found:
@@ -29,7 +29,7 @@ def replayed(runs: Runs, claim: Claim, shown: evidence.Run) -> str:
 
 
 def _alike(runs: Runs, shown: tuple[evidence.RunStep, ...], codes: frozenset[str]) -> Iterator[Run]:
-    """The runs of the model that look like the *shown* one."""
+    """Return the runs of the model that look like the *shown* run."""
     going: list[tuple[Configuration, Run]] = [(runs.model.initial, ())]
     for each in shown:
         if each.outcome == UNSPECIFIED:
@@ -55,7 +55,7 @@ def _is_alike(runs: Runs, step: Step, shown: evidence.RunStep, codes: frozenset[
         return False
     if step.reply != shown.reply and not (_unnamed(step.reply, codes) and _unnamed(shown.reply, codes)):
         return False
-    rest = iter(step.emits)  # what copies outside the cone of the claim emit is not shown
+    rest = iter(step.emits)  # outputs of copies outside the cone of the claim are not shown
     if not all(output in rest for output in shown.emits):
         return False
     return _is_at(runs, step.source, shown.source) and _is_at(runs, step.target, shown.target)
@@ -66,7 +66,7 @@ def _unnamed(reply: str, codes: frozenset[str]) -> bool:
 
 
 def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
-    """Whether *here* matches what is *shown*: a state, or the states of the copies that have left their initial one."""
+    """Check whether *here* matches *shown*: a state, or the states of the copies that have left their initial one."""
     if not isinstance(runs.model, SystemModel):
         return here[0][0] == shown
     states = {copy.name: here[copy.digit][0] for copy in runs.model.system.copies}
@@ -75,7 +75,7 @@ def _is_at(runs: Runs, here: Configuration, shown: str) -> bool:
 
 
 def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool) -> bool:
-    """Whether *run*, of which the last *cycle* steps go on for ever, breaks *claim*."""
+    """Check whether *run*, whose last *cycle* steps repeat for ever, breaks *claim*."""
     instants = [Instant(search.runs.model.initial), *(at for step in run for at in step.instants)]
     match claim:
         case Always(conditions=conditions, when=when):
@@ -98,16 +98,16 @@ def breaks(search: Search, claim: Claim, run: Run, cycle: int, *, stopped: bool)
 
 
 def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, until: WrittenCondition | None) -> bool:
-    """Whether the conditions hold at later and later *instants*, with no ``until`` between the first and the last."""
+    """Check whether the conditions hold at successive *instants*, without ``until`` between the first and last."""
     conditions, cancels = [search.test(each) for each in sequence], search.test(until)
 
     def through(first: int) -> bool:
-        """The same, the first of them at the instant *first*."""
+        """Check the same, with the first condition at the instant *first*."""
         if len(conditions) == 1:
             return True
         after = instants[first + 1 :]
         stop = next((index for index, at in enumerate(after) if cancels(at)), len(after))
-        # At the instant at which until holds the last condition still counts, and no other.
+        # At the instant at which ``until`` holds, only the last condition still counts.
         level = 0
         for index, at in enumerate(after[: stop + 1]):
             if level == len(conditions) - 2:
@@ -121,7 +121,7 @@ def _goes_through(search: Search, instants: list[Instant], sequence: Sequence, u
 
 
 def _second_differs(search: Search, claim: Idempotent, run: Run) -> bool:
-    """Whether *run* ends with a call that replied ok, and a repetition that does not, or that changes or emits something."""
+    """Check whether *run* ends with an ok call whose repetition does not reply ok, or changes or emits something."""
     once = search.test(claim.once, missing=True)
     for number, first in enumerate(run):
         second = run[number + 1 :]

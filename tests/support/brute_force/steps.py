@@ -1,6 +1,6 @@
 """Configurations and steps of machines and systems.
 
-A configuration has the state of each copy of each part, with the calls that it has begun and not ended.  A machine is
+A configuration has the state of each copy of each part, with its calls that have begun and not ended.  A machine is
 one copy.  Nothing here is clever: every step of every configuration is listed.
 """
 
@@ -54,13 +54,13 @@ class Step:
 
     @cached_property
     def instants(self) -> tuple[Instant, ...]:
-        """One for each output, or one without."""
+        """Return one instant for each output, or a single one if nothing is emitted."""
         return tuple(Instant(self.target, self, output) for output in self.emits or ("",))
 
 
 @dataclass(frozen=True, slots=True)
 class Instant:
-    """A point of a run: the configuration after the step; the first one has no step."""
+    """A point of a run: the configuration after a step; the first instant has no step."""
 
     after: Configuration
     step: Step | None = None
@@ -68,26 +68,26 @@ class Instant:
 
 
 class Model(Protocol):
-    """A machine or a system, of which each copy may have some number of calls of one event in progress."""
+    """A machine or a system whose copies may each have a number of calls of one event in progress."""
 
     @property
     def initial(self) -> Configuration: ...
 
     def steps(self, here: Configuration, codes: frozenset[str] = frozenset()) -> list[Step]:
-        """Every step that may come next; a reply of any error is one of *codes*, or none of them."""
+        """Return every possible next step; for a reply of any error, it is one of *codes* or another code."""
 
     def cut(self, here: Configuration) -> frozenset[tuple[str, str]]:
-        """The begins, as event and outcome, that only ``overlap`` prevents."""
+        """Return the begins, each as event and outcome, that only ``overlap`` prevents."""
 
     def silent(self, here: Configuration, event: str) -> bool:
-        """Whether the cell of *event* is silent."""
+        """Check whether the cell of *event* is silent."""
 
     def shows(self, here: Configuration) -> str:
-        """What an observer reads."""
+        """Return what an observer reads."""
 
 
 def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str, ...]:
-    """The single replies that *reply* stands for.
+    """Return the single replies that *reply* stands for.
 
     >>> possible_replies(("ok", "error"), frozenset({"BUSY"}))
     ('ok', 'BUSY', 'ANY_OTHER_ERROR')
@@ -97,7 +97,7 @@ def possible_replies(reply: tuple[str, ...], codes: frozenset[str]) -> tuple[str
 
 
 def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
-    """The outcomes of *event* in *state*; ``None`` if the model is silent."""
+    """Return the outcomes of *event* in *state*, or ``None`` if the model is silent."""
     match event.cells[state]:
         case Moves(outcomes=outcomes):
             return outcomes
@@ -112,13 +112,13 @@ def outcomes_of(event: Event, state: str) -> tuple[Outcome, ...] | None:
 
 
 def _cut(possible: list[Step], taken: list[Step]) -> frozenset[tuple[str, str]]:
-    """The events and outcomes of the steps that are *possible* and not *taken*."""
+    """Return the events and outcomes of the steps that are *possible* and not *taken*."""
     left = set(possible).difference(taken)
     return frozenset((step.event, step.outcome) for step in left)
 
 
 def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
-    """*calls* with one call of *event* less.
+    """Return *calls* with one call of *event* fewer.
 
     >>> without(("start", "start", "stop"), "start")
     ('start', 'stop')
@@ -128,12 +128,12 @@ def without(calls: tuple[str, ...], event: str) -> tuple[str, ...]:
 
 
 def _kept(calls: tuple[str, ...], event: Event) -> tuple[str, ...]:
-    """Those of *calls* that *event* does not interrupt."""
+    """Return those of *calls* that *event* does not interrupt."""
     return () if event.interrupts else calls
 
 
 def after_outcome(copy: Copy, event: Event, outcome: Outcome, *, ends: bool) -> Copy:
-    """*copy* after *event*, or the end of a call of it, had this *outcome*."""
+    """Return *copy* after *event*, or the end of a call of *event*, had this *outcome*."""
     calls = without(copy[1], event.name) if ends else _kept(copy[1], event)
     if outcome.begins:
         calls = tuple(sorted((*calls, event.name)))
@@ -204,7 +204,7 @@ class MachineModel:
 
 
 def state_condition(condition: Condition, here: Configuration) -> bool:
-    """Whether *condition*, which is about states only, holds in the configuration *here*."""
+    """Check whether *condition*, which is about states only, holds in the configuration *here*."""
     match condition:
         case Not(of=inner):
             return not state_condition(inner, here)
@@ -221,7 +221,7 @@ def state_condition(condition: Condition, here: Configuration) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Partly:
-    """A joint event while its steps are taken.
+    """A joint event whose steps are being taken.
 
     ``error`` is the reply of the part that has ended it, and ``among`` the errors of which it is one.
     """
@@ -256,13 +256,13 @@ class SystemModel:
         return _cut(SystemModel(self.system, UNLIMITED).steps(here), self.steps(here))
 
     def silent(self, here: Configuration, event: str) -> bool:  # noqa: ARG002  (a method of the protocol)
-        return False  # what a part is silent about cannot happen
+        return False  # an event about which a part is silent cannot happen
 
     def shows(self, here: Configuration) -> str:
         return " ".join(state for state, _ in here)
 
     def _way(self, here: Configuration, joint: JointEvent, way: JointWay, codes: frozenset[str]) -> list[Step]:
-        """The steps of *joint* by *way*."""
+        """Return the steps of *joint* by *way*."""
         for when in (joint.when, way.when):
             if when is not None and not state_condition(when, here):
                 return []
@@ -299,7 +299,10 @@ class SystemModel:
         return list(dict.fromkeys(steps))
 
     def _part_step(self, before: _Partly, part_step: PartStep, codes: frozenset[str], *, ends: bool) -> list[_Partly]:
-        """Everything that one step of a part may lead to, where an error *ends* the joint event; nothing if it is not possible."""
+        """Return everything that one step of a part may lead to; empty if it is impossible.
+
+        An error *ends* the joint event.
+        """
         if part_step.when is not None and not state_condition(part_step.when, before.here):
             return [before]
         copy = part_step.copy
@@ -340,7 +343,7 @@ def _with(here: Configuration, digit: int, copy: Copy) -> Configuration:
 
 @dataclass(frozen=True)
 class Runs:
-    """Every configuration that can be reached, with every step from it: nearest first.
+    """Every reachable configuration, with every step from it, nearest first.
 
     Error codes are told apart that are in *codes*.  More than *most* configurations raise :class:`OverflowError`.
     """
@@ -354,7 +357,7 @@ class Runs:
         depth = {self.model.initial: 0}
         steps: dict[Configuration, list[Step]] = {}
         going = [self.model.initial]
-        for here in going:  # which grows meanwhile
+        for here in going:  # the list grows during the loop
             steps[here] = self.model.steps(here, self.codes)
             for step in steps[here]:
                 if step.target not in depth:
@@ -374,6 +377,6 @@ class Runs:
 
     @cached_property
     def cut(self) -> dict[Configuration, frozenset[tuple[str, str]]]:
-        """The begins that were not followed, by configuration."""
+        """Return the begins that were not followed, by configuration."""
         found = {here: self.model.cut(here) for here in self.steps}
         return {here: begins for here, begins in found.items() if begins}

@@ -121,7 +121,7 @@ class Effects:
         return first_of(names, outcome, "not-killed", "refused")
 
     def _kill(self, *, exit_follows: bool = False) -> str:
-        """Kill the process and record that. If *exit_follows*, leave a past exit for the exit event to record."""
+        """Kill the process and record its exit. If *exit_follows*, leave an earlier exit to the exit event."""
         late = False
         try:
             try:
@@ -174,7 +174,7 @@ class Effects:
         return next(iter(names - {"failed"}))
 
     def _look(self, outcome: str) -> str:
-        """Return *outcome* if containerd has a record of the container, or the outcome of the failure."""
+        """Return *outcome* if containerd has a record of the container, or else the outcome of the failure."""
         try:
             self.world.look()
         except WorldError as error:
@@ -273,7 +273,7 @@ class Container(Effects, Driven):
             return self._status()
 
     def call(self, event: str, resources: Resources | None = None) -> None:
-        """Make the complete call *event*, named as in the machine. Some calls set *resources*."""
+        """Make the complete call *event*, named as in the machine. *resources* are those of an update."""
         in_progress = self.begin(event, resources)
         while in_progress:
             in_progress = self.end(event)
@@ -290,7 +290,7 @@ class Container(Effects, Driven):
             try:
                 names = {way.name for way in self.choices(event, ends=True)}
             except CannotHappenError:
-                return self._begin(event)  # another call has already done the work of this one
+                return self._begin(event)  # another call has already done this work
             return self._finish(event, self.endings[event](names), ends=True)
 
     def exited(self, exit: Exit) -> None:  # noqa: A002  (the domain's word)
@@ -300,7 +300,7 @@ class Container(Effects, Driven):
             self._begin("exit")
 
     def oom(self) -> None:
-        """Record an OOM kill of one of its processes. Raise :class:`OSError` like :meth:`exited`."""
+        """Record an OOM kill of a process of the container. Raise :class:`OSError` like :meth:`exited`."""
         with self._step():
             self.position.outcomes("oom")
             self.mark_oom()

@@ -57,7 +57,7 @@ def remove(path: Path, *others: Path) -> None:
     """
     for file in (*leftovers(path), *others, path):
         file.unlink(missing_ok=True)
-    # If the directory is gone, there is nothing to make durable.
+    # If the directory does not exist, there is nothing to make durable.
     with suppress(FileNotFoundError), _folder(path) as folder:
         os.fsync(folder)
 

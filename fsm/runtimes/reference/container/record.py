@@ -77,7 +77,7 @@ class HugepageLimit(Record):
 class LinuxResources(Record):
     """Limits on Linux. A value that is 0 or empty means that the limit is not set.
 
-    ``hugepage_limits`` may contain ``None``, which a copying bug in containerd produces. It is kept.
+    ``hugepage_limits`` may contain ``None``, which a copying bug in containerd produces and which is kept.
     """
 
     cpu_period: Int64 = 0
@@ -154,7 +154,7 @@ class Status(Record):
     unknown: bool = False
 
     def state(self) -> ContainerState:
-        """Return the state given by the last time that is set, or unknown if no time is set or ``unknown`` is."""
+        """Return the state that the last time set implies, or unknown if no time is set or ``unknown`` is true."""
         times = (
             (self.finished_at, ContainerState.EXITED),
             (self.started_at, ContainerState.RUNNING),
@@ -223,7 +223,7 @@ def decode(data: bytes, path: str = "") -> Status:
     fsm...CheckpointError: /run/c1/status: Pid is -1: input should be greater than or equal to 0
     """
     content = _parsed(data, path)
-    content = {} if content is None else content  # as Go reads null
+    content = {} if content is None else content  # Go reads null like an empty object
     if not isinstance(content, dict):
         raise CheckpointError(path, f"an object was expected, and this is {_short(content)}")
     versions = [value for key, value in content.items() if folded(key) == "version" and value is not None]
@@ -243,7 +243,7 @@ def decode(data: bytes, path: str = "") -> Status:
 def _parsed(data: bytes, path: str) -> Json:
     if not data.strip():
         raise CheckpointError(path, f"{len(data)} bytes, and no record in them")
-    # Decode a byte that is not UTF-8 to a lone surrogate, which is what an escaped surrogate becomes.
+    # Decode a byte that is not UTF-8 to a lone surrogate, like an escaped surrogate.
     text = data.decode(errors="surrogateescape")
     try:
         parsed: Json = json.loads(text, object_pairs_hook=_object, parse_int=_integer, parse_constant=_no_number)
@@ -267,7 +267,7 @@ def _object(pairs: list[tuple[str, Json]]) -> dict[str, Json]:
 
 
 def _integer(digits: str) -> int | float:
-    longest = 20  # digits that any field can hold; a longer number need not be exact
+    longest = 20  # no field can hold more digits, so a longer number need not be exact
     return int(digits) if len(digits) <= longest else float(digits)
 
 

@@ -49,7 +49,7 @@ class StatusStorage:
         """Whether the record is at least as new as the file. False after a failed write that was not undone."""
 
     def get(self) -> Status:
-        """Return a copy of the record, or of the last one if it was deleted."""
+        """Return a copy of the record, or of the last record if it was deleted."""
         return self.peek().copied()
 
     def state(self) -> ContainerState:
@@ -64,7 +64,7 @@ class StatusStorage:
         return self._status
 
     def update(self, change: StatusChange, *, checkpointed: bool = False) -> None:
-        """Replace the record with the result of *change* for a copy of it. If *checkpointed*, also write the file.
+        """Replace the record with the result of *change*, called with a copy. If *checkpointed*, also write the file.
 
         If *change* raises, or returns an invalid record, nothing changes. Raise :class:`DeletedError` if the record was
         deleted, and :class:`RuntimeError` for an update within an update. After
@@ -89,11 +89,11 @@ class StatusStorage:
                 self._writer = None
 
     def update_sync(self, change: StatusChange) -> None:
-        """Like :meth:`update`, but write the file first. An :class:`OSError` leaves record and file unchanged."""
+        """Like :meth:`update`, but write the file first. An :class:`OSError` leaves both unchanged."""
         self.update(change, checkpointed=True)
 
     def delete(self) -> None:
-        """Delete the checkpoint and remains of earlier deletions. Can be repeated after an :class:`OSError`."""
+        """Delete the checkpoint and the remains of earlier deletions. Can be repeated after an :class:`OSError`."""
         with self._lock:
             try:
                 # containerd moves the file out of its directory before deleting it, and may be stopped in between.

@@ -69,7 +69,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         return self.container.shows
 
     def record(self) -> dict[str, Any]:
-        """Return what is written to the file, except the reason, which an OOM kill changes in every state."""
+        """Return the data written to the file, except the reason, which an OOM kill changes in every state."""
         status = self.container.record()
         fields = _fields(status) if status else {}
         return {name: value for name, value in fields.items() if name not in {"reason", *FLAGS}}
@@ -92,7 +92,7 @@ class ContainerSUT(ReferenceSUT[Container]):
             return False
         if event == "restart":
             self._restart_to = outcome
-            # An absent container comes back only after a crash in the middle of its creation.
+            # An absent container reappears only after a crash in the middle of its creation.
             return self.container.state != ABSENT or self._begins or outcome in self.container.offered(event)
         self._begins = True
         if fault := FAULTS.get((event, outcome), "use" if outcome == "failed" else ""):
@@ -176,7 +176,7 @@ class ContainerSUT(ReferenceSUT[Container]):
 
 
 def _fields(part: Record) -> dict[str, Any]:
-    """Return the fields of *part* and its parts. Don't copy lists and maps, so that changes of the record show."""
+    """Return the fields of *part* and its parts. Lists and maps are not copied, so that changes of the record show."""
     return {name: _fields(value) if isinstance(value, Record) else value for name, value in part}
 
 

@@ -29,7 +29,7 @@ class Exit(NamedTuple):
 
 
 class Task(NamedTuple):
-    """The process of a container. It was created, has ``started``, or ended with ``exit``."""
+    """The process of a container, which was created, has ``started``, or has ended with ``exit``."""
 
     pid: int
     started: bool = True
@@ -133,7 +133,7 @@ PAUSE: Final = ("cat",)
 """A command that does nothing, like a pause process. Its input stays empty, and closes when its parent exits."""
 
 POD: Final = "FSM_POD"
-"""Environment variable that says which pod a pause process belongs to."""
+"""Environment variable that names the pod to which a pause process belongs."""
 
 SIGNALLED: Final = 128
 """Offset added to the signal number in the exit code of a process that a signal ended."""
@@ -172,8 +172,8 @@ class Processes:
     """The world of one sandbox with the directory *root*, on Linux. *now* is its clock.
 
     Every method may raise :class:`~fsm.runtimes.reference.driven.WorldError`. *faults* has a point for each step, by
-    name. *hook* is called when its task was deleted, as NRI 0.1 plugins are notified. Exits are reported while the
-    ``gate`` is open. If ``breaks``, the next report fails.
+    name. *hook* is called after the sandbox's task was deleted, when NRI 0.1 plugins would be notified. Exits are
+    reported while the ``gate`` is open. If ``breaks``, the next report fails.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -236,7 +236,7 @@ class Processes:
         return self._process is not None
 
     def ended(self) -> Exit | None:
-        """Return how the process ended, if that is known, or ``None`` while it is running."""
+        """Return the exit of the process, or ``None`` if it is running or its exit is unknown."""
         if self._process is not None and self._exit is None and (code := self._process.poll()) is not None:
             self._exit = Exit(shell_code(code), self.now())
         return self._exit
@@ -292,7 +292,7 @@ class Processes:
         shutil.rmtree(self.root, ignore_errors=True)
 
     def die(self) -> None:
-        """End the process with a signal, as if by itself."""
+        """End the process with a signal, as if it had ended by itself."""
         if self.runs():
             self._running().terminate()
             self._running().wait()

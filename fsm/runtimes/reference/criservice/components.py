@@ -59,15 +59,15 @@ class Component(Driven):
 
     @property
     def busy(self) -> bool:
-        """Whether it would have work to finish if it were stopped now."""
+        """Whether the component would have work to finish if it were stopped now."""
         return False
 
     def start(self) -> None:
-        """Start its task. Can be called only once, and starts nothing after a stop."""
+        """Start the component's task. Can be called only once, and starts nothing after a stop."""
         if self.state == "closed":
             self.take("starts")
             return
-        self.position.outcomes("starts")  # on a second start, raises before anything is opened
+        self.position.outcomes("starts")  # a second start raises here, before anything is opened
         try:
             self.open()
         except OSError as error:
@@ -76,7 +76,7 @@ class Component(Driven):
         self._task = asyncio.create_task(self._run())
 
     def stop(self) -> None:
-        """Stop it permanently, without waiting for its end. Raise :class:`OSError` if it cannot be closed."""
+        """Stop the component permanently without waiting for its end. Raise :class:`OSError` if closing fails."""
         if self.state in {"off", "on"}:
             self.close()
         self.abort()
@@ -103,18 +103,18 @@ class Component(Driven):
             self._task.cancel()
 
     def discard(self) -> None:
-        """End it as the end of the process would, and return to the initial state."""
+        """End the component as the end of the process would, and return to the initial state."""
         self.release()
         self.position = driver(MACHINE).position()
 
     def open(self) -> None:
-        """Acquire what it needs. Raise :class:`OSError` if that fails."""
+        """Acquire everything that the component needs. Raise :class:`OSError` if that fails."""
 
     async def work(self) -> None:
         await asyncio.Event().wait()
 
     def close(self) -> None:
-        """Release what it has acquired, if anything. Raise :class:`OSError` if that fails."""
+        """Release everything that the component has acquired. Raise :class:`OSError` if that fails."""
 
     async def _run(self) -> None:
         try:
@@ -234,7 +234,7 @@ class Registration(Component):
 
 
 class Watches:
-    """The watches of one *loop*. All share one inotify instance, because a user may have only 128."""
+    """The watches of one *loop*. All share one inotify instance, because a user may have only 128 instances."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._inotify = Inotify(sync_timeout=0)
@@ -281,7 +281,7 @@ class Watcher(asyncio.Queue[Mask | None]):
         self._on_close = on_close
 
     def close(self) -> None:
-        """Stop watching. Has no effect the second time."""
+        """Stop watching. A second call has no effect."""
         if not self.closed:
             self.closed = True
             self._on_close()

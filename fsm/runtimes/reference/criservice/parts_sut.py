@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 FAILS: Final = ("failed", "missing")
 LEAKS: Final = ("leaked", "panic")
-"""Outcomes with which a step fails: as intended (``FAILS``), and as in containerd (``LEAKS``)."""
+"""Outcomes of a failing step: as intended (``FAILS``), and as in containerd (``LEAKS``)."""
 
 SHOWS: Final = {"off": "idle", "on": "running", "closed": "stopped", "ended": "stopped", "failed": "failed"}
 """Maps the state of the component to the state that the monitor's machine shows."""
@@ -159,7 +159,7 @@ class MonitorSUT(LoopSUT[EventMonitor]):
         self.monitor = self._kind(lambda: self._feed, nothing)
 
     def shows(self) -> str:
-        """Return its state, after checking that it has a task exactly while it runs or has an error."""
+        """Return the monitor's state, after checking that it has a task exactly while it runs or has an error."""
         shown = SHOWS[self.monitor.state]
         if self.monitor.has_task != (shown in {"running", "failed"}):
             raise BrokenError(f"it is {shown}, and has {'a' if self.monitor.has_task else 'no'} task")

@@ -68,7 +68,7 @@ class Parts:
 
 
 async def nothing(*_: object) -> None:
-    """Do nothing. This is the default for recovery, for pauses and for the event handler."""
+    """Do nothing. This is the default recovery, pause and event handler."""
 
 
 def exit_process(error: Exception) -> NoReturn:
@@ -224,7 +224,7 @@ class ConstructionError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Makers:
-    """A function that makes each part. Each may raise any error.
+    """Functions that make the parts. Each may raise any error.
 
     ``platform`` returns the directories with CNI configurations. ``controller`` returns a function that passes the
     parts to the sandbox controller, or ``None`` if no controller is configured.
@@ -253,7 +253,7 @@ class Construction:
 
     @property
     def running(self) -> Iterator[Component]:
-        """The components that already run or watch, and must be stopped after a failure. The last made comes first."""
+        """The components that already run or watch, and must be stopped after a failure, most recently made first."""
         yield from reversed(self.syncers)
         if self.position.state != "begun":
             yield self.queue

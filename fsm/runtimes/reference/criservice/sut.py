@@ -129,7 +129,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
         return _shown(service=self.service.position.state, flag=flag, **states)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Remember the outcome. After a colon, it says whether the monitor is stopped while handling an event."""
+        """Remember the outcome. A part after a colon says whether the monitor is stopped while handling an event."""
         del event
         self._outcome, _, rest = outcome.partition(": ")
         self._lingers = rest == "monitor lingers"
@@ -202,7 +202,7 @@ class CRIServiceSUT(ServiceSUT[CRIService]):
                 raise UnsupportedError(event)
 
     def _break(self, event: str, number: int) -> Component:
-        """Break a component. Of the two directories, the first is removed and the second renamed."""
+        """Break a component. Of the two directories, remove the first and rename the second."""
         parts = self.service.parts
         if event == "monitor-ends":
             self._feed.put_nowait(OSError("the stream is broken"))

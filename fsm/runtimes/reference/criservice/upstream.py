@@ -1,4 +1,4 @@
-"""containerd's CRI service and its construction, where they differ from what the machines intend."""
+"""containerd's CRI service and its construction, where they differ from the intention of the machines."""
 
 import random
 from collections.abc import Callable, Sequence
@@ -63,7 +63,7 @@ class UpstreamService(CRIService):
             raise CloseError(f"failed to stop stream server: {error}") from error
 
     async def _run_again(self) -> None:
-        """Recover what already exists, and register the domain again. One of the two fails."""
+        """Recover what already exists, and register the domain again. One of these two steps fails."""
         try:
             await self._recover()
         except Exception as error:
@@ -109,7 +109,7 @@ class UpstreamService(CRIService):
 
 
 class UpstreamConstruction(Construction):
-    """A construction that returns an error immediately, and leaves running what it has made."""
+    """A construction that returns an error immediately, and leaves the parts that it has made running."""
 
     profile = "upstream"
 

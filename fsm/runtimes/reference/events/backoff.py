@@ -105,7 +105,7 @@ class Backoff(Generic[E]):
             await self.tick()
 
     async def handle(self, key: str, event: E) -> None:
-        """Handle *event* of *key*, or put it behind events that wait. Return when that is done."""
+        """Handle *event* of *key*, or queue it behind waiting events. Return when it has been handled or queued."""
         async with self._lock:
             backlog = self._get(key)
             before = backlog.position.state
@@ -116,7 +116,7 @@ class Backoff(Generic[E]):
                 await self._try(key, backlog)
 
     def defer(self, key: str, event: E) -> None:
-        """Queue *event*, which could not be handled elsewhere, for a retry. Drop it if stopped."""
+        """Queue *event*, which could not be handled elsewhere, for a retry. After a stop, drop it."""
         if self._stopped:
             self._drop(key, event)
             return
@@ -189,7 +189,7 @@ class Backoff(Generic[E]):
 
 
 class UpstreamBackoff(Backoff[E]):
-    """A back-off that drops events deferred during a failing retry. After a failing first try, it puts them first."""
+    """A back-off that drops events deferred during a failing retry. After a failing first try, it puts these first."""
 
     def _fail(self, key: str, backlog: Backlog[E]) -> None:
         if backlog.delay:

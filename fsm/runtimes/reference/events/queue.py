@@ -1,7 +1,7 @@
 """The queue of container events behind GetContainerEvents. Sending never waits for a subscriber.
 
 The machine ``container-events`` drives each subscriber. It also drives the next subscriber, for which events are
-retained while there is none.
+retained while there is no subscriber.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ E = TypeVar("E")
 
 DISCARD_AFTER: Final = 300.0
 CAPACITY: Final = 100
-"""Seconds for which events are retained without a subscriber, and maximum number of unread events."""
+"""Seconds for which events are retained without a subscriber, and the maximum number of unread events."""
 
 
 class QueueShutError(Exception):
@@ -52,7 +52,7 @@ class Subscription(Driven, AsyncIterator[E]):
         return self.read()
 
     def read(self) -> E:
-        """Return the next event. Raise :class:`~fsm.machine.driver.CannotHappenError` if there is none."""
+        """Return the next event. Raise :class:`~fsm.machine.driver.CannotHappenError` if no event is unread."""
         self.position.outcomes("read")
         way = self.position.take("read", self._read_outcome())
         event = self.unread.popleft()
@@ -62,11 +62,11 @@ class Subscription(Driven, AsyncIterator[E]):
         return event
 
     def close(self) -> None:
-        """Unsubscribe. Has no effect the second time."""
+        """Unsubscribe. A second call has no effect."""
         self.queue.leave(self)
 
     def notify(self, *outputs: str) -> None:
-        """Wake everything that waits for a change of this subscription. *outputs* are the machine's outputs."""
+        """Wake all tasks that wait for a change of this subscription. *outputs* are the machine's outputs."""
         self.ended |= "closed" in outputs
         self._changed.set()
         self.queue.freed.set()
@@ -121,16 +121,16 @@ class EventQueue(Generic[E]):
 
     @property
     def due(self) -> float:
-        """Time at which the oldest retained event is to be discarded, or infinity if there is none."""
+        """Time at which the oldest retained event is to be discarded, or infinity if no event is retained."""
         return self._retained[0][1] if self._retained else float("inf")
 
     async def send(self, event: E) -> None:
-        """Send *event* to all subscribers, or retain it for the next one. After the shutdown, drop it."""
+        """Send *event* to all subscribers, or retain it for the next subscriber. After the shutdown, drop it."""
         async with self._sending:
             await self._send(event)
 
     def shutdown(self) -> None:
-        """Discard retained events, and end each subscription once it is read. Has no effect the second time."""
+        """Discard retained events, and end each subscription once it is read. A second call has no effect."""
         if self.is_shut:
             return
         if not self._subscriptions:
@@ -158,7 +158,7 @@ class EventQueue(Generic[E]):
             self._discard(self._retained.popleft()[0])
 
     def subscribe(self) -> Subscription[E]:
-        """Return a new subscription. The first one gets all retained events. Raise :class:`QueueShutError` if shut."""
+        """Return a new subscription. The first gets all retained events. Raise :class:`QueueShutError` if shut down."""
         position = self._position() if self.subscribed else self._next
         try:
             position.take("subscribe", self._subscribe_outcome())
@@ -217,7 +217,7 @@ class EventQueue(Generic[E]):
 class UpstreamEventQueue(EventQueue[E]):
     """A queue with a single loop, which waits while the buffer of a subscriber is full.
 
-    It notices only at the next event that a subscriber has left, and then only by *chance* if the buffer has room.
+    Only at the next event does it notice that a subscriber has left, and then only by *chance* if the buffer has room.
     """
 
     profile = "upstream"
@@ -226,7 +226,7 @@ class UpstreamEventQueue(EventQueue[E]):
 
     @cached_property
     def _unnoticed(self) -> list[Subscription[E]]:
-        """Subscriptions that have ended without being noticed yet."""
+        """Subscriptions whose end has not been noticed yet."""
         return []
 
     async def _send(self, event: E) -> None:

@@ -12,7 +12,7 @@ from fsm.sut import BrokenError, UnsupportedError
 
 KEY: Final = "key"
 ALMOST: Final = 256.0
-"""The delay before the longest one."""
+"""The second-longest delay."""
 
 CAPACITY: Final = 3
 
@@ -34,7 +34,7 @@ RETAINED: Final = {"last": 1, "more": 2, "some": 1, "many": CAPACITY, "next-wait
 class BackoffSUT(LoopSUT[Backoff[int]]):
     """A :class:`~fsm.runtimes.reference.events.backoff.Backoff` under test.
 
-    It has one key, a handler that ends when told to, and a clock that is turned.
+    It has one key, a handler that ends on request, and a clock that is turned.
     """
 
     machine = MACHINE
@@ -61,7 +61,7 @@ class BackoffSUT(LoopSUT[Backoff[int]]):
         return [] if self.shows() == "stopped" else ["dropped"] * bool(new)
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Choose whether a tick is due, or set the number of events or the delay as the outcome needs."""
+        """Choose whether a tick is due, or set the number of events or the delay that the outcome requires."""
         backlog = self._backlog()
         if backlog is None:
             return False
@@ -154,7 +154,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._due: list[int] = []
 
     def shows(self) -> str:
-        """Return how much is unread or retained, after checking that it is exactly what is due."""
+        """Return the state of the queue, after checking that exactly the due events are unread or retained."""
         unread = [*self._subscription.unread, *self._subscription.waiting] if self._subscription else []
         if [*unread, *self.queue.retained] != self._due:
             raise BrokenError(f"events {self._due} are due, and the queue has {[*unread, *self.queue.retained]}")
@@ -278,7 +278,7 @@ class EventsSUT(ReferenceSUT[EventQueue[int]]):
         self._settle()
 
     def _shut_down(self) -> None:
-        """Shut the queue down with several unread events, or none. Count all discarded events as one."""
+        """Shut the queue down with several unread events or without any. Count all discarded events as one."""
         if self._subscription and len(self._subscription.unread) == 1:
             self._send()
         before = len(self._outputs)

@@ -1,6 +1,6 @@
 """The behaviour of simulated containers: how long a command runs, what it writes, and how it ends.
 
-A few commands are known, on their own or in a shell command line. All others do not exist.
+A few commands are known, on their own or in a shell command line. All other commands count as missing.
 """
 
 import re
@@ -36,7 +36,7 @@ SIGNALS: Final = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "TERM": 15}
 
 VARIABLE: Final = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
 ERRORS: Final = re.compile(r"(?<!\S)2>(&1|\s*[^\s;&|]+)")
-"""Matches a redirection of standard error, which is left out."""
+"""Matches a redirection of standard error, which is ignored."""
 
 NOWHERE: Final = Command(config=cri.ContainerConfig())
 """A container without variables and files."""
@@ -64,8 +64,8 @@ class Script:
 
     If ``reads`` is not empty, it first reads a line of that file. If ``as_read``, the number in that line is its exit
     code. ``on_term`` is its exit code after SIGTERM, or ``None`` if it ignores SIGTERM. ``kills`` is the signal that it
-    sends to the first process of its container, or 0 for none. From ``loop_at`` on, it repeats ``loop`` forever.
-    ``listens`` says how it reads its standard input, if it has one: like a shell, or like ``cat``.
+    sends to the first process of its container, or 0 for no signal. From ``loop_at`` on, it repeats ``loop`` forever.
+    ``listens`` says how it reads its standard input, if any: like a shell, or like ``cat``.
     """
 
     seconds: float = 0.0
@@ -80,7 +80,7 @@ class Script:
     listens: str = ""
 
     def speech(self) -> Iterator[Said]:
-        """Yield everything that it writes, in order. Endless if it has a loop that writes.
+        """Yield everything that the command writes, in order, without end if it has a loop that writes.
 
         >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
         >>> [(said.at, said.data) for said, _ in zip(spoken, range(3))]
@@ -94,7 +94,7 @@ class Script:
 
 
 def script(words: Sequence[str], inside: Command = NOWHERE) -> Script:
-    """Return what the command *words* does *inside* a container. Without words, the image's command runs forever.
+    """Return the behaviour of the command *words* in the container *inside*. Without words, it runs forever.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
 
@@ -208,7 +208,7 @@ def _signal(options: Sequence[str]) -> int:
 
 
 def _line(text: str, inside: Command = NOWHERE) -> Script:
-    """Return what a shell does with *text*: commands in sequence, ``&&``, ``||``, ``exec``, ``trap`` and loops.
+    """Return the behaviour of a shell that runs *text*: commands, ``&&``, ``||``, ``exec``, ``trap`` and loops.
 
     If it reads a line, it ignores SIGTERM, like the first process of a container.
 

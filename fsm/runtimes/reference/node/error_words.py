@@ -11,10 +11,10 @@ from fsm.runtimes.reference.driven import ABSENT, UNKNOWN, CallError, Driven, ra
 
 
 def full_id(given: str, known: Collection[str], event: str, kind: str) -> str:
-    """Return the id in *known* that *given* stands for, or *given* itself if there is none.
+    """Return the id in *known* that *given* stands for, or *given* itself if it matches none of them.
 
     Raise :class:`~fsm.runtimes.reference.driven.CallError` for the call *event* if *given* is empty or ambiguous.
-    *kind* is what containerd calls the object.
+    *kind* is containerd's name for the kind of object.
 
     >>> full_id("ab", ["abc", "b"], "stop", "container"), full_id("x", ["abc"], "stop", "container")
     ('abc', 'x')
@@ -55,8 +55,8 @@ def refusal_text(kind: str, event: str, given: str, shows: str, doing: str = "")
 def worded(kind: str, entity: Driven, event: str, given: str, *, deviates: bool) -> Iterator[None]:
     """Make the call *event* on *entity* in the context. If the machine refuses it, use containerd's message.
 
-    *given* is the id in the call. If *deviates*, raise an error instead of entering the context if the profile allows a
-    refusal.
+    *given* is the id in the call. If *deviates* is true and the profile allows a refusal, raise an error instead of
+    entering the context.
     """
     state, shows = entity.state, entity.shows
     if deviates and (way := entity.refusal(event)):

@@ -59,11 +59,11 @@ class NodeContainer:
         return self.reference.shows
 
     def status(self) -> Status:
-        """Return its record, which must not be changed, or an empty record if it has none."""
+        """Return the container's record, which must not be changed, or an empty record if it has no record."""
         return self.reference.peek() or Status()
 
     def created_at(self) -> int:
-        """Return its creation time or, without a checkpoint, the time at which its own record was made."""
+        """Return the container's creation time or, without a checkpoint, the time at which its own record was made."""
         return self.status().created_at or self.world.made_at
 
     def limits(self) -> dict[str, int | str]:
@@ -88,11 +88,11 @@ def limits_of(status: Status) -> dict[str, int | str]:
 class NodeContainers(Containers):
     """All containers of a node, with their checkpoints in *root*, under *profile* if one is named.
 
-    A call continues if its caller gives up, except a stop in its grace period. *launch* starts the workload of a
-    container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)* says whether the pod is ready.
-    *notice* is called with a container and ``created``, ``started``, ``stopped`` or ``deleted``. *deviates()* says
-    whether to refuse a call that the profile allows refusing. After a restart, containers are recovered from *kept*,
-    and *resume* returns workloads that are still running.
+    A call continues even if its caller gives up, except for a stop in its grace period. *launch* starts the workload of
+    a container, or raises :class:`~fsm.runtimes.reference.driven.WorldError`. *ready(pod)* says whether the pod is
+    ready. *notice* is called with a container and ``created``, ``started``, ``stopped`` or ``deleted``. *deviates()*
+    says whether to refuse a call that the profile allows refusing. After a restart, containers are recovered from
+    *kept*, and *resume* returns workloads that are still running.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class NodeContainers(Containers):
         self._deviates = deviates
 
     async def close(self) -> None:
-        """Kill all workloads. Their exits are no longer recorded."""
+        """Kill all workloads without recording their exits."""
         workloads = [container.world.workload for container in self.store.values() if container.world.workload]
         await self.tasks.cancel()
         for workload in workloads:
@@ -218,7 +218,7 @@ class NodeContainers(Containers):
         self.use("reopen-log", given, refusal)
 
     async def execute(self, given: str, words: tuple[str, ...], limit: float) -> Executed:
-        """Run a command in a container and wait for it, at most *limit* seconds. 0 means no limit."""
+        """Run a command in a container and wait for it, for at most *limit* seconds (0: no limit)."""
         if not words:
             raise CallError("exec-sync", "INVALID_ARGUMENT", "cmd must not be empty")
         container = self.find(given, "exec-sync")
@@ -287,8 +287,8 @@ class NodeContainers(Containers):
         with self._worded(container, "stop", given):
             container.reference.call("stop")
         await self._await_exit(container)
-        # A plugin must never see a start after a stop, and a created container may yet start. So its stop is relayed
-        # only under a profile, as containerd does.
+        # A plugin must never see a start after a stop, but a created container may still be started. So its stop is
+        # relayed only under a profile, as containerd does.
         if known and (self._relays.release or container.shows != CREATED):
             await self._relays.notify("stop-container", container.pod, container.for_plugins())
 

@@ -39,7 +39,7 @@ T = TypeVar("T")
 NETWORK: Final = IPv4Network("10.88.0.0/16")
 FIRST_PID: Final = 1_000
 HANDLERS: Final = frozenset({"", "runc"})
-"""Runtime handlers that a pod may request. They do not differ."""
+"""Runtime handlers that a pod may request. All behave alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class ServedNode(PodObserver):
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """End everything that runs. The kept records do not show that."""
+        """End everything that runs. The kept records do not show these ends."""
         self.events.shutdown()
         await self.containers.close()
         for pod in () if self.kept else self.pods():
@@ -168,7 +168,7 @@ class ServedNode(PodObserver):
         return self._pods.list()
 
     def find_pod(self, given: str, event: str) -> str:
-        """Return the id of the pod that *given* stands for, or *given* if there is none. *event* is the call."""
+        """Return the id of the pod that *given* stands for, or *given* if it matches no pod. *event* is the call."""
         return full_id(given, self.pods(), event, "sandbox")
 
     async def run_pod(self, plan: cri.RunPodSandboxRequest) -> str:
@@ -300,7 +300,7 @@ class ServedNode(PodObserver):
             await self.events.send(self._unsent.popleft())
 
     async def _call(self, event: str, given: str, call: Callable[[str], Coroutine[Any, Any, T]]) -> T:
-        """Make *call*, which continues if its caller gives up, with the id of the pod *given*."""
+        """Make *call*, which continues even if its caller gives up, with the id of the pod *given*."""
         pod = self.find_pod(given, event)
         with self._worded(pod, event, given):
             return await asyncio.shield(self.containers.tasks.start(call(pod)))

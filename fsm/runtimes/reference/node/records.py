@@ -115,7 +115,7 @@ class StoredImage:
 
     @property
     def tag(self) -> str:
-        """The name if it has a tag, and otherwise an empty string."""
+        """The name if it has a tag, or else an empty string."""
         return "" if "@" in self.name else self.name
 
 

@@ -1,6 +1,6 @@
 """Relays of a node's events to plugins.
 
-The machines ``nri-pod`` and ``nri-container`` decide what is relayed, and a sender sends it.
+The machines ``nri-pod`` and ``nri-container`` decide which requests are relayed, and a sender sends them.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class Relays(RelayedEntities):
 
     @asynccontextmanager
     async def blocking(self) -> AsyncIterator[None]:
-        """Keep plugins from joining in the context, after waiting for a plugin that is joining."""
+        """Wait for a plugin that is joining, and then keep plugins from joining within the context."""
         async with self._changed:
             await self._changed.wait_for(lambda: not self._joining)
             self._blocks += 1
@@ -60,8 +60,8 @@ class Relays(RelayedEntities):
     async def ask(self, event: str, pod: Pod, container: Container | None = None, fields: Fields = NOTHING) -> Fields:
         """Make *event* of one of the machines happen, and relay it to plugins.
 
-        Return what plugins want for the container: the adjustment of a new one, or resources in place of *fields*.
-        Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
+        Return what plugins want for the container: the adjustment of a new container, or resources in place of
+        *fields*. Raise :class:`~fsm.runtimes.reference.driven.WorldError` if a plugin refuses.
         """
         if self.sender is None:
             return {}
@@ -76,16 +76,16 @@ class Relays(RelayedEntities):
         return dict(merged.adjust if event == "create-container" else merged.own or {})
 
     async def notify(self, event: str, pod: Pod, container: Container | None = None) -> None:
-        """Make *event* happen, and relay it. A plugin's refusal has no effect."""
+        """Make *event* happen, and relay it. Ignore a plugin's refusal."""
         with suppress(WorldError):
             await self.ask(event, pod, container)
 
     def exited(self, pod: Pod, container: Container) -> None:
-        """Relay in a separate task, unordered with other calls, that the process of *container* has ended."""
+        """Relay the end of the process of *container* in a separate task, in no fixed order relative to other calls."""
         self._exits.start(self.notify("notify-exit", pod, container))
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the remembered states of *containers* to those that a joining plugin receives."""
+        """Set the remembered states of *containers* to the states that a joining plugin receives."""
         self.containers.synchronise(containers)
 
     async def close(self) -> None:

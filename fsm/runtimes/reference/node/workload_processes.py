@@ -26,13 +26,13 @@ TERM_GRACE: Final = "0"
 """Grace period in seconds when a reaper ends a process. It is 0 because the process was asked to end before."""
 
 FLUSH: Final = 2.0
-"""Number of seconds after the exit of a process in which its remaining output is read."""
+"""Number of seconds after the exit of a process during which its remaining output is read."""
 
 BUFFER: Final = 1 << 16
 
 
 class ChildProcess:
-    """A process of this machine that runs *command* under a reaper, so that none of its descendants outlives fsm.
+    """A process of this machine that runs *command* under a reaper, so that no descendant outlives fsm.
 
     Raise :class:`~fsm.runtimes.reference.driven.WorldError` if there is no such command.
     """
@@ -88,7 +88,7 @@ class ChildProcess:
         self._feeding.put_nowait(data)
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
-        if command.words[:1] == ("kill",) and command.words[-1] == "1":  # here, process 1 is not the container's
+        if command.words[:1] == ("kill",) and command.words[-1] == "1":  # process 1 here is not the container's process
             self.signal(SIGKILL)
             return 0
         try:
@@ -251,7 +251,7 @@ class SimulatedProcess:
     async def _act(
         self, plan: Script, command: Command, write: Write, given: asyncio.StreamReader | None, now: float = 0.0
     ) -> int:
-        """Do what *plan* says from second *now* on. Return the exit code."""
+        """Carry out *plan* from second *now* on. Return the exit code."""
         code, passed = plan.code, now
         if plan.reads:
             line = await _first_line(command.here(plan.reads))
@@ -304,7 +304,7 @@ def simulated(pids: Callable[[], int], clock: Clock) -> Callable[[Command], Simu
 
 
 def resumed(record: ContainerRecord, clock: Clock) -> SimulatedProcess:
-    """Return the process of *record*, which continues."""
+    """Return a simulated process that continues the process of *record*."""
     return SimulatedProcess(Command.requested(record.request), record.pid, clock, record.started_at)
 
 

@@ -35,17 +35,17 @@ class Workload(Protocol):
 
     pid: int
     exit: Exit | None
-    """How it ended, or ``None`` while it is running."""
+    """The exit of the process, or ``None`` while it is running."""
     readers: set[Write]
 
     def signal(self, number: int) -> None:
         """Send a signal. Has no effect on a process that has ended."""
 
     async def ended(self) -> Exit:
-        """Wait until it has ended. Return how it ended."""
+        """Wait until the process has ended. Return its exit."""
 
     def feed(self, data: bytes) -> None:
-        """Write *data* to its standard input, if it has one. Empty data closes it."""
+        """Write *data* to the process's standard input, if it has one. Empty data closes the standard input."""
 
     async def execute(self, command: Command, write: Write, given: asyncio.StreamReader | None = None) -> int:
         """Run another command in the same container with *given* as its standard input. Return its exit code.
@@ -72,7 +72,7 @@ class ContainerWorld(SimulatedWorld):
     """The world of a container of a node.
 
     *launch* starts its workload. *changed* is called when its record must be saved or deleted. ``refusal`` is the
-    reason for which the next operations fail. If it is empty, they do not fail.
+    reason why the next operations fail, or empty if they succeed.
     """
 
     def __init__(self, root: Path, launch: Callable[[], Workload], changed: Callable[["ContainerWorld"], None]) -> None:

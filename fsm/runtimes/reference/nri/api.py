@@ -49,7 +49,7 @@ class NRI:
     """The interface that a runtime calls. Thread-safe.
 
     One lock is held during each call, including the plugins' answers, so calls are serialised. After a stop, calls that
-    could relay or start anything raise :class:`NRIStoppedError`, and others do nothing. Every call raises
+    could relay or start anything raise :class:`NRIStoppedError`, and other calls do nothing. Every call raises
     :class:`ReentrantError` if it is made in a plugin or domain that the layer is calling. A disabled interface does
     nothing.
 
@@ -81,7 +81,7 @@ class NRI:
         listen: Callable[[str], Callable[[], object]] = lambda _: bool,
         sync: SyncLock | None = None,
     ) -> None:
-        """Create the interface. *plugins* are the installed ones, which join at the start.
+        """Create the interface. *plugins* are the installed plugins, which join at the start.
 
         *listen* opens the socket at a path, for other plugins to connect, and returns a function that closes it. It may
         raise :class:`OSError`. *sync* keeps plugins from joining.
@@ -135,14 +135,14 @@ class NRI:
                 self._close_socket()
 
     def configure_timeouts(self, *, registration: float = 0, request: float = 0) -> None:
-        """Change the timeouts of plugins in seconds (0: default). Raise :class:`ValueError` if one is negative."""
+        """Change the timeouts of plugins in seconds (0: default). Raise :class:`ValueError` for a negative timeout."""
         with self._life.call("configure-timeouts") as acts:
             if acts:
                 timeouts = {"plugin_registration_timeout": registration, "plugin_request_timeout": request}
                 self.config = self._terms.config = replace(self.config, **timeouts)  # type: ignore[arg-type]  # floats
 
     def register(self, plugin: Plugin) -> None:
-        """Let *plugin* join: it receives the existing objects, and from then on requests.
+        """Let *plugin* join. It receives the existing objects, and requests from then on.
 
         Raise :class:`BlockedError` if synchronisation stays blocked for the registration timeout, or
         :class:`RegistrationError` if the plugin fails or must not join.
@@ -175,7 +175,7 @@ class NRI:
         return PluginSyncBlock(unblock)
 
     def update_containers(self, updates: Iterable[Update], plugin: Plugin | None = None) -> None:
-        """Make *updates*, which *plugin* requests if it is given. Raise :class:`ChangesFailedError` if some fail."""
+        """Make *updates* for *plugin*, if it is given. Raise :class:`ChangesFailedError` if some of them fail."""
         with self._life.call("update-containers") as acts:
             if not acts:
                 return
@@ -199,7 +199,7 @@ class NRI:
 
         *resources* are those of an update. Return the answers to the last request, or ``None`` if nothing was relayed.
         In them, ``adjust`` is for a container about to be created, and ``own`` holds the resources that plugins want
-        instead of *resources*. Other containers are evicted and updated as plugins request, and failures of this are
+        instead of *resources*. Other containers are evicted and updated as plugins request. Failures to do so are
         logged. Raise the error with which the machine replies.
         """
         request = Request(event=event, pod=pod, container=container, resources=resources)
@@ -207,7 +207,7 @@ class NRI:
             return finish(self._entities.relay(request, self._relay)) if acts else None
 
     def notify_container_exit(self, pod: Pod, container: Container) -> None:
-        """Relay on a separate thread, unordered with other calls, that the container's process ended by itself."""
+        """Relay on a separate thread, unordered with other calls, that the container's process has ended by itself."""
         if not self._life.accepts("notify-exit"):
             return
         relayed: Future[None] = Future()
@@ -225,7 +225,7 @@ class NRI:
         threading.Thread(target=relay, name=f"exit of {container.id}", daemon=True).start()
 
     def wait_for_exits(self) -> None:
-        wait(set(self._exits))  # not Thread.join: in CPython 3.11, several threads that join one may collide
+        wait(set(self._exits))  # not Thread.join: in CPython 3.11, several threads that join the same one may collide
 
     def _relay_exit(self, pod: Pod, container: Container) -> None:
         self.relay("notify-exit", pod, container)
@@ -238,7 +238,7 @@ class NRI:
         return relayed
 
     def _try_changes(self, changes: Iterable[ContainerChange]) -> None:
-        with suppress(ChangesFailedError):  # the domains have logged them
+        with suppress(ChangesFailedError):  # the domains have logged the failures
             self.domains.change(changes)
 
     def _join(self, event: str, plugins: Iterable[Plugin]) -> None:

@@ -31,12 +31,13 @@ Part: TypeAlias = tuple[Sequence[Pod], Sequence[Container]]
 class Plugin(Protocol):
     """Base class of plugins. A plugin's members are used on a thread of its own, one after the other.
 
-    An exception is an error answer. :class:`PluginLostError` means that the plugin has disconnected.
+    If a method raises an exception, the plugin answers with an error. :class:`PluginLostError` means that the plugin
+    has disconnected.
     """
 
     @property
     def index(self) -> str:
-        """Two digits. Plugins are called in ascending order."""
+        """Two digits. Plugins are called in ascending order of their indices."""
 
     @property
     def name(self) -> str:
@@ -44,21 +45,21 @@ class Plugin(Protocol):
 
     @property
     def events(self) -> Collection[str] | int:
-        """Names of the requests to which it subscribes, or the mask of their bits. Empty means all."""
+        """Names of the requests to which the plugin subscribes, or a bit mask of them. Empty means all requests."""
 
     def synchronize(self, pods: Sequence[Pod], containers: Sequence[Container]) -> Sequence[Update]:
-        """Receive the existing objects, or the last part of them. Return the updates that it requests."""
+        """Receive the existing objects, or the last part of them. Return the updates that the plugin requests."""
 
     def handle(self, request: Request) -> Answer:
         """Answer *request*."""
 
     def synchronize_part(self, pods: Sequence[Pod], containers: Sequence[Container]) -> bool:
-        """Receive a part of the existing objects. Return whether it waits for more."""
+        """Receive a part of the existing objects. Return whether the plugin waits for more."""
         del pods, containers
         return False
 
     def launch(self) -> None:
-        """Start its process, if it has one. May raise any exception."""
+        """Start the plugin's process, if it has one. May raise any exception."""
         return
 
     def close(self) -> None:
@@ -139,7 +140,7 @@ class PluginThread:
 
 
 class Connection(Session[Request, Answer, Part, Sequence[Update]]):
-    """The connection of *plugin* on *terms*, with a thread that marks itself in *local*.
+    """The connection of *plugin* under *terms*, with a thread that marks itself in *local*.
 
     >>> class Slow(Plugin):
     ...     index, name, events = "10", "slow", ("StopContainer",)
@@ -199,7 +200,7 @@ def finish(work: Coroutine[object, object, T]) -> T:
     except StopIteration as finished:
         result: T = finished.value
         return result
-    raise RuntimeError(f"{work} suspends")  # pragma: no cover  (it has nothing to wait for)
+    raise RuntimeError(f"{work} suspends")  # pragma: no cover  (an answer that blocks never suspends)
 
 
 class UpstreamConnection(Connection):

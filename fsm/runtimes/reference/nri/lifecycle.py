@@ -141,7 +141,7 @@ class Plugins(Generic[R, A, S]):
         self.joined = ()
 
     async def relay(self, event: str, request: Callable[[], R], add: Callable[[str, A], object]) -> bool:
-        """Send *request()* to each plugin that subscribed to *event*, and pass its name and answer to *add*.
+        """Send *request()* to each plugin that subscribed to *event*, and pass the plugin's name and answer to *add*.
 
         Remove lost plugins, and return whether one was lost. Stop at the first :class:`NRIError` of a plugin or *add*.
         """
@@ -198,7 +198,7 @@ class Lifecycle(Driven):
         self._holder = 0
 
     def outcomes(self, event: str) -> tuple[Outcome, ...]:
-        """Return the outcomes that *event* may have now, or none if that is unspecified."""
+        """Return the outcomes that *event* may have now. Return an empty tuple if the event is unspecified."""
         return self._driver.offered(event, self.state)
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False) -> Outcome:
@@ -206,7 +206,7 @@ class Lifecycle(Driven):
             return self.position.take(event, outcome, ends=ends)
 
     def accepts(self, event: str) -> bool:
-        """Check whether *event* needs any action. Raise the reply of the machine, or :class:`ReentrantError`."""
+        """Check whether *event* needs any action. Raise the machine's error reply or :class:`ReentrantError`."""
         if self._holder == threading.get_ident() or self._local.on_plugin_thread:
             message = "a plugin or domain must not call NRI while NRI waits for it: return updates, or call later"
             raise ReentrantError(message)
@@ -283,13 +283,13 @@ class EntityStates:
                 self._positions[entity] = position
 
     async def relay(self, entity: str, event: str, send: Callable[[str], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let *event* of *entity* happen, and *send* each request as which it is relayed, by name.
+        """Let *event* of *entity* happen, and call *send* with the name of each request that relays it.
 
         Return the answers to the last request, or ``None`` if nothing was relayed. Raise the error with which the
         machine replies.
         """
         ways = self._driver.offered(event, self.state(entity))
-        outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes stop at a lost plugin
+        outputs = max((way.emits for way in ways), key=len, default=())  # other outcomes end the relay at a lost plugin
         relayed = [await send(name) for name in outputs]
         way = self.take(entity, event, relay_outcome(ways, outputs, relayed))
         if way.reply and "ok" not in way.reply:
@@ -298,7 +298,7 @@ class EntityStates:
         return relayed[-1].merged if relayed else None
 
     def synchronise(self, containers: Iterable[Container]) -> None:
-        """Set the states of *containers* to those in which they are listed. Unlisted containers keep theirs."""
+        """Set the states of *containers* to those in which they are listed. Unlisted containers keep their states."""
         for container in containers:
             self.take(container.id, container.state.event)
 
@@ -312,14 +312,14 @@ class RelayedEntities:
         self.containers = EntityStates("nri-container", release)
 
     async def relay(self, request: Request, send: Callable[[Request], Awaitable[Relayed]]) -> MergedAnswers | None:
-        """Let the event of *request* happen to its container or pod. See :meth:`EntityStates.relay`."""
+        """Let the event of *request* happen to the container or pod in *request*. See :meth:`EntityStates.relay`."""
         container = request.container
         states, entity = (self.containers, container.id) if container else (self.pods, request.pod.id)
         return await states.relay(entity, request.event, lambda name: send(replace(request, event=name)))
 
 
 def relay_outcome(ways: tuple[Outcome, ...], outputs: tuple[str, ...], relayed: list[Relayed]) -> str:
-    """Return which of *ways* the relays of *outputs* lead to: the outcome of the last, or of an earlier loss."""
+    """Return the outcome in *ways* of relaying *outputs*: the outcome of the last relay or of an earlier loss."""
     if not relayed:
         return ""
     *earlier, last = relayed

@@ -153,7 +153,7 @@ class ReentrantError(NRIError):
 
 
 class BlockedError(NRIError):
-    """A plugin cannot be synchronised, because this was blocked for longer than the registration timeout."""
+    """A plugin cannot be synchronised. Synchronisation was blocked for longer than the registration timeout."""
 
     code = "DEADLINE_EXCEEDED"
 
@@ -250,7 +250,8 @@ class Domains:
     def change(self, changes: Iterable[ContainerChange]) -> None:
         """Make *changes*, each in the domain that has the container. Unknown containers are skipped.
 
-        After all were tried, raise :class:`ChangesFailedError` with those that failed without ``ignore_failure``.
+        After trying all changes, raise :class:`ChangesFailedError` with the changes that failed without
+        ``ignore_failure``.
         """
         failed = []
         for change in changes:

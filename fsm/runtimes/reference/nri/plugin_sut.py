@@ -42,13 +42,13 @@ UPSTREAM_OUTCOMES: Final[Mapping[tuple[str, str], tuple[str, ...]]] = {
 """Maps an event and a state to the outcomes of NRI's own connection.
 
 In the state ``active``, the second outcome occurs if the plugin was launched as a process (``stop``) or has already
-registered again (``register``). Otherwise, the first one occurs.
+registered again (``register``). Otherwise, the first outcome occurs.
 """
 
 
 @dataclass(kw_only=True, eq=False)
 class ScriptedPlugin(Plugin):
-    """A plugin that adds what it receives to ``outputs``, and answers as ``script`` says. *late* makes it late."""
+    """A plugin that adds what it receives to ``outputs``, and answers as ``script`` says. *late()* makes it late."""
 
     outputs: list[str]
     late: Callable[[], None]
@@ -119,7 +119,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
         self.plugin = ScriptedPlugin(outputs=self._outputs, late=self._be_late)
         self.connection = self._kind(self.plugin, self._terms)
         self._scope.callback(self.connection.stop)
-        self._scope.callback(self.connection.hang_up)  # ends its thread
+        self._scope.callback(self.connection.hang_up)  # this ends the connection's thread
         self._launched = self._again = self._stopped = False
 
     def shows(self) -> str:
@@ -228,7 +228,7 @@ class NriPluginSUT(ReferenceSUT[Connection]):
 
 
 REGISTRATION: Final = 5.0
-"""A plugin's timeout in seconds, by a clock that does not advance."""
+"""A plugin's timeout in seconds, measured by a clock that does not advance."""
 
 SYSTEM: Final = load_system("plugin-sync")
 
@@ -241,7 +241,7 @@ ORDERS: Final = {
 
 
 class _Process(threading.Thread):
-    """A call or a plugin. Puts each step into ``steps``. If ``gated``, it takes the lock only when it ``may_go``."""
+    """A call or a plugin. It puts each step into ``steps``. If ``gated``, it takes the lock only when it ``may_go``."""
 
     gated, may_go, waits = True, True, False
 
@@ -261,7 +261,7 @@ class _Process(threading.Thread):
 
 
 class PluginSyncSUT(ReferenceSUT[SyncLock]):
-    """The lock under test: containerd's or, under the profile ``calls-first``, that of the reference NRI layer.
+    """The lock under test: containerd's lock or, under the profile ``calls-first``, the reference NRI layer's lock.
 
     >>> sut = PluginSyncSUT()
     >>> [sut.do(event) for event in ("begins.1", "registers", "begins-within.1")]
@@ -297,7 +297,7 @@ class PluginSyncSUT(ReferenceSUT[SyncLock]):
         return SYSTEM.shows({name: process.position.state for name, process in self._processes.items()})
 
     def do(self, event: str) -> str:
-        """Give the process of *event* its order, and wait until it has followed the order or waits."""
+        """Give the process of *event* its order, and wait until it has followed the order or is waiting."""
         name, _, number = event.partition(".")
         if name not in ORDERS:
             raise UnsupportedError(f"the reference of plugin-sync has no event {event!r}")

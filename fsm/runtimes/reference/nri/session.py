@@ -1,8 +1,8 @@
 """The connection of one plugin from start to end, without input or output: the machine ``nri-plugin`` drives it.
 
-A subclass connects it to a plugin: :class:`~fsm.runtimes.reference.nri.connection.Connection` to one in this process,
-whose answers block, :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` to one at a socket, whose answers suspend.
-The configuration has the time limits, and the differences between releases.
+A subclass connects it to a plugin: :class:`~fsm.runtimes.reference.nri.connection.Connection` to a plugin in this
+process, whose answers block, and :class:`~fsm.runtimes.sockets.nri_runtime.NriRuntime` to a plugin at a socket, whose
+answers suspend. The configuration has the time limits, and the differences between releases.
 """
 
 import logging
@@ -26,7 +26,7 @@ from fsm.runtimes.reference.nri.messages import (
 
 # The profile containerd-1.7 describes containerd 1.7.2. Synchronisation can be blocked in 1.7.26.
 RELEASES: Final = {"": False, "containerd-2.1": False, "containerd-1.7": True}
-"""Maps each release to whether NRI is disabled by default. A release is a profile, or empty for the newest."""
+"""Maps each release to whether NRI is disabled by default. A release is a profile name, empty for the newest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,7 +108,7 @@ class Terms:
 
 
 class Session(Driven, ABC, Generic[R, A, P, U]):
-    """A connection on *terms*. Not thread-safe.
+    """A connection under *terms*. Not thread-safe.
 
     Each ``_ask…`` method asks the plugin until a time of the clock. It raises :class:`PluginLateError` if the plugin is
     late, :class:`PluginLostError` if it has disconnected, and any other exception if its answer is an error.
@@ -158,12 +158,12 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         return self.state == "active"
 
     def connect(self) -> None:
-        """Begin the registration of a plugin that has connected by itself, and its time limit."""
+        """Begin the registration, and its time limit, of a plugin that has connected by itself."""
         self._deadline = self._terms.clock.now() + self._terms.config.registration_timeout
         self._take("connect")
 
     def launch(self, given: tuple[str, str] | None = None, *, built_in: bool = False) -> None:
-        """Start an installed plugin, with the *given* name and index if there are any.
+        """Start an installed plugin, with the *given* name and index if it has any.
 
         If *built_in*, it has no process and need not register. Raise :class:`RegistrationError` if it cannot be
         launched.
@@ -190,7 +190,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         await self.configure()
 
     async def await_registration(self) -> None:
-        """Let the plugin register. Raise :class:`RegistrationError` if it does not, or is late."""
+        """Let the plugin register. Raise :class:`RegistrationError` if it does not register in time."""
         try:
             await self._ask_registration(self._deadline)
         except RegistrationError:
@@ -203,7 +203,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
             raise RegistrationError(f"plugin did not register: {error}", code="UNAVAILABLE") from error
 
     def register(self, name: str, index: str) -> None:
-        """Register the plugin as *name* with *index*, or with the name and index that were given at its launch.
+        """Register the plugin as *name* with *index*, or with the name and index from its launch.
 
         Raise :class:`RegistrationError` if one of them is invalid, or :class:`NRIError` if it must not register now.
         """
@@ -219,7 +219,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._rename(name, index)
 
     async def configure(self) -> None:
-        """Ask the plugin for its events. Raise :class:`RegistrationError` if it fails or names an unknown event."""
+        """Ask the plugin for its events. Raise :class:`RegistrationError` if this fails or an event is unknown."""
         requested = await self._call(self._ask_events, "configure")
         try:
             self.events = subscribed(requested, self._terms.known)
@@ -256,7 +256,7 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("synchronise", "unsynchronised")
 
     async def relay(self, event: str, request: R) -> A | None:
-        """Return the plugin's answer to the *request* for *event*, or ``None`` if it has not subscribed or is lost.
+        """Return the answer to the *request* for *event*, or ``None`` if the plugin has not subscribed or is lost.
 
         Raise :class:`NRIError` if it answers with an error.
         """
@@ -283,11 +283,11 @@ class Session(Driven, ABC, Generic[R, A, P, U]):
         self._take("relay", outcome if self.listed else "")  # it may have hung up, or been stopped, in the meantime
 
     def drop(self) -> None:
-        """Close the connection if the plugin has hung up and a request has ended without it."""
+        """Close the connection if the plugin has hung up and a request has ended without the plugin."""
         self._take("relay")
 
     async def request_updates(self, make: Callable[[], Awaitable[T]]) -> T:
-        """Let the plugin request updates, which *make* makes.
+        """Let the plugin request updates, and make them with *make*.
 
         Raise the error of *make*, or :class:`NRIError` if the plugin must not request updates now.
         """
@@ -354,7 +354,7 @@ def parts(
     most: float = inf,
     size: Callable[[Pod | Container], int] = lambda _: 1,
 ) -> list[tuple[list[Pod], list[Container]]]:
-    """Divide *pods* and *containers* into parts of at most *most*, unless a single object has a larger *size*.
+    """Divide *pods* and *containers* into parts of total *size* at most *most*, unless a single object is larger.
 
     >>> parts(["p1", "p2", "p3"], ["c1"], 2), parts([], [])
     ([(['p1', 'p2'], []), (['p3'], ['c1'])], [([], [])])

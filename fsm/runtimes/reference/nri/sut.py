@@ -48,7 +48,7 @@ CONTAINER: Final = Container(id="container", pod_id=POD.id, name="container")
 
 @dataclass(kw_only=True, eq=False)
 class FakePlugin(Plugin):
-    """Answers an event with its function in ``answers``, and logs its index and the event in ``heard``."""
+    """A plugin that answers events with the functions in ``answers``, and logs its index and events in ``heard``."""
 
     index: str = "10"
     name: str = "fake"
@@ -124,7 +124,7 @@ class _NriSUT(ReferenceSUT[NRI]):
             self.nri.stop()
 
     def arrange(self, event: str, outcome: str) -> bool:
-        """Make the first plugin fail or be lost at the last request of *outcome*. Return False if there is none."""
+        """Make the first plugin fail or disconnect at the last request of *outcome*. Return False without a request."""
         cells = driver(self.machine).machine.events[event].cells.values()
         ways = [way for cell in cells if isinstance(cell, Moves) for way in cell.outcomes]
         emits = next((way.emits for way in ways if way.name == outcome and way.emits), ())
@@ -144,7 +144,7 @@ class _NriSUT(ReferenceSUT[NRI]):
                     self._plugins[index] = self._join(index)
 
     def outputs(self) -> Sequence[str]:
-        """Store the requests to both plugins in ``sent``, check their order, and return those to the first plugin."""
+        """Store the requests to both plugins in ``sent``, check their order, and return the first plugin's requests."""
         requests = list(self._sent)
         self._sent.clear()
         self.sent = {index: tuple(one.event for one in requests if one.to == index) for index in (FIRST, SECOND)}
@@ -245,7 +245,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
             block.unblock()
         for nri in self._made:
             nri.wait_for_exits()
-            with suppress(Exception):  # a planted bug was found before
+            with suppress(Exception):  # a planted bug has been found before
                 nri.stop()
 
     def shows(self) -> str:
@@ -285,7 +285,7 @@ class NriApiSUT(ReferenceSUT[NRI]):
 
     @property
     def _here(self) -> NRI:
-        """The interface that was created first, which others must not affect, or a disabled one if there is none."""
+        """The first interface created, which others must not affect, or a disabled one if none was created."""
         return self._made[0] if self._made else NRI(Config(disable=True, release=self._release))
 
     def _new(self) -> None:

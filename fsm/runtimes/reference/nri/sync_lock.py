@@ -1,7 +1,7 @@
 """A lock between any number of calls that block plugin synchronisation, and one joining plugin.
 
-A caller that blocks never waits for a plugin that is itself waiting. Otherwise, a nested block would deadlock, such as
-when removing a pod removes its containers. The price is that a plugin waits as long as anything blocks.
+A caller that blocks never waits for a plugin that is itself waiting. Otherwise, a nested block would deadlock, for
+example when the removal of a pod removes its containers. The price is that a plugin waits as long as anything blocks.
 """
 
 import threading
@@ -118,7 +118,7 @@ class SyncLock:
 
 
 class UpstreamSyncLock(SyncLock):
-    """A lock in which a waiting plugin goes before all later blocks, even those of a caller that already blocks."""
+    """A lock in which a waiting plugin precedes all later blocks, even blocks by a caller that already blocks."""
 
     def _may_block(self) -> bool:
         return super()._may_block() and not self._waiting

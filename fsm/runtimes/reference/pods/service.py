@@ -45,7 +45,7 @@ REMOVED: Final[Mapping[str, tuple[str, ...]]] = {
     "freed": ("stopped-only", "failed"),
     "gone": ("removed",),
 }
-"""The outcomes of a stop or removal, by the stage that it reached. The first that the machine offers is taken."""
+"""The outcomes of a stop or removal, by the stage that it reached. The first one that the machine offers is taken."""
 
 
 class Pods:
@@ -104,7 +104,7 @@ class Pods:
         return {pod.id: pod.shows for pod in self._store.values()}
 
     def listed(self) -> tuple[Metadata, ...]:
-        """Return what is known of each pod without querying its world. ``state`` is what the machine shows."""
+        """Return the known status of each pod without querying its world. ``state`` is what the machine shows."""
         return tuple(pod.metadata(pod.shows) for pod in self._store.values())
 
     def find(self, id: str) -> Pod:  # noqa: A002  (the field's name)
@@ -120,10 +120,10 @@ class Pods:
         return PodStatus(**kept, pid=record.pid, addresses=self.network.addresses(id))
 
     async def create_container(self, id: str, create: Callable[[], object] | None = None) -> None:  # noqa: A002
-        """Create a container in a pod, with *create* if it is given.
+        """Create a container in a pod by calling *create* if it is given.
 
         The contract leaves open whether a pod that is not ready accepts containers. Without a profile, it refuses them.
-        Under a profile, it does what containerd does.
+        Under a profile, it behaves like containerd.
         """
         pod = self.find(id)
         async with pod.lock:
@@ -222,7 +222,7 @@ class Pods:
                 await self._clear(id_)
 
     async def _clear(self, id_: str) -> None:
-        """Delete everything of a pod whose metadata cannot be read. If that fails, the next restart tries again."""
+        """Delete everything that belongs to a pod with unreadable metadata. If that fails, the next restart retries."""
         self.controller.recover(id_)
         stages = self._stages(self.find(id_))
         await unmake([*stages, Stage(bool, lambda: self.containers.remove(id_))])
@@ -243,7 +243,7 @@ class Pods:
             await self._start_watch(pod)
 
     def _stages(self, pod: Pod) -> tuple[Stage, ...]:
-        """Return what a run of *pod* makes. The metadata comes before everything that a restart must find."""
+        """Return the stages of a run of *pod*. The metadata comes before everything that a restart must find."""
         return (
             Stage(lambda: self._reserve(pod), lambda: self._release(pod)),
             Stage(lambda: self.metadata.create(pod.metadata(MAKING)), lambda: self.metadata.delete(pod.id)),
@@ -301,7 +301,7 @@ class Pods:
             self._take(pod, event, outcome, why)
 
     async def _tear_down(self, pod: Pod) -> tuple[str, str]:
-        """Stop *pod*. Return the stage that was reached, and why no later one was."""
+        """Stop *pod*. Return the stage that was reached, and the reason why no later stage was reached."""
         reached = "held"
         try:
             await perform(lambda: self.containers.stop(pod.id))

@@ -50,7 +50,7 @@ class Containers:
 
 
 class PodObserver:
-    """Is notified of what happens to pods. Each method may be a coroutine function."""
+    """An observer that is notified of what happens to pods. Each method may be a coroutine function."""
 
     def runs(self, _pod: str) -> object:
         """Note that the pause process of a pod is running, and that the pod is not ready yet.
@@ -70,7 +70,7 @@ FAILURES: Final = (WorldError, OSError, CallError)
 
 
 class Stage(NamedTuple):
-    """A function that makes something, and one that unmakes it even if it was made only partly or not at all."""
+    """A function that makes something, and a function that unmakes it even if it was made only partly or not at all."""
 
     make: Callable[[], object]
     unmake: Callable[[], object] = bool
@@ -85,7 +85,7 @@ class MakeError(Exception):
 
 
 async def make(stages: Iterable[Stage]) -> None:
-    """Make all stages. If one fails, unmake it and those before it, up to the first that cannot be unmade.
+    """Make all stages. If a stage fails, unmake it and the stages before it, up to the first that cannot be unmade.
 
     Raise :class:`MakeError` if a stage fails.
 
@@ -146,7 +146,7 @@ class Leases:
     _known: dict[str, str] | None = None
 
     def setup(self, pod: str) -> None:
-        """Lease the first free address. After a failure, :meth:`teardown` releases what was leased."""
+        """Lease the first free address. After a failure, :meth:`teardown` releases the lease."""
         self.root.mkdir(parents=True, exist_ok=True)
         # Link the finished draft, so that the file of an address appears with its content or not at all.
         draft = self.root / f".{pod}"
@@ -272,7 +272,7 @@ class MetadataStore:
         return metadata
 
     def delete(self, id: str) -> None:  # noqa: A002  (the field's name)
-        """Delete the metadata of the pod *id*. Must come last, because a restart can then no longer find the pod."""
+        """Delete the metadata of the pod *id*. Do this last, because afterwards a restart cannot find the pod."""
         durable_files.remove(self.path(id))
         with suppress(FileNotFoundError):
             self.path(id).parent.rmdir()

@@ -103,7 +103,7 @@ class PodsSUT(LoopSUT[Pods]):
         return self.pods.list().get(self._last, ABSENT)
 
     def record(self) -> dict[str, Any]:
-        """Return the pod's data without its exit, which depends on the outcome. Only a ready pod has its addresses."""
+        """Return the pod's data without its exit, which depends on the outcome. Omit addresses unless it is ready."""
         pod = self._pod
         if pod.state == ABSENT:
             return {}
@@ -111,7 +111,7 @@ class PodsSUT(LoopSUT[Pods]):
         return {"name": pod.name, "created": pod.created_at, "limits": dict(pod.limits), "addresses": addresses}
 
     def _contradiction(self) -> str:
-        """Return what the pod wrongly has or wrongly lacks, or an empty string."""
+        """Return a description of what the pod wrongly has or lacks, or an empty string."""
         pod, name_holder = self._pod, self.pods.names.get(NAME, "")
         watched = (pod.watch and not pod.watch.done()) or self.pods.retries.delay(self._last)
         if pod.state == "ready" and not watched:
@@ -193,14 +193,14 @@ class PodsSUT(LoopSUT[Pods]):
         return {"cpu_shares": self._limits}
 
     async def _exit(self) -> None:
-        """End the pause process, and wait until the watch has seen it. Without a watch, report the exit."""
+        """End the pause process, and wait until the watch has noticed its end. Without a watch, report the exit."""
         pod, world, watch = self._pod, self.worlds.get(self._last), None
         with suppress(CallError):
             watch = pod.watch if self._controller.status(self._last).state == READY else None
         if world is not None:
             world.die()
         if watch is not None and not watch.done():
-            # If the controller's own watch crashes, the other one never ends.
+            # If the controller's own watch crashes, the watch of the pod never ends.
             own = self._controller.find(self._last).watch
             running = [watch, own] if own and not own.done() else [watch]
             await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)

@@ -144,7 +144,7 @@ class Introspection(Driven):
 
     ``plugin_info`` asks the runtime at a path, with options. It returns the ``Extra`` field of the answer, if there is
     one, or raises :class:`IntrospectionError`. ``kernel_has_rro`` says whether the kernel has recursive read-only
-    mounts, as Linux has since 5.12. ``failures`` lists the reasons why nothing is known of a runtime, as containerd
+    mounts, as Linux has since 5.12. ``failures`` lists the reasons why nothing is known about a runtime, as containerd
     logs them.
 
     >>> runc = Introspection(name="runc", runtime=Runtime(), plugin_info=lambda *_: None, kernel_has_rro=True)

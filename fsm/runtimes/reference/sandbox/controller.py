@@ -47,12 +47,12 @@ class Sandbox(Driven):
         self.noticed = False
 
     def last_exit(self) -> Exit:
-        """Return how its process ended, with code 255 if that is not known."""
+        """Return the exit of the sandbox's process, with code 255 if the exit is not known."""
         return self.world.ended() or Exit(LOST_CODE, self.world.now())
 
 
 class Controller:
-    """All sandboxes, each in a world that *worlds* creates for its id. Belongs to one event loop.
+    """All sandboxes, each in the world that *worlds(id)* creates. Belongs to one event loop.
 
     *clock* times the retries of failures. *on_exit* is called with the id when an exit is recorded.
 
@@ -174,7 +174,7 @@ class Controller:
         self._take(sandbox, "shutdown", outcome, sandbox.last_exit(), why)
 
     def recover(self, name: str) -> SandboxRecord:
-        """Add a sandbox to the store in the state that a restart finds, and watch its process. Return its record."""
+        """Add a sandbox to the store in the state that a restart finds, and watch its process. Return the record."""
         world = self._worlds(name)
         sandbox = self._store[name] = Sandbox(name, world, driver(MACHINE).position(_state_after_restart(world)))
         if sandbox.state == "ready":
@@ -206,7 +206,7 @@ class Controller:
             raise HandlerError
 
     def handle(self, sandbox: Sandbox, ended: Exit) -> bool:
-        """Handle the end of the process of *sandbox*. Return False if its task could not be deleted, so retry."""
+        """Handle the end of the process of *sandbox*. Return False if its task could not be deleted."""
         self._notice_exit(sandbox)
         outcome = ""
         if not sandbox.is_noop("handle"):
@@ -215,7 +215,7 @@ class Controller:
         return outcome != "kept"
 
     def _notice_exit(self, sandbox: Sandbox) -> None:
-        """Tell the machine if the process has ended. The watch may not have seen it yet."""
+        """Report to the machine if the process has ended. The watch may not have noticed the end yet."""
         if sandbox.record.pid and not sandbox.noticed and sandbox.world.ended():
             sandbox.noticed = True
             sandbox.position.take("exit")
@@ -233,7 +233,7 @@ class Controller:
         self._take(sandbox, "start", "undone", sandbox.last_exit(), why)
 
     async def _kill(self, sandbox: Sandbox) -> tuple[str, Exit | None, str]:
-        """Kill the process of *sandbox* and delete its task. Return the outcome, the exit, and why it failed."""
+        """Kill the process of *sandbox* and delete its task. Return the outcome, the exit, and the failure reason."""
         world = sandbox.world
         try:
             if not world.task():
@@ -267,7 +267,7 @@ class Controller:
         return sandbox
 
     def _begin(self, name: str, event: str) -> Sandbox | None:
-        """Return the sandbox *name*, or ``None`` if *event* has no effect on it. Raise the reply of the machine."""
+        """Return the sandbox *name*, or ``None`` if *event* has no effect on it. Raise the machine's error reply."""
         sandbox = self.find(name)
         self._notice_exit(sandbox)
         if not sandbox.is_noop(event):
@@ -336,7 +336,7 @@ class UpstreamController(Controller):
         raise CallError("start", UNKNOWN, why)
 
     async def stop(self, name: str) -> None:
-        """Stop a sandbox. One that is ready but has no task stays ready."""
+        """Stop a sandbox. A sandbox that is ready but has no task stays ready."""
         known = self._store.get(name)
         if known and known.record.pid:
             self._notice_exit(known)

@@ -82,7 +82,7 @@ class PodSandboxSUT(LoopSUT[Controller]):
         return None if code == "ok" else code
 
     def end(self, event: str) -> str:
-        """End the wait with the exit, or cancel it if there is none."""
+        """End the wait with the exit, or cancel it if no exit has occurred."""
         return self._reply(event, self._end_wait)
 
     def _actions(self) -> Mapping[str, Action]:
