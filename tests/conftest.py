@@ -1,4 +1,4 @@
-"""Common set-up of all tests: the same examples on every run, an event loop, and no skip where skips are forbidden."""
+"""Common set-up of all tests: reproducible examples, an event loop, and failures in place of forbidden skips."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hypothesis import settings
 if TYPE_CHECKING:
     from collections.abc import Generator
 
-collect_ignore = ["bench", "cli/corpus", "support/as_on_windows"]  # importing the last hides modules
+collect_ignore = ["bench", "cli/corpus", "support/as_on_windows"]  # importing as_on_windows hides modules
 pytest_plugins = ["browser_fixtures", "live_daemons"]
 
 settings.register_profile("default", max_examples=100, deadline=None, derandomize=True, database=None)
@@ -24,7 +24,7 @@ settings.load_profile("default")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let signals end the processes of tests, and make a skip a failure under ``FSM_FORBID_SKIPS=1``, in doctests too.
+    """Let signals end the processes of tests, and forbid skips under ``FSM_FORBID_SKIPS=1``, even in doctests.
 
     A shell starts background processes with SIGINT ignored, as nohup does with SIGHUP, and commands inherit that.
     """
@@ -37,7 +37,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function on an event loop of its own; leave others to pytest."""
+    """Run a test that is a coroutine function on its own event loop, and leave others to pytest."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     arguments = {name: pyfuncitem.funcargs[name] for name in inspect.signature(pyfuncitem.obj).parameters}
@@ -46,7 +46,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
 
 
 def pytest_collection_finish() -> None:
-    """Freeze collected objects, which live to the end, so that the garbage collector skips them."""
+    """Freeze the collected objects, which are never freed, so that the garbage collector skips them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(100_000, 20, 20)
@@ -61,13 +61,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 
 class NoSkips:
-    """Turns every skip into a failure with the reason of the skip."""
+    """Pytest plugin that turns every skip into a failure with the reason of the skip."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, call: pytest.CallInfo[None]
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Of a test."""
+        """Turn a skip of a test into a failure."""
         report = yield
         if call.excinfo and isinstance(call.excinfo.value, pytest.skip.Exception):
             report.outcome = "failed"
@@ -76,7 +76,7 @@ class NoSkips:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """Of a module."""
+        """Turn a skip of a whole module into a failure."""
         report = yield
         if report.outcome == "skipped":
             report.outcome = "failed"

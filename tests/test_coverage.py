@@ -1,4 +1,4 @@
-"""Coverage, merged: what each recording met is counted once, and machines that are different stay apart."""
+"""Merged coverage: each recording is counted once, and different machines are kept apart."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def calls() -> Judged:
-    """Recorded calls, which two machines judge."""
+    """Recorded calls, judged by two machines."""
     return judge(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def counts(found: tuple[MachineCoverage, ...]) -> list[Mapping[tuple[str, str], Mapping[str, int]]]:
-    """The cells that were met, by machine."""
+    """Return, for each machine, the exercised cells with their counts."""
     return [{cell: by for cell, by in each.cells.items() if by} for each in found]
 
 
 def test_one_is_as_it_was(calls: Judged) -> None:
-    """The coverage of one recording is that of its judgements, even if it is given twice."""
+    """A single recording has the coverage of its judgements, even if it is passed twice."""
     own = [
         {cell: {calls.name: count} for cell, count in judgement.covered.cells.items() if count}
         for judgement in calls.judgements
@@ -38,7 +38,7 @@ def test_one_is_as_it_was(calls: Judged) -> None:
 
 
 def test_two_are_added(calls: Judged) -> None:
-    """The counts of two recordings stand beside each other, and the order does not matter."""
+    """The merged coverage has the counts of each recording separately, in any order of the recordings."""
     other = replace(calls, name="other", judgements=calls.judgements[::-1])
 
     both = counts(merged([calls, other]))
@@ -48,7 +48,7 @@ def test_two_are_added(calls: Judged) -> None:
 
 
 def test_machines_of_one_name_and_other_cells_stay_apart(calls: Judged) -> None:
-    """Nothing is added that is not of the same cell of the same machine."""
+    """Counts are merged only if both machines have the same name and the same cells."""
     first, *_ = calls.judgements
     fewer = dict([*first.covered.cells.items()][:-1])
     other = replace(calls, name="other", judgements=(replace(first, covered=replace(first.covered, cells=fewer)),))
@@ -61,7 +61,7 @@ def test_machines_of_one_name_and_other_cells_stay_apart(calls: Judged) -> None:
 
 
 def test_what_a_log_adds_to_calls(calls: Judged) -> None:
-    """An exit is unseen only if all recordings of the machine are of calls; else a signal may have happened."""
+    """An exit is unseen if all recordings of the machine are of calls; a log may show one."""
     log = judge(RECORDINGS / "containerd-2.1.9.log", models=["cri-container"])
 
     ((alone, _), (beside, _)) = merged([calls]), merged([calls, log])

@@ -1,4 +1,4 @@
-"""``--profile auto`` is the profile of the version that a recording shows, and said to be."""
+"""``--profile auto`` selects the profile of the version that a recording shows, and reports its choice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ START = 'time="2026-11-20T11:03:2{}Z" level=info msg="starting containerd" revis
 
 
 def _started(*versions: str) -> bytes:
-    """The failing log, with a start of containerd before each half of it, or before the whole."""
+    """Return the failing log with a start of containerd before each of its parts, one for each version."""
     lines = Path(FAILING).read_bytes().splitlines(keepends=True)
     size = -(-len(lines) // len(versions))
     parts = [lines[at : at + size] for at in range(0, len(lines), size)]
@@ -44,7 +44,7 @@ def _started(*versions: str) -> bytes:
     ],
 )
 def test_the_version_that_a_log_shows(versions: Sequence[str], tolerates: bool, said: str, tmp_path: Path) -> None:  # noqa: FBT001  (a row of the table)
-    """Decides what is tolerated; without a profile of it nothing is."""
+    """The version decides which deviations are tolerated; if it has no profile, none are."""
     log = tmp_path / "containerd.log"
     log.write_bytes(_started(*versions))
     judged = judge(log, profile="auto")
@@ -58,7 +58,7 @@ def test_the_version_that_a_log_shows(versions: Sequence[str], tolerates: bool, 
 
 
 def test_as_with_the_profile_by_name() -> None:
-    """The same verdict and the same deviations."""
+    """The verdict and the deviations are those of the same profile given by name."""
     name = RECORDINGS / "1.6.20-deadlines.log.gz"
     auto, named = judge(name, profile="auto"), judge(name, profile="containerd-1.6.20")
 
@@ -67,7 +67,7 @@ def test_as_with_the_profile_by_name() -> None:
 
 
 def test_events_and_calls_show_it_too() -> None:
-    """By what a plugin was told when it connected, and by the answer to a Version call."""
+    """A plugin is sent the version when it connects, and a Version call returns it."""
     call = '{"op": "Version", "start": 1, "end": 2, "code": "OK", "detail": "", "version": "1.7.24"}\n'
     calls = (RECORDINGS / "cri-calls-1.7.24.jsonl").read_text(encoding="utf-8")
 
@@ -79,7 +79,7 @@ def test_events_and_calls_show_it_too() -> None:
 
 
 def test_what_is_followed_changes_its_profile_at_a_restart() -> None:
-    """What was judged before is summed up, and the worst of both is the exit code."""
+    """Each version has its own verdict, and the exit code is that of the worse one."""
     follow = ("judge", "--follow", "--profile", "auto", "-")
     upgraded = fsm(*follow, stdin=_started("1.6.20", "1.7.27"))
     downgraded = fsm(*follow, stdin=_started("1.7.27", "1.6.20"))
@@ -93,7 +93,7 @@ def test_what_is_followed_changes_its_profile_at_a_restart() -> None:
 
 
 def test_a_recording_without_a_version_is_followed_without_a_profile() -> None:
-    """A message says that the recording does not show its version."""
+    """A message reports that the recording does not show its version."""
     done = fsm("judge", "--follow", "--profile", "auto", "-", stdin=Path(HOLDING).read_bytes())
 
     assert 0 == done.returncode

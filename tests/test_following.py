@@ -1,4 +1,4 @@
-"""One semantics: a recording that is followed, in whatever pieces and with whatever pauses, is judged as the whole is."""
+"""A followed recording gets the verdict of the complete one, however it is cut and whatever the pauses."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ MINUTE = 60_000_000_000
 
 
 class Pieces:
-    """The bytes *data*, cut at the positions *cuts*, with a pause of length *quiet* at each."""
+    """The bytes *data*, cut at the positions *cuts*, with a pause of length *quiet* at each cut."""
 
     def __init__(self, data: bytes, cuts: Sequence[int], quiet: int) -> None:
         self._data, self._cuts, self._quiet = data, sorted(cuts), quiet
@@ -127,7 +127,7 @@ def test_in_pieces_as_the_whole(name: str, cut: list[float], quiet: int) -> None
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_line_at_a_time(name: str) -> None:
-    """As the file is judged by itself; with pauses in which recorded calls settle as they do in real time."""
+    """Violations and coverage are those of the complete file; pauses let recorded calls settle as in real time."""
     data = _data(name)
     cuts = [at for at, byte in enumerate(data) if byte == ord("\n")][::3]
 
@@ -150,19 +150,19 @@ STATUS = """{"op": "ContainerStatus", "id": "c1", "start": 6000000000, "end": 60
 
 
 def test_a_call_is_judged_once_none_that_began_before_it_is_awaited() -> None:
-    """A container is seen to run while the start that has made it run has not ended, so its line comes later."""
+    """A call is recorded when it ends, so a status may show a running container before its start is recorded."""
     early, late = (CALLS + STATUS).encode(), (START % 9_000_000_000).encode()
 
     for settle, count in ((10_000_000_000, 0), (1_000_000_000, 1)):
         _, told = _followed(early + late, [len(early)], quiet=5_000_000_000, settle=settle)
         assert len(told) == count
-    # It is not to blame for what was judged without it.
+    # The late start is not blamed: the violation is in a line before it.
     (violation,) = told
     assert violation.line < 5
 
 
 def test_what_comes_too_late_breaks_nothing() -> None:
-    """Nothing is known any more of the container, and of the others everything."""
+    """A call that is recorded too late is counted, and causes no violation."""
     early = (CALLS + STATUS).replace("RUNNING", "CREATED").encode()
     late = (START % 5_500_000_000).encode()
 
@@ -173,7 +173,7 @@ def test_what_comes_too_late_breaks_nothing() -> None:
 
 
 def test_memory_does_not_grow_with_what_is_never_over() -> None:
-    """Violations whose entities are not seen again do not wait for ever, and are all counted."""
+    """Violations of entities that never recur do not stay open for ever, but all of them are counted."""
     monitor = Monitor(load("cri-container"), fresh=True)
     number = 2 * OPEN
     seen = [Observation(entity=f"c{each}", event="stop", reply="NOT_FOUND") for each in range(number)]
@@ -201,7 +201,7 @@ def _lines_of(stream: IO[str], until: str) -> list[str]:
 
 
 def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_path: Path) -> None:
-    """So does a second rotation; a summary can be asked for meanwhile."""
+    """SIGUSR1 prints a summary without ending the command, and a rotated log is followed further."""
     log = tmp_path / "containerd.log"
     with subprocess.Popen(
         [FSM, "judge", "--follow", log], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -230,7 +230,7 @@ def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_p
 
 
 def test_the_end_of_a_pipe_is_the_end() -> None:
-    """With the exit code of the verdict: a recording that holds, one that fails, and none."""
+    """The exit code is that of the verdict, for a recording that holds, one that fails, and an empty one."""
     holds = fsm("judge", "--follow", "-", stdin=_data("containerd-1.7.24.log"))
     fails = fsm("judge", "--follow", "--format", "json", "-", stdin=_data("containerd-1.6.20.log"))
     empty = fsm("judge", "--follow", "-", stdin=b"")
@@ -250,7 +250,7 @@ def test_the_end_of_a_pipe_is_the_end() -> None:
     ],
 )
 def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str) -> None:
-    """With exit code 2 and a reason."""
+    """Options that need the complete recording are refused with exit code 2 and a reason."""
     done = fsm("judge", "--follow", "-", *options)
 
     assert (2, "") == (done.returncode, done.stdout)
@@ -258,7 +258,7 @@ def test_what_is_found_only_in_the_whole_is_refused(options: list[str], why: str
 
 
 def test_pods_of_containers_that_are_over_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By a removal, that of the pod, or a list on which they are not; the last ones are kept for what is judged later."""
+    """A container ends by its removal, its pod's removal, or its absence from a list; the last few are kept."""
     monkeypatch.setattr(nri_events, "REMEMBERED", 2)
     reader = nri_events.NriEventReader()
 

@@ -1,4 +1,4 @@
-"""A machine as a Hypothesis state machine, in the test suite of an implementation."""
+"""A machine becomes a Hypothesis state machine for the test suite of an implementation."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ QUICK = settings(max_examples=200, database=None, deadline=None)
 
 
 class Rusty(Simulated):
-    """A door that jams when it has been pushed open three times, whatever its machine says."""
+    """A door that jams after it has been pushed open three times, although its machine allows a fourth push."""
 
     def reset(self) -> None:
-        """Begin anew, with no push."""
+        """Start again with no pushes counted."""
         super().reset()
         self.pushed = 0
 
     def do(self, event: str) -> str:
-        """Count the pushes that open the door."""
+        """Perform *event*, and count the pushes that open the door."""
         before = self.shows()
         reply = super().do(event)
         self.pushed += event == "push" and before == "CLOSED" and reply == "ok"
@@ -39,7 +39,7 @@ def test_it_is_a_hypothesis_state_machine() -> None:
 
 
 def test_what_is_not_legal_is_said_in_words() -> None:
-    """The assertion has the report: what is wrong, and the clause."""
+    """The assertion error contains the report, with the violation and its clause."""
     rusty = stateful(door(), lambda: Rusty(door()))
 
     with pytest.raises(AssertionError, match=r"violation: push replied NOT_FOUND(?s:.*)clause +push-opens .MUST."):
@@ -47,5 +47,5 @@ def test_what_is_not_legal_is_said_in_words() -> None:
 
 
 def test_a_sut_may_be_named() -> None:
-    """As on the command line."""
+    """The SUT can be named by the same text as on the command line."""
     run_state_machine_as_test(stateful(load("cri-pod"), "model:pod-sandbox"), settings=settings(QUICK, max_examples=1))

@@ -1,4 +1,4 @@
-"""The time and memory that a command uses are checked while it runs."""
+"""The time and the memory of a command are checked while it runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SUPPORT = Path(__file__).resolve().parent / "support"
     ids=["memory", "time", "neither"],
 )
 def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str) -> None:
-    """Before the system refuses anything; nothing more is written, whatever becomes of the exception."""
+    """The interrupt comes before the system refuses memory; no output follows, even if the exception is caught."""
     code = (
         "from fsm.interruption import Interruption\n"
         f"with Interruption().limited({seconds}, {memory}):\n"
@@ -50,7 +50,7 @@ def test_more_than_it_may_is_an_interrupt(seconds: float, memory: int, why: str)
 )
 @pytest.mark.parametrize("looks", [True, False])
 def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, looks: bool) -> None:
-    """And may still write; what does not end then is interrupted."""
+    """Code that checks for the excess can still print its result; code that does not is interrupted."""
     code = (
         "import fsm.interruption as interruption\n"
         "interruption._GRACE = 0.1\n"
@@ -69,7 +69,7 @@ def test_what_looks_ends_by_itself(seconds: float, memory: int, why: str, *, loo
 
 
 def test_what_cleans_up_is_not_interrupted_again() -> None:
-    """By a look at what it has taken; another signal does."""
+    """An exceeded limit does not interrupt the clean-up after a signal."""
     code = (
         "import signal, time\n"
         "from fsm.interruption import Interruption\n"
@@ -98,7 +98,7 @@ def test_what_cleans_up_is_not_interrupted_again() -> None:
     ],
 )
 def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expected: tuple[int, str]) -> None:
-    """By the first signal, if it is sent twice too, as timeout does; another one that comes while it ends interrupts it."""
+    """The first signal ends it, even if sent twice, as by ``timeout``; another signal interrupts the ending."""
     code = (
         "import signal\n"
         "from fsm.interruption import Interruption\n"
@@ -117,7 +117,7 @@ def test_what_goes_on_until_it_is_interrupted_ends_normally(signals: str, expect
 
 
 def test_the_same_signal_interrupts_later() -> None:
-    """If the command does not end at the first signal, the same signal interrupts it."""
+    """If the command is still running some time after the first signal, the same signal interrupts it."""
     code = (
         "import signal, time\n"
         "import fsm.interruption\n"
@@ -138,7 +138,7 @@ def test_the_same_signal_interrupts_later() -> None:
 
 
 def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
-    """It would wait for ever for what was about to run; whatever line of asyncio the signal comes at, it ends."""
+    """The loop ends at whatever line of asyncio the signal arrives; it does not wait for ever for a lost step."""
     script = [sys.executable, str(SUPPORT / "interrupted_loop.py"), "2400"]
 
     ran = subprocess.run(script, capture_output=True, text=True, check=False, timeout=300)
@@ -147,7 +147,7 @@ def test_an_event_loop_loses_no_step_to_an_interrupt() -> None:
 
 
 def test_a_signal_wakes_an_event_loop() -> None:
-    """As one must that comes just before the loop waits, or in another thread."""
+    """A signal ends the loop even if it arrives just before the loop waits, or in another thread."""
     code = (
         "import asyncio, signal, threading\n"
         "from fsm.interruption import INTERRUPTION\n"
@@ -167,7 +167,7 @@ def test_a_signal_wakes_an_event_loop() -> None:
 
 
 def supervised(body: str) -> subprocess.CompletedProcess[str]:
-    """What becomes of a process that is supervised when it does *body*."""
+    """Run *body* in a supervised process."""
     code = f"import ctypes, os, signal, sys\nfrom fsm.interruption import INTERRUPTION\nINTERRUPTION.expect()\nINTERRUPTION.supervise()\n{body}\n"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=60)
 
@@ -194,7 +194,7 @@ def supervised(body: str) -> subprocess.CompletedProcess[str]:
     ],
 )
 def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
-    """However a library ends the process; what it printed stays, and one sentence says so."""
+    """However the process ends, its output is kept, and a line on standard error reports the missing verdict."""
     ran = supervised(f"print('half of', flush=True)\n{body}")
 
     assert (3, "half of\n") == (ran.returncode, ran.stdout)
@@ -203,7 +203,7 @@ def test_what_ends_without_a_verdict_is_unknown(body: str) -> None:
 
 @pytest.mark.parametrize("code", [0, 1, 2, 3, 74])
 def test_a_verdict_stays_whatever_becomes_of_the_process(code: int) -> None:
-    """It may be aborted while it frees what it had."""
+    """The exit code is that of the verdict even if the process is aborted while it frees memory."""
     ran = supervised(f"INTERRUPTION.settle({code})\nos.abort()")
 
     assert (code, "", "") == (ran.returncode, ran.stdout, ran.stderr)

@@ -1,4 +1,4 @@
-"""Memory of following a recording does not grow once the limits of what is remembered are reached."""
+"""The memory of following a recording stops growing once the limits of the caches are reached."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LIMITS = [
     (pod_calls, "UNRECORDED"),
     (container_events, "_MOST"),
 ]
-"""Where it is written how much is remembered."""
+"""The modules and names of the constants that limit what is remembered."""
 TURNS = 48
 
 
@@ -44,7 +44,7 @@ def _bench() -> Any:  # noqa: ANN401  (a script)
 
 
 def _reached(root: object) -> int:
-    """How many objects are held by *root*."""
+    """Return the number of objects reachable from *root*."""
     seen, todo = {id(root)}, [root]
     for each in todo:
         for other in gc.get_referents(each):
@@ -55,7 +55,10 @@ def _reached(root: object) -> int:
 
 
 def _sizes(name: str) -> tuple[int, int]:
-    """What is held after half of the turns of a recording, and after all, each turn with ids of its own."""
+    """Return the number of objects held after half of the repetitions of a recording, and after all of them.
+
+    Each repetition has fresh ids.
+    """
     turns = _bench().Turns(name, 0, turns=TURNS)
     judging = judgement.begin(open_recording(name, source=turns, settle=10**12))
     judging.tell(lambda _: None)
@@ -72,7 +75,7 @@ def _sizes(name: str) -> tuple[int, int]:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["containerd-2.1.9.log", "nri-events-2.1.9.jsonl"])
 def test_nothing_grows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Containers and pods come and go; without the limits more is held each turn."""
+    """Containers and pods come and go; without the limits, memory grows with each repetition of the recording."""
     free = _sizes(name)
     for module, limit in LIMITS:
         monkeypatch.setattr(module, limit, 32)

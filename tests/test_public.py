@@ -1,4 +1,4 @@
-"""The library as a stranger uses it: ``import fsm``, and nothing else of it."""
+"""The public interface as a user sees it: ``import fsm``, and no other module of the package."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ never = "lit then dark"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with a model, and properties of it."""
+    """A folder with a model and its properties."""
     for folder, text in (("models", LAMP), ("properties", PROPERTIES)):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "lamp.toml").write_text(text, encoding="utf-8")
@@ -76,12 +76,12 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def lamp(home: Path) -> fsm.Machine:
-    """The lamp, from its file."""
+    """The lamp, loaded from its file."""
     return fsm.load(home / "models" / "lamp.toml")
 
 
 def fails(verdict: fsm.Verdict) -> bool:
-    """Whether the answer is no; where there is none, the test fails."""
+    """Return whether the verdict is a failure.  If it is unknown, the test fails."""
     match verdict:
         case fsm.Holds():
             return False
@@ -121,7 +121,7 @@ def test_a_profile_changes_what_a_machine_does() -> None:
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(home: Path) -> None:
-    """With their lines."""
+    """Each error has its line."""
     path = home / "models" / "lamp.toml"
     path.write_text(
         LAMP.replace('to = "lit"', 'to = "light"').replace('["dark", "burnt"]', '["drak", "burnt"]'), "utf-8"
@@ -220,7 +220,7 @@ def test_a_recording_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("second", "legal"), [("ALREADY", True), ("ok", False)])
 def test_a_history_is_linearized(second: str, legal: bool, lamp: fsm.Machine) -> None:  # noqa: FBT001  (a table)
-    """Two light it at once: one of them only."""
+    """Of two concurrent calls only one can light the lamp."""
     operations = (
         fsm.Operation(called=1, returned=4, event="light", reply="ok", thread=1),
         fsm.Operation(called=2, returned=3, event="light", reply=second, thread=2),
@@ -236,55 +236,55 @@ def test_a_history_is_linearized(second: str, legal: bool, lamp: fsm.Machine) ->
 
 
 class Lamp:
-    """A lamp in Python, which is right."""
+    """A correct lamp in Python."""
 
     def reset(self) -> None:
-        """Dark, as the machine begins."""
+        """Begin dark, like the machine."""
         self.lit = False
         self.heard = list[str]()
 
     def do(self, event: str) -> str:
-        """Light it or put it out."""
+        """Light the lamp or put it out."""
         if event == "light" and self.lit:
             return self.again()
         return self.turn(event)
 
     def turn(self, event: str) -> str:
-        """What the switch does; it clicks if it lights the lamp."""
+        """Operate the switch, which clicks if it lights the lamp."""
         self.lit = event == "light"
         self.heard += ["Click"] * self.lit
         return "ok"
 
     def outputs(self) -> list[str]:
-        """What was heard since the last call."""
+        """Return the sounds since the last call."""
         heard, self.heard = self.heard, []
         return heard
 
     def again(self) -> str:
-        """The reply to a second light."""
+        """Return the reply to lighting a lamp that is lit."""
         return "ALREADY"
 
     def shows(self) -> str:
-        """Whether it is on."""
+        """Return whether the lamp is on."""
         return "ON" if self.lit else "OFF"
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing, because no resources are held."""
 
 
 class Eager(Lamp):
-    """One with a bug."""
+    """A lamp with a bug."""
 
     def again(self) -> str:
-        """Not what the machine says."""
+        """Return a reply that the machine does not allow."""
         return "ok"
 
 
 class Racy(Lamp):
-    """One that takes its time between looking and lighting."""
+    """A lamp that pauses between reading its state and changing it."""
 
     def do(self, event: str) -> str:
-        """Light it or put it out, without a lock."""
+        """Light the lamp or put it out, without a lock."""
         lit = self.lit
         time.sleep(1e-4)
         if event == "light" and lit:
@@ -293,10 +293,10 @@ class Racy(Lamp):
 
 
 class Half(Lamp):
-    """One that cannot be put out."""
+    """A lamp that cannot be put out."""
 
     def do(self, event: str) -> str:
-        """Light it."""
+        """Light the lamp."""
         if event == "put-out":
             raise fsm.UnsupportedError(event)
         return super().do(event)
@@ -346,21 +346,21 @@ class Desk:
     """A desk whose lamp is driven by the machine, and whose bulb may pop."""
 
     def __init__(self, driver: fsm.Driver, *, good: bool) -> None:
-        """With a *good* bulb, or one that pops."""
+        """If *good* is false, the bulb pops when it is lit."""
         self.good = good
         self.notes: list[str] = []
         self.lamp = driver.position(enter={"burnt": self.mourn}, leave=self.note)
 
     def light(self) -> tuple[str, ...]:
-        """The replies that the machine has for it."""
+        """Return the replies of the machine to *light*."""
         return self.lamp.take("light", "lights" if self.good else "pops").reply
 
     def mourn(self, change: fsm.Change) -> None:
-        """Note what it died of."""
+        """Note which event burnt the bulb."""
         self.notes.append(f"{change.target} by {change.event}")
 
     def note(self, change: fsm.Change) -> None:
-        """Note what was left."""
+        """Note the state that was left."""
         self.notes.append(f"no more {change.source}")
 
 

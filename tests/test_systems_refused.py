@@ -1,4 +1,4 @@
-"""Functions for one machine refuse a system, and the verdict on several machines is the worst of theirs."""
+"""Functions for one machine refuse a system, and the verdict on several machines is the worst of their verdicts."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -99,7 +99,7 @@ def test_commands_for_a_machine_refuse_a_system(command: str) -> None:
 )
 @pytest.mark.usefixtures("folder")
 def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> None:
-    """With the error that the commands print, and no AttributeError."""
+    """The error is the one that the commands print, and not an AttributeError."""
     with pytest.raises(InputError, match=r"order: is a system, not a machine \[FSM001\]"):
         use(fsm.load_system("order.toml"))
 
@@ -109,7 +109,7 @@ def test_functions_for_a_machine_refuse_a_system(use: Callable[..., object]) -> 
 )
 @pytest.mark.usefixtures("folder")
 def test_the_verdict_is_that_of_the_worst_machine(models: list[str], answer: ExitCode) -> None:
-    """A machine that does not know an event of the trace counts beside one that does."""
+    """If one of two machines does not know an event of the trace, the verdict is unknown."""
     judged = fsm.judge("plain.jsonl", models=models)
     report = Report(judged=(judged,))
     assert report.total() is answer

@@ -1,8 +1,7 @@
-"""Steps per second of a child process, beside a bare loop over pipes: ``python tests/bench/child.py``.
+"""Steps per second of a child process, compared with a bare loop over pipes: ``python tests/bench/child.py``.
 
-Both talk to the same container in C, in the same lines; the bare loop neither
-encodes nor decodes, has no time limit, and reads the answer with ``readline``.
-Rounds alternate; the best of each counts.
+Both talk to the same container in C with the same lines.  The bare loop neither encodes nor decodes, has no time
+limit, and reads answers with ``readline``.  Rounds alternate, and the best round counts.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ LIFE = ("create", "start", "exec", "stop", "status", "remove")
 
 
 def ours(program: str, steps: int) -> float:
-    """Return the seconds for *steps* steps, each with the state shown after it."""
+    """Return the seconds for *steps* steps, each followed by the shown state."""
     sut = child([program])
     sut.reset()
     begin = time.perf_counter()
@@ -37,7 +36,7 @@ def ours(program: str, steps: int) -> float:
 
 
 def bare(program: str, steps: int) -> float:
-    """Return the seconds for the same lines."""
+    """Return the seconds for the same lines in a bare loop."""
     lines = [b'{"id":%d,"do":"%s"}\n' % (1_000 + each, event.encode()) for each, event in enumerate(LIFE)]
     with subprocess.Popen([program], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
@@ -54,19 +53,19 @@ def bare(program: str, steps: int) -> float:
 
 
 def started(program: str) -> float:
-    """Return the seconds from starting a child to its end."""
+    """Return the seconds for starting and ending a child."""
     begin = time.perf_counter()
     child([program]).close()
     return time.perf_counter() - begin
 
 
 def best(time_of: Callable[[], float], rounds: int) -> float:
-    """Return the shortest time."""
+    """Return the shortest of several times."""
     return min(time_of() for _ in range(rounds))
 
 
 def main() -> None:
-    """Compile, measure, print."""
+    """Compile the container, measure, and print the results."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--steps", type=int, default=30_000)
     options.add_argument("--rounds", type=int, default=5)

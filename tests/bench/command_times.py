@@ -1,10 +1,10 @@
-"""Time of whole commands, beside another checkout of fsm: ``python tests/bench/command_times.py CHECKOUT``.
+"""Time of whole commands, compared with another checkout of fsm: ``python tests/bench/command_times.py CHECKOUT``.
 
     python tests/bench/command_times.py CHECKOUT [--rounds 5] [--only TEXT] [--plain] [--cold]
 
-Both checkouts run with this Python and its libraries, in turns; the best CPU time of each counts, because other load
-makes wall-clock times meaningless.  ``--plain`` hides numba, so that nothing is compiled.  ``--cold`` measures the first
-run on an empty cache of machine code instead, beside a second run of this checkout, by the clock.
+Both checkouts run with this Python and its libraries, in turns.  The best CPU time of each counts, because other load
+makes wall-clock times meaningless.  ``--plain`` hides numba, so that nothing is compiled.  ``--cold`` instead compares
+the wall-clock times of the first run of this checkout, on an empty cache of machine code, and of the second run.
 """
 
 import argparse
@@ -50,7 +50,7 @@ HIDDEN: Final = "raise ImportError('hidden by the benchmark')\n"
 
 
 def inputs(folder: Path, lines: int) -> None:
-    """Write the large recordings."""
+    """Write large recordings as inputs of the commands."""
     judge.log(folder / "large.log", lines)
     judge.trace(folder / "large.jsonl", lines, shows=True)
     judge.trace(folder / "timed.jsonl", lines, shows=False)
@@ -59,7 +59,7 @@ def inputs(folder: Path, lines: int) -> None:
 
 
 def environment(checkout: Path, caches: Path, *, plain: bool) -> Mapping[str, str]:
-    """Return the variables with which *checkout* runs, with a cache of its own below *caches*."""
+    """Return the environment for *checkout*, with its own cache below *caches*."""
     paths = [str(checkout)]
     if plain:
         (caches / "plain" / "numba").mkdir(parents=True, exist_ok=True)
@@ -70,7 +70,7 @@ def environment(checkout: Path, caches: Path, *, plain: bool) -> Mapping[str, st
 
 
 def taken(checkout: Path, command: str, variables: Mapping[str, str]) -> tuple[float, float]:
-    """Return the CPU seconds and the seconds by the clock of *command*."""
+    """Return the CPU time and the wall-clock time of *command*, in seconds."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-m", "fsm", *command.split()],
@@ -88,7 +88,7 @@ def taken(checkout: Path, command: str, variables: Mapping[str, str]) -> tuple[f
 
 
 def compared(command: str, other: Path, rounds: int, caches: Path, *, plain: bool) -> str:
-    """Return a line about *command*: both times, and their ratio."""
+    """Return a line with the times of *command* in both checkouts, and their ratio."""
     best = dict.fromkeys((HERE, other), float("inf"))
     variables = {each: environment(each, caches, plain=plain) for each in best}
     for each in best:  # compile
@@ -100,7 +100,7 @@ def compared(command: str, other: Path, rounds: int, caches: Path, *, plain: boo
 
 
 def cold(number_of_command: int, command: str, rounds: int, caches: Path) -> str:
-    """Return a line about *command*: the first and the second run on an empty cache, and their ratio."""
+    """Return a line with the times of the first and the second run on an empty cache, and their ratio."""
     best = [float("inf")] * 2
     for number in range(rounds):
         variables = environment(HERE, caches / f"{number}-{number_of_command}", plain=False)

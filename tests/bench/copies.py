@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def taken(asked: Callable[[], Examined]) -> tuple[Examined, float]:
-    """Return the result and its CPU seconds."""
+    """Return the result of the search and its CPU seconds."""
     begin = time.process_time()
     found = asked()
     return found, time.process_time() - begin
@@ -59,7 +59,7 @@ def main() -> None:
             with patch.object(packing, "FEW", most):
                 found.append(taken(partial(examine, of, only=names)))
         (whole, slow), (folded, quick) = found
-        if count > 2 and whole.counts and folded.counts:  # two compile what is compiled
+        if count > 2 and whole.counts and folded.counts:  # the searches of two copies include compilation
             tell(
                 f"{count:>3} of {asked.part:<24}{whole.counts.states:>16,}{slow:>15.2f}"
                 f"{folded.counts.representatives or 0:>18,}{quick:>10.2f}{slow / quick:>8.1f}"

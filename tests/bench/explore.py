@@ -2,16 +2,17 @@
 
     python tests/bench/explore.py [--states 1000000] [--counters 6] [--containers 9] [--rounds 2]
 
-There are two models. One is a random machine in one table: :func:`fsm.machine.graph.explore` here, and in Promela a
-process that looks up the next state in the same table. The other is a product of several counters, which nobody
-builds beforehand: :func:`fsm.checker.breadth_first.search` here, as for every property, and in Promela that many
+There are two models.  One is a random machine in a single table: :func:`fsm.machine.graph.explore` here, and in Promela a
+process that looks up the next state in the same table. The other is a product of several counters, which is not
+built in advance: :func:`fsm.checker.breadth_first.search` here, as for every property, and in Promela that many
 processes of the exported counter. The same counters are also a system, searched as packed states
 (:mod:`fsm.checker.packed`) if the extra ``fast`` is installed, after loading and compiling: all states, and those of
 a claim that holds. A pod whose stop concerns all of its containers is searched as packed states only.
 
 SPIN is compiled with ``-O2`` and searches all states, without reduction, depth first (its default) and breadth first
-(our order). Building the verifier is reported separately. Everything is timed in one run, in turns, by CPU time, so
-that other load matters less; the best of the rounds counts. Files go into a temporary folder and are deleted.
+(our order).  The time to build the verifier is reported separately.  All searches take turns in one run, and their
+CPU time is measured, so that other load matters less.  The best round counts.  Files go into a temporary folder and
+are deleted.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ DIGITS = 9
 STATES = 5
 """Number of states of a container."""
 MANY = 10**9
-"""A limit that no search reaches."""
+"""A limit that is never reached."""
 SPIN = shutil.which("spin") or ""
 GCC = shutil.which("gcc") or ""
 SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
@@ -70,7 +71,7 @@ SEARCHES = {"SPIN, depth first": [], "SPIN, breadth first": ["-DBFS"]}
 
 
 def random_successors(states: int) -> tuple[list[int], list[int]]:
-    """Return the targets of two events in each state: one a cycle through all states, one random."""
+    """Return the targets of two events: for each state, the next one in a cycle, and a random one."""
     chance = random.Random(1)
     order = list(range(1, states))
     chance.shuffle(order)
@@ -123,7 +124,7 @@ def random_promela(successors: tuple[list[int], list[int]], folder: Path) -> str
 
 
 def product(count: int) -> tuple[int, int]:
-    """Return the numbers of states and transitions of *count* independent counters."""
+    """Return the numbers of states and transitions of *count* independent counters, as a plain search finds them."""
     steps = Successors(tabulate(counter(to=DIGITS)))
 
     def following(node: tuple[int, ...]) -> Iterator[SearchEdge[tuple[int, ...]]]:
@@ -136,7 +137,7 @@ def product(count: int) -> tuple[int, int]:
 
 
 def counters(count: int) -> System:
-    """Return the counters as a system."""
+    """Return *count* independent counters as a system."""
     lines = ['[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"']
     lines.append(f'[part.c]\nmachine = "counter"\ncount = {count}')
     lines += [
@@ -146,7 +147,7 @@ def counters(count: int) -> System:
 
 
 def pod(containers: int) -> System:
-    """Return a pod with that many containers, which change state while it exists, and end with it."""
+    """Return a pod with *count* containers, which change state while it exists, and end with it."""
     lines = ['[system]\nname = "pod"\ntitle = "P"\nabout = "P"\nsource = "none"']
     lines.append(f'[part]\npod.machine = "switch"\nc = {{ machine = "counter", count = {containers} }}')
     lines += [
@@ -160,7 +161,7 @@ def pod(containers: int) -> System:
 
 
 def pod_promela(containers: int) -> str:
-    """Return the pod in Promela: one process for each container and one for the pod, whose states all of them see."""
+    """Return the pod in Promela: a process for each container and one for the pod, with shared states."""
     end = "; ".join(f"c[{each}] = 0" for each in range(containers))
     last = STATES - 1
     return (
@@ -183,14 +184,14 @@ def product_packed(system: System) -> tuple[int, int]:
 
 
 def claimed(system: System) -> tuple[int, int]:
-    """Return them for a claim about all copies, which distinguishes each of them."""
+    """Return the numbers of states and transitions of *system* in a search for a claim about all of its copies."""
     with patch.object(packing, "FEW", MANY):
         counts = decide(_claim(system), Cones(system=system), limit=MANY).searched
     return counts.states, counts.transitions
 
 
 def folded(system: System) -> tuple[int, int]:
-    """Return them with interchangeable copies folded; the states are those of the searched representatives."""
+    """Return the numbers of states and transitions of *system* with interchangeable copies folded."""
     cones = Cones(system=system)
     decide(_claim(system), cones, limit=MANY)
     counts = cones.size(Limit(states=MANY))
@@ -230,7 +231,7 @@ def spent() -> float:
 
 
 def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
-    """Build SPIN's program for *text*; return it with the seconds that this takes."""
+    """Build SPIN's verifier for *text*; return its path and the seconds for building it."""
     (folder / "model.pml").write_text(text, encoding="utf-8")
     pan = folder / f"pan{''.join(options)}"
     start = spent()
@@ -241,7 +242,7 @@ def verifier(text: str, folder: Path, options: list[str]) -> tuple[Path, float]:
 
 
 def verified(pan: Path, most: int) -> tuple[int, int]:
-    """Return the states and transitions that the verifier counts, including the start as one."""
+    """Return the states and transitions that the verifier counts, without its transition to the start."""
     ran = subprocess.run([pan, f"-m{2 * most}", "-w24"], cwd=pan.parent, capture_output=True, text=True, check=True)
     found = [re.search(rf"([\d.e+]+) {word}", ran.stdout) for word in ("states, stored", "transitions")]
     assert all(found), ran.stdout
@@ -252,7 +253,7 @@ def verified(pan: Path, most: int) -> tuple[int, int]:
 
 
 def explored(table: Table) -> tuple[int, int]:
-    """Return the states and transitions that we count."""
+    """Return the numbers of states and transitions of our search."""
     graph = explore(table)
     return len(graph.depth), len(graph.transitions)
 
@@ -267,7 +268,7 @@ def compare(
     rounds: int,
     more: Mapping[str, Callable[[], tuple[int, int]]] | None = None,
 ) -> dict[str, float]:
-    """Time all in turns, and print the speed of each of ours relative to the better of SPIN's."""
+    """Time all searches in turns, and print the speed of ours relative to the faster of SPIN's."""
     made = {name: verifier(text, folder, options) for name, options in SEARCHES.items()}
     contenders = (
         {"fsm": ours}

@@ -2,11 +2,11 @@
 
     python tests/bench/fleet.py [--rows 10000000] [--nodes 8]
 
-There are three Parquet tables: nodes with lives of ten observations, in time order; the same rows unordered, as if
-some had arrived late; and a single container with as many observations. They are judged by node and by entity, on one
-core and on two; and so are files of one node each, which need no sorting. Times are wall-clock times of a session
-that has judged a small table before; memory is the peak of all Python workers together, and that of Java, as the
-system counts it. Generated files go into a temporary folder and are deleted.
+There are three Parquet tables: several nodes with lives of ten observations, in time order; the same rows unordered,
+as if some had arrived late; and a single container with the same number of observations.  They are judged by node and
+by entity, on one core and on two.  Files of one node each, which need no sorting, are judged in the same ways.  Times
+are wall-clock times of a session that has judged a small table before.  Memory is the peak of all Python workers
+together, and that of Java, as the system reports it.  Generated files go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ MODELS = ["container-status"]
 
 
 def fleet(folder: Path, rows: int, nodes: int) -> dict[str, Path]:
-    """The tables."""
+    """Write the tables and return their paths."""
     timely, _ = written(folder, rows)
     table = parquet.read_table(timely)
     of = np.frombuffer(b"".join(pa.array(table["entity"]).to_numpy(zero_copy_only=False).astype("S64")), "S64")
@@ -91,7 +91,7 @@ def watched(most: dict[str, int]) -> Iterator[None]:
 
 
 def spent(session: SparkSession, path: Path, by: spark.Division) -> float:
-    """Return the seconds until the summary of the table exists."""
+    """Return the seconds until the summary of the table is complete."""
     start = time.perf_counter()
     if path.is_dir():
         judging = spark.judge_files(session, named(map(str, path.iterdir())), models=MODELS)

@@ -1,6 +1,7 @@
-"""Memory of ``fsm judge --follow``, by the number of events: ``python tests/bench/follow.py``.
+"""Memory of ``fsm judge --follow`` as the number of events grows: ``python tests/bench/follow.py``.
 
-A recording is repeated with fresh ids and a day later each time, so that entities keep appearing and disappearing.
+The recording is repeated, each time with fresh ids and a day later, so that entities keep appearing and
+disappearing.
 """
 
 from __future__ import annotations
@@ -49,19 +50,19 @@ class Turns:
 
 
 def later(written: bytes, days: int) -> bytes:
-    """Shift a date, or nanoseconds since the epoch, by a number of days."""
+    """Return a date, or a number of nanoseconds since the epoch, moved by a number of days."""
     if written.isdigit():
         return b"%d" % (int(written) + days * 86_400_000_000_000)
     return (date.fromisoformat(written.decode()) + timedelta(days=days)).isoformat().encode()
 
 
 def resident() -> int:
-    """Return the mebibytes of memory of this process."""
+    """Return the resident memory of this process in MiB."""
     return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE") >> 20
 
 
 def main() -> None:
-    """Judge, and print the memory at intervals."""
+    """Judge the recording and print the memory at intervals."""
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--recording", default="containerd-1.6.20.log")
     options.add_argument("--lines", type=int, default=10_000_000)

@@ -2,9 +2,9 @@
 
     python tests/bench/goals.py [--lines 1000000] [--rounds 2] [--damaged 300]
 
-Figures are CPU time of one core unless they say wall-clock time, and the best of the rounds; loading and compiling
-are included only for whole commands. It takes a quarter of an hour. Generated files go into a temporary folder and
-are deleted. The exit code is 1 if a goal is missed.
+Times are CPU times of one core unless stated otherwise, and the best round counts.  Loading and compiling are included
+only for whole commands.  The measurement takes a quarter of an hour.  Generated files go into a temporary folder and
+are deleted.  The exit code is 1 if a goal is missed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Figure(NamedTuple):
 
     @property
     def reached(self) -> bool:
-        """Whether the goal is reached."""
+        """Whether the measurement reaches its goal."""
         return self.found <= self.goal if self.most else self.found >= self.goal
 
     def __str__(self) -> str:
@@ -52,7 +52,7 @@ class Figure(NamedTuple):
 
 
 def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
-    """Traces and logs, line by line."""
+    """Yield the figures for traces and logs."""
     trace, limited, log = folder / "trace.jsonl", folder / "limited.jsonl", folder / "containerd.log"
     judge.trace(trace, count)
     judge.trace(limited, count, shows=False)
@@ -75,7 +75,7 @@ def lines(folder: Path, count: int, rounds: int) -> Iterator[Figure]:
 
 
 def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
-    """Tables."""
+    """Yield the figures for tables."""
     for name, path in tables.written(folder, rows).items():
         tables.judged(path)
         fsm, pyarrow = judge.best(path, {"fsm": tables.judged, "pyarrow": tables.read}, rounds).values()
@@ -84,7 +84,7 @@ def columns(folder: Path, rows: int, rounds: int) -> Iterator[Figure]:
 
 
 def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figure]:
-    """Concurrent calls of several clients, and damaged recordings of them."""
+    """Yield the figures for concurrent calls of several clients, and for damaged recordings of them."""
     recording, warm = (
         overlapping.written(folder / f"{clients}.jsonl", overlapping.recording(many, clients))
         for clients, many in ((overlapping.CLIENTS, count), (1, 10))
@@ -103,7 +103,7 @@ def calls(folder: Path, count: int, rounds: int, damaged: int) -> Iterator[Figur
 
 
 def states(folder: Path, rounds: int) -> Iterator[Figure]:
-    """Systems, compared with SPIN."""
+    """Yield the figures for searches of systems, compared with SPIN."""
     explore.claimed(explore.counters(3))
     counted, nested = explore.counters(6), explore.pod(9)
     for name, system, text, size in (
@@ -121,7 +121,7 @@ def states(folder: Path, rounds: int) -> Iterator[Figure]:
 
 
 def commands() -> Iterator[Figure]:
-    """Whole commands, including imports."""
+    """Yield the figures for whole commands, including imports."""
     floor = min(startup.seconds(startup.COMMANDS['python -c "import click"']) for _ in range(5))
     peer = f"python -c 'import click': {floor:.3f} s"
     helped = min(startup.seconds(startup.COMMANDS["fsm --help"]) for _ in range(5))
@@ -134,10 +134,10 @@ def commands() -> Iterator[Figure]:
 
 
 def spent(arguments: str) -> float:
-    """Return the CPU seconds of the command."""
+    """Return the CPU seconds of a command."""
     start = explore.spent()
     done = subprocess.run([FSM, *arguments.split()], check=False, stdout=subprocess.DEVNULL)
-    if done.returncode not in {0, 1}:  # known failures are decided, too
+    if done.returncode not in {0, 1}:  # exit code 1 is a verdict, too
         raise RuntimeError(f"fsm {arguments} ended with {done.returncode}")
     return explore.spent() - start
 

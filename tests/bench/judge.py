@@ -2,8 +2,8 @@
 
     python tests/bench/judge.py [--lines 1000000] [--rounds 3]
 
-Everything is timed in one run, in turns; the least time of all rounds counts, in CPU and in wall-clock seconds: a log
-is scanned by a second thread. Compiling and loading happen only in the first round. Generated files go into a
+All contenders take turns in one run.  The shortest time of all rounds counts, both in CPU and in wall-clock seconds,
+because a second thread scans a log.  Compiling and loading happen only in the first round. Generated files go into a
 temporary folder and are deleted.
 """
 
@@ -32,7 +32,7 @@ from fsm.verdict import Holds
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
-os.environ["POLARS_MAX_THREADS"] = "1"  # read when it is imported first, below
+os.environ["POLARS_MAX_THREADS"] = "1"  # polars reads it when it is imported, below
 import polars as pl
 
 LIFE = ("create", "start", "exec-sync", "status", "update-resources", "stop", "stop", "status", "remove", "stop")
@@ -78,7 +78,7 @@ def trace(path: Path, lines: int, *, shows: bool = True) -> None:
 
 
 def log(path: Path, lines: int) -> None:
-    """Write a log of *lines* lines: a recording repeated, each time later and with fresh ids."""
+    """Write a log of *lines* lines: a recording that is repeated, each time later and with fresh ids."""
     recorded = RECORDING.read_bytes().splitlines(keepends=True)
     times = [datetime.fromisoformat(found[1].decode()) if (found := TIME.match(line)) else None for line in recorded]
     known = [each for each in times if each]
@@ -93,7 +93,7 @@ def log(path: Path, lines: int) -> None:
 
 
 class Container:
-    """The model object for the machine of ``transitions``."""
+    """A model object for the machine of ``transitions``."""
 
     state: str
 
@@ -139,7 +139,7 @@ def with_transitions(path: Path) -> int:
 
 
 def decode_json(path: Path) -> None:
-    """Only decode every line."""
+    """Decode every line and do nothing else."""
     decode = msgspec.json.Decoder().decode
     with path.open("rb") as file:
         for line in file:
@@ -147,33 +147,33 @@ def decode_json(path: Path) -> None:
 
 
 def decode_log(path: Path) -> None:
-    """Only decode every line."""
+    """Decode every line of a log and do nothing else."""
     with path.open("rb") as file:
         for line in file:
             line.decode("utf-8")
 
 
 def extract(path: Path) -> None:
-    """Only extract time, level and message of every line with one regular expression of ``polars``, on one core."""
+    """Extract time, level and message of every line with one regular expression of ``polars``, on one core."""
     lines = pl.scan_csv(path, has_header=False, new_columns=["line"], separator="\x01", quote_char=None)
     parts = lines.select(pl.col("line").str.extract_groups(ENTRY)).unnest("line")
     assert parts.collect().width == ENTRY.count("(") - ENTRY.count("(?")
 
 
 def judged_slowly(path: Path) -> None:
-    """Judge a log line by line, as small ones are."""
+    """Judge a log line by line, as fsm judges small logs."""
     with patch.object(log_reader, "ENOUGH", sys.maxsize):
         judged(path)
 
 
 def judged(path: Path) -> None:
-    """Judge a recording, which must hold."""
+    """Judge a recording, and assert that it holds."""
     found = judge(str(path))
     assert all(isinstance(each.verdict, Holds) for each in found.judgements), path
 
 
 def checked(path: Path) -> None:
-    """Run the peer, which must find no violation either."""
+    """Run the peer, which must not find a violation either."""
     assert with_transitions(path) == 0
 
 
@@ -185,7 +185,7 @@ class Taken(NamedTuple):
 
 
 def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: int) -> dict[str, Taken]:
-    """Return the shortest times of each contender, taken in turns."""
+    """Return the shortest times of each contender, measured in turns."""
     times = dict.fromkeys(contenders, Taken(float("inf"), float("inf")))
     for _ in range(rounds):
         for name, run in contenders.items():
@@ -197,7 +197,7 @@ def best(path: Path, contenders: Mapping[str, Callable[[Path], None]], rounds: i
 
 
 def report(title: str, lines: int, times: dict[str, Taken]) -> Iterator[str]:
-    """Print one line for each contender: lines per CPU second and per second, and its time relative to judging."""
+    """Yield a line for each contender: lines per CPU second and per second, and its time relative to judging."""
     yield f"{title:<30}{'of a core':>19}  {'by the clock':>19}"
     ours = times["fsm judge"]
     for name, taken in times.items():

@@ -2,7 +2,7 @@
 
     python tests/bench/linearize.py [--operations 3000] [--rounds 3]
 
-Everything is timed in one run; the best of the rounds counts. The naive one gets a tenth of the operations, and one
+Both are timed in one run, and the best round counts.  The second opinion gets a tenth of the operations and a single
 round, because it may take long.
 """
 
@@ -62,7 +62,7 @@ def history(machine: Machine, size: int, clients: int) -> History:
 def acted(
     chance: random.Random, machine: Machine, state: str, operation: Operation, stage: str
 ) -> tuple[str, tuple[Operation, str]]:
-    """Return the state to which one instant of *operation* leads from *state*, and the operation's progress."""
+    """Return the state and the progress of *operation* after one of its instants."""
     ways = (naive.ends if stage == "begun" else naive.ways)(machine, state, operation.event)
     if not ways:
         return state, (replace(operation, reply="ok"), "acted")
@@ -75,7 +75,7 @@ def acted(
 
 
 def timed(rounds: int, run: Callable[[], bool]) -> float:
-    """Return the shortest time of *run*, in seconds; it must find the history legal."""
+    """Return the shortest time of *run* in seconds.  It must find the history legal."""
     best = float("inf")
     for _ in range(rounds):
         start = time.perf_counter()

@@ -2,13 +2,13 @@
 
     python tests/bench/overlapping.py [--calls 10000] [--rounds 3] [--damaged 300]
 
-Peers, in turns: the same number of calls of one client; a depth-first search for an order of the same calls (Wing and
-Gong, with a memory of visited states, as in Lowe); and only decoding the same lines with ``msgspec``. Each time is of
-a process that has judged only ten calls of one client before, because a monitor reuses what it learned from one
-recording. Containers behave like ``container-status``, at random from a seed.
+The peers are the same number of calls of one client; a depth-first search for an order of the same calls (Wing and
+Gong, with a cache of visited states, as in Lowe); and decoding the same lines with ``msgspec``.  Each time is that of
+a process that has judged only ten calls of one client before, because a monitor reuses what it learned from earlier
+recordings.  Containers behave like ``container-status``, at random from a seed.
 
-Damaged recordings have fewer than 1,000 lines: generated ones of six clients, and all of containerd. Their times
-include loading in a process that judges only them; the slowest are named.
+Damaged recordings have fewer than 1,000 lines; they are generated for six clients, or made from recordings of
+containerd.  Their times include loading, in a process that judges nothing else; the slowest are named.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ Run: TypeAlias = Callable[[Path], object]
 
 @dataclass(kw_only=True)
 class Container:
-    """A container and its state; ``known`` once CreateContainer has returned its id."""
+    """A container with its state; ``known`` is true once CreateContainer has returned its id."""
 
     id: str
     state: str
@@ -69,7 +69,7 @@ class Container:
 
 @dataclass(kw_only=True)
 class Call:
-    """A call in progress: its progress, its reply, and the state that it showed."""
+    """A call in progress, with its progress, its reply, and the state that it showed."""
 
     event: str
     of: Container
@@ -80,7 +80,7 @@ class Call:
 
 
 def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
-    """Return the lines of *calls* calls of *clients* as a client records them; a removed container is replaced."""
+    """Return *calls* calls of *clients* as the clients record them; a removed container is replaced."""
     chance, machine, now = random.Random(seed), load("container-status"), 10**18
     numbers = iter(range(10**9))
     slots = [Container(id="", state=machine.initial) for _ in range(CONTAINERS)]
@@ -105,7 +105,7 @@ def recording(calls: int, clients: int, seed: int = 0) -> list[Line]:
 
 
 def _asked(chance: random.Random, slots: list[Container], numbers: Iterator[int], machine: Machine, now: int) -> Call:
-    """Choose the next call of a client, on a container that it knows or on a new one."""
+    """Choose the next call of a client, on a known container or on a new one."""
     slot = chance.choice([slot for slot, each in enumerate(slots) if each.known or not each.id] or [0])
     container = slots[slot]
     gone = container.state == machine.initial
@@ -144,7 +144,7 @@ def written(path: Path, lines: list[Line]) -> Path:
 
 
 def damaged(count: int, folder: Path) -> Iterator[Path]:
-    """Yield damaged recordings of fewer than 1,000 lines, more of them with many overlapping calls."""
+    """Yield damaged recordings of fewer than 1,000 lines; the later ones have many overlapping calls."""
     real = sorted((TESTS / "recordings").glob("*.gz"))
     crowded = [path for path in real if "contexts" in path.name or "random" in path.name]
     small = [json.loads(line) for seed in range(4) for line in _text(recording(SMALL, CLIENTS, seed)).splitlines()]
@@ -173,7 +173,7 @@ def _reworded(data: bytes, chance: random.Random) -> bytes:
 
 
 def _exchanged(data: bytes, chance: random.Random) -> bytes:
-    """Drop some lines, and reorder some."""
+    """Return some of the lines, partly in another order."""
     lines = data.splitlines(keepends=True)
     for _ in range(chance.randrange(1, 30)):
         one, other = chance.randrange(len(lines)), chance.randrange(len(lines))
@@ -194,7 +194,7 @@ def judged_somehow(path: Path) -> None:
 
 
 def searched(path: Path) -> None:
-    """Run the peer, which must find an order of the same calls."""
+    """Run the peer, which must find a legal order of the same calls."""
     machine = load("container-status")
     assert explained(machine, history(path, machine))
 
@@ -214,7 +214,7 @@ def history(path: Path, machine: Machine) -> History:
 
 
 def decoded(path: Path) -> None:
-    """Only decode every line."""
+    """Decode every line and do nothing else."""
     decode = msgspec.json.Decoder().decode
     with path.open("rb") as file:
         for line in file:
@@ -222,7 +222,7 @@ def decoded(path: Path) -> None:
 
 
 def timed(run: Run, path: Path, before: Path | None = None) -> float:
-    """Return the CPU seconds in a process of its own, after *before* was judged."""
+    """Return the CPU seconds of *run* in a separate process that has judged *before* first."""
     if before is not None:
         judged(before)
     start = time.process_time()

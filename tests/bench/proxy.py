@@ -1,9 +1,9 @@
-"""The time that a proxy adds to a call: the same calls directly and through it, in one run.
+"""The time that a proxy adds to a call: the same calls with and without the proxy, in one run.
 
     python tests/bench/proxy.py [--calls 2000] [--to unix:///run/containerd/containerd.sock]
 
-The calls alternate between the ways, so that other load affects both alike. Each way has a process of its own;
-without ``--to`` the runtime is a server in another process, which answers at once.
+The calls alternate between both ways, so that other load affects them alike. Each way has its own process; without
+``--to`` the runtime is a server in another process, which answers immediately.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def _serve(path: str) -> None:
 
 
 def _process(stack: ExitStack, socket: Path, *command: str) -> None:
-    """Start *command*, which listens at *socket*; it ends with *stack*."""
+    """Start *command*, which listens at *socket*, until *stack* is closed."""
     process = stack.enter_context(subprocess.Popen([sys.executable, *command], stdout=subprocess.DEVNULL))
     stack.callback(process.send_signal, signal.SIGTERM)
     while not socket.exists():

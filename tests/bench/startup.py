@@ -1,8 +1,8 @@
 """Waiting time for ``import fsm`` and ``fsm --help``: ``python tests/bench/startup.py``.
 
-Prints the best and the median wall time of twenty runs, with Python itself and Python with click for comparison. The
-exit code is 1 if the best time of one exceeds its limit (a busy machine slows the median); then the slowest imports
-are printed.
+Prints the best and the median wall time of twenty runs, compared with Python alone and with Python and click. The
+exit code is 1 if a best time exceeds its limit (a busy machine slows the median); then the slowest imports are
+printed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def seconds(command: list[str]) -> float:
 
 
 def slowest(count: int) -> list[str]:
-    """Return the slowest imports of ``fsm --help`` by their own time, from ``-X importtime``."""
+    """Return the slowest imports of ``fsm --help``, excluding nested imports, according to ``-X importtime``."""
     told = subprocess.run(
         [PYTHON, "-X", "importtime", "-m", "fsm", "--help"], check=True, capture_output=True, text=True
     )
@@ -50,7 +50,7 @@ def main() -> int:
     over = []
     print(f"{'':26}{'best':>8}{'median':>8}")  # noqa: T201  (a program that prints)
     for name, command in COMMANDS.items():
-        seconds(command)  # once for the caches
+        seconds(command)  # fill the caches
         times = [seconds(command) for _ in range(RUNS)]
         if min(times) > LIMITS.get(name, math.inf):
             over.append(name)

@@ -2,10 +2,10 @@
 
     python tests/bench/tables.py [--rows 10000000] [--rounds 3]
 
-The table is a Parquet file of lives of ten observations of ``container-status``, with ids of 64 digits: in time
-order, eight lives interleaved, and sorted by container; with all columns, as ``fsm convert`` writes it, and with only
-the judged ones, as ``pyarrow`` writes them by default, with most ids written once for each row. Compiling and loading
-are in none of the rounds. Generated files go into a temporary folder and are deleted.
+The table is a Parquet file with lives of ten observations of ``container-status`` and ids of 64 digits.  Rows are in
+time order, with eight lives interleaved, or sorted by container.  The file has all columns, as ``fsm convert`` writes
+it, or only the judged ones, as ``pyarrow`` writes them by default, with most ids repeated in each row.  No round
+includes compiling or loading.  Generated files go into a temporary folder and are deleted.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ AT_ONCE = 8
 
 
 def written(folder: Path, rows: int) -> dict[str, Path]:
-    """Write the tables and return them by name."""
+    """Write the tables, and return their paths by name."""
     shown = [""]
     for event in LIFE:
         shown.append(shown[-1] if event == "stop" and shown[-1] == "absent" else SHOWN.get(event, shown[-1]))
@@ -71,7 +71,7 @@ def judged(path: Path) -> None:
 
 
 def read(path: Path) -> None:
-    """Only read the judged columns, as codes and words, in one thread."""
+    """Read the judged columns, as codes and words, in one thread, and do nothing else."""
     with parquet.ParquetFile(path, read_dictionary=list(COLUMNS)) as file:
         for rows in file.iter_batches(batch_size=GROUP, columns=list(COLUMNS), use_threads=False):
             assert rows.num_rows

@@ -1,4 +1,4 @@
-"""The engines agree with the brute force, and the comparison finds defects planted in the engines."""
+"""The engines agree with the brute force, and the comparison finds defects that are planted in the engines."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from brute_force_search import Kind
 
 SEED = os.environ.get("FSM_SEED") or ("every change" if TIMES == 1 else secrets.token_hex(4))
-"""Seed of the cases: fixed for every change, another one each night. Disagreements print it."""
+"""Seed of the cases: fixed by day, and random at night.  A disagreement prints it."""
 
 TRIED = {"machine": 7_600, "system": 1_040, "follows": 400, "refines": 40, "trace": 960, "history": 400}
-"""Number of random properties for every change; at night a hundred times as many."""
+"""Number of random cases of each kind by day; at night there are a hundred times as many."""
 
 PARTS = 4
 
@@ -33,7 +33,7 @@ PARTS = 4
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("kind", list(TRIED))
 def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
-    """Verdicts, lengths of shortest runs, the runs themselves and sizes agree; for systems, with every engine."""
+    """Verdicts, shortest lengths, runs and sizes agree; for systems, those of every engine."""
     count = TRIED[kind] * TIMES // PARTS
     found = list(islice(brute_force_search.search(kind, count, f"{SEED}/{part}"), 5))
 
@@ -41,7 +41,7 @@ def test_brute_force_comes_to_the_same(kind: str, part: int) -> None:
 
 
 FINDING: dict[str, tuple[Kind, str, int]] = {
-    # What finds the defects, of which cases, and among how many of them.
+    # For each kind: the comparison that finds the defects, the kind of cases, and the maximum number of cases.
     "machine": (KINDS["machine"], "machine", 200),
     "system": (claims_agree(system_case, {"plain": ENGINES["plain"]}), "system", 400),
     "cones": (claims_agree(system_case, {"cones": ENGINES["cones"]}), "system", 150),
@@ -58,7 +58,7 @@ FINDING: dict[str, tuple[Kind, str, int]] = {
     "history": (KINDS["history"], "history", 100),
 }
 RARE = {
-    # Defects that few cases reveal: each takes at least seven seconds to find.
+    # Few cases reveal these defects; finding one takes at least seven seconds.
     "an error ends what goes on, and a joint signal",
     "a reset leaves calls in progress",
     "when is asked too early",
@@ -77,7 +77,7 @@ DEFECTS = [
 
 @pytest.mark.parametrize(("kind", "defect"), DEFECTS)
 def test_planted_defects_are_found(kind: str, defect: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For each defect, a case is found on which the engine and the brute force agree only without the defect."""
+    """In some case, engine and brute force disagree with the defect and agree without it."""
     kind_of, name, most = FINDING[kind]
     tries = raised(kind_of)
     planted_defects.PLANTED[kind][defect](monkeypatch)

@@ -1,4 +1,4 @@
-"""The conclusion for one profile is reused for another only if both profiles behave alike."""
+"""A conclusion for one profile is reused for another only if the machine behaves in the same way under both."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NAMES = ["cri-pod", "nri-pod", "nri-container", "plugin-sync", "shared-ids", "la
 
 
 def examined(name: str, known: Alike | None) -> list[Examined]:
-    """Return the conclusions for all profiles."""
+    """Return the conclusions for every profile and without one."""
     of = claims(name)
     return [examine(of, profile, alike=known) for profile in (None, *of.machine.profiles)]
 
@@ -71,14 +71,14 @@ def test_cones_share_conclusions_unless_an_event_or_a_beginning_differs() -> Non
 
 
 def changed(table: Table, change: Callable[[Event], Event]) -> Table:
-    """Return *table* with another first event."""
+    """Return *table* after a *change* to its first event."""
     first, *rest = table.machine.events.values()
     events = {each.name: each for each in (change(first), *rest)}
     return replace(table, machine=replace(table.machine, events=events))
 
 
 def otherwise(table: Table, change: Callable[[Way], Way]) -> Table:
-    """Return *table* with a different first way."""
+    """Return *table* after a *change* to its first way."""
     at = next(number for number, ways in enumerate(table.cells) if ways)
     ways = table.cells[at] or ()
     cells = [*table.cells]
@@ -152,6 +152,6 @@ def test_what_the_limit_stopped_is_not_known() -> None:
 
 
 def test_a_drawing_is_compared_with_each_machine() -> None:
-    """A drawing shows profile changes beside the steps, so it is compared with each profile."""
+    """A drawing also shows changes of profiles, so each profile is compared separately."""
     drawn = [each.claim for each in claims("pod-sandbox").properties if each.name == "as-it-is-drawn"]
     assert [None] == [alike.conclusion_key(each, None, 1) for each in drawn]

@@ -1,4 +1,4 @@
-"""The brute force itself: answers worked out by hand from the reference pages."""
+"""The brute force itself, compared with answers worked out by hand from the reference pages."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ moves = { a = "b" }
 cannot = ["*"]
 """
 
-# Nothing is written of the end in c.
+# No end is written for the state c.
 UNWRITTEN = edited(MOVED, 'ends = { b = "a", c = "d" }', 'ends = { b = { to = "a", reply = "E2" } }')
 
 INTERRUPTED = """\
@@ -164,7 +164,7 @@ def test_answers_worked_out_by_hand(text: str, overlap: int, claim: str, verdict
 
 
 def test_a_begin_that_is_not_followed_is_told() -> None:
-    """In TWICE a second call could begin beside the first one."""
+    """In TWICE a second call could begin during the first one, so the answer is marked as cut."""
     machine = machine_of(HEAD + TWICE)
     claim = stated(machine, 'never = "d"').claim
 
@@ -173,7 +173,7 @@ def test_a_begin_that_is_not_followed_is_told() -> None:
 
 
 def test_sizes_of_the_toy_job() -> None:
-    """The job has six states; in each, one way to be made, to start and to crash, plus two starts, two exits and three ends."""
+    """The job has six states; in each it may be made, started and crash, and seven further transitions exist."""
     assert (6, 6 + 7 + 2 + 6 + 3, 4) == Decider(MachineModel(machine_of(JOB))).size()
 
 
@@ -270,7 +270,7 @@ steps = ["reset every p"]
     ],
 )
 def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -> None:
-    """A call is ended by the copy that began it; resetting the copy ends its calls."""
+    """A call ends only in the copy in which it began; resetting the copy ends its calls."""
     machine: Machine = machine_of(SLOW_PART)
     system = system_of(SLOW_SYSTEM, {"p": machine})
     answer = Decider(SystemModel(system)).decide(stated_of(system, claim).claim)
@@ -287,7 +287,7 @@ def test_each_copy_has_its_calls(claim: str, verdict: str, length: int | None) -
     ],
 )
 def test_a_call_may_end_in_the_step_in_which_it_begins(steps: str, claim: str, verdict: str) -> None:
-    """The end of a call is impossible if nothing has begun."""
+    """The end of a call is impossible if no call has begun."""
     text = SLOW_SYSTEM.replace('steps = ["p.z.ends"]', f"steps = [{steps}]").replace(
         'steps = ["p.z"]', 'steps = ["p.y"]'
     )
@@ -320,7 +320,7 @@ def test_an_end_that_is_not_written_is_possible_in_a_system_too() -> None:
     ],
 )  # fmt: skip
 def test_outputs_follow_another_machine(cells: str, verdict: str) -> None:
-    """Outputs follow in the order of the other machine; if that machine is silent, anything may follow."""
+    """Outputs must come in an order that the other machine allows; if it is silent, it allows anything."""
     claim = Follows(other=machine_of(HEAD + cells))
 
     assert verdict == Decider(MachineModel(machine_of(HEAD + ASKED))).decide(claim).verdict

@@ -1,4 +1,4 @@
-"""``fsm.check`` by property name, for a machine as loaded or under a profile."""
+"""``fsm.check`` checks properties by name, for a machine as loaded or under a profile."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_limit_is_met_and_said(model: str) -> None:
 
 
 def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> None:
-    """Twenty parts with five states each have 5^20 joint states; the system's properties are stored like shipped ones."""
+    """Twenty parts of five states have 5^20 joint states, so neither the claim nor the size is decided."""
     head = 'title = ""\nabout = ""\nsource = ""\n'
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(5))
     moves = ", ".join(f's{each} = "s{(each + 1) % 5}"' for each in range(5))
@@ -103,7 +103,7 @@ def test_what_is_larger_than_the_limit_is_not_counted_either(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("name", [name for name in specified() if load(name).profiles][:4])
 def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
-    """The profile may come from the machine or from the arguments."""
+    """The profile may be that of the machine object or an argument."""
     machine = load(name)
     for profile in [*machine.profiles][-1 if TIMES == 1 else 0 :]:
         expected = examine(claims(name), profile)
@@ -112,7 +112,7 @@ def test_a_machine_under_a_profile_is_checked_as_that(name: str) -> None:
 
 
 def test_a_system_is_checked_as_a_machine_is() -> None:
-    """Each profile is checked; a defect that a profile fixes does not occur under it."""
+    """For each profile, the result is that of ``examine``."""
     system = load_system("plugin-sync")
     for profile in (None, *system.profiles):
         expected = examine(claims("plugin-sync"), profile)
@@ -121,7 +121,7 @@ def test_a_system_is_checked_as_a_machine_is() -> None:
 
 
 def test_it_is_the_machine_that_is_checked(model: str) -> None:
-    """The machine object is checked, not the file read again: a door that begins open is open."""
+    """The machine object is checked, with its changed initial state; its file is not read again."""
     ajar = replace(load(model), initial="gone")
 
     (found,) = check(ajar, "never-open").checked

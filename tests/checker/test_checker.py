@@ -1,4 +1,4 @@
-"""Verdicts on properties: each kind with its failing twin, and a second opinion on random machines."""
+"""Verdicts on properties: each kind of claim with a failing twin, and a second opinion on random machines."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def concluded(machine: Machine, claim: str, *, limit: int = 100_000) -> Conclusi
 
 
 def run_of(conclusion: Conclusion) -> Run:
-    """Return the counterexample."""
+    """Return the counterexample of *conclusion*, which must be a refutation."""
     assert isinstance(conclusion, Refuted), conclusion
     assert isinstance(conclusion.evidence, Run)
     return conclusion.evidence
@@ -63,7 +63,7 @@ def events_of(run: Run) -> str:
 
 
 TWINS = [
-    # A claim that holds, one that differs in a word and fails, and its counterexample.
+    # A claim that holds, a similar claim that fails, and the counterexample of the latter.
     ("stubborn", 'idempotent = "push"', 'idempotent = "remove"', "remove:ok remove:NOT_FOUND"),
     ("restless", 'idempotent = "remove"', 'idempotent = "push"', "push:ok push:ok"),
     ("door", 'never = "gone then open"', 'never = "open then shut"', "push:ok slam:done"),
@@ -84,7 +84,7 @@ TWINS = [
 
 @pytest.mark.parametrize(("model", "holds", "fails", "shown"), TWINS, ids=[twin[2] for twin in TWINS])
 def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) -> None:
-    """A claim holds, its twin fails, and the run breaks the twin."""
+    """The claim holds, its twin fails, and the counterexample of the twin is the expected one."""
     machine = machine_of(MODELS[model])
 
     assert isinstance(concluded(machine, holds), Proved)
@@ -95,7 +95,7 @@ def test_holds_and_fails(model: str, holds: str, fails: str, shown: str | None) 
 
 @pytest.mark.parametrize(("fair", "verdict"), [('["add"]', Proved), ("[]", Refuted)])
 def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: type[Conclusion]) -> None:
-    """A *tick* followed by a *tock* is answered, even if another *tick* occurs in the same step."""
+    """Every *tick* is followed by a *tock* if the step is fair, even if one step emits both."""
     text = edited(counter_text(to=1), 'to = "n1", emits = ["tick"]', 'to = "n0", emits = ["tock", "tick"]')
     claim = f'from = "emits tick"\nleads-to = "emits tock"\nfair = {fair}'
 
@@ -103,7 +103,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """After the job has ended, a start in progress could end too; if the job is at rest, no call is in progress."""
+    """The state ended has an end of start, but if no start is in progress, its fairness has no effect."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'
@@ -113,7 +113,7 @@ def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
 
 @pytest.mark.parametrize("states", [2, 5, 30])
 def test_counterexamples_are_shortest(states: int) -> None:
-    """The counterexample for the last state of a long line has as many steps as its distance."""
+    """A counterexample for the last state of a line is as long as the line."""
     machine = counter(to=states)
     last = list(machine.states)[-1]
 
@@ -126,7 +126,7 @@ def test_counterexamples_are_shortest(states: int) -> None:
 
 @pytest.mark.parametrize("claim", ['["not n2", "not n1"]', '["not n1", "not n2"]'])
 def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -> None:
-    """The order in which the conditions are written does not matter; the search covers both."""
+    """The order of the conditions does not matter, and the size of the search covers both."""
     machine = counter(to=5)
     checked = decide(stated(machine, f"always = {claim}"), tabulate(machine))
 
@@ -136,7 +136,7 @@ def test_of_several_conditions_the_one_that_fails_soonest_is_shown(claim: str) -
 
 
 def test_what_is_reachable_has_witnesses() -> None:
-    """There is one witness for each sequence, in order; the failing twin has none."""
+    """Each sequence has one witness, in the order of the claim; an unreachable sequence refutes it."""
     machine = machine_of(DOOR)
 
     conclusion = concluded(machine, 'reachable = ["gone", "ajar then open then shut"]')
@@ -148,7 +148,7 @@ def test_what_is_reachable_has_witnesses() -> None:
 
 
 def test_from_each_requires_a_step_from_each() -> None:
-    """``*`` requires a step from all states; a single state without one refutes the claim."""
+    """A single state without a step refutes the claim; ``*`` stands for all states."""
     machine = machine_of(DOOR)
 
     assert isinstance(concluded(machine, 'reachable = "push replies STUCK"\nfrom-each = ["shut", "ajar"]'), Proved)
@@ -171,7 +171,7 @@ VACUOUS = [
 
 @pytest.mark.parametrize(("claim", "unmet", "model"), VACUOUS, ids=[each[0] for each in VACUOUS])
 def test_an_empty_pass_is_no_pass(claim: str, unmet: str, model: str) -> None:
-    """The conclusion names the condition that never holds."""
+    """The claim is vacuous, and the conclusion names the condition that never holds."""
     assert concluded(machine_of(model), claim) == Vacuous(unmet=unmet)
 
 
@@ -180,7 +180,7 @@ LIMITED = ['never = "s9"', 'idempotent = "up"', 'from = "s0"\nleads-to = "s9"', 
 
 @pytest.mark.parametrize("claim", LIMITED)
 def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
-    """The conclusion is unknown, with the reason; a larger limit decides it."""
+    """The conclusion is unknown, but with a larger limit the claim is decided."""
     machine = counter(to=9)
     first, last = next(iter(machine.states)), list(machine.states)[-1]
     event = next(iter(machine.events))
@@ -194,7 +194,7 @@ def test_a_search_that_stops_early_is_no_pass(claim: str) -> None:
 
 
 def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
-    """Return the conclusion on a *claim* that refers to *other* as ``other``."""
+    """Return the conclusion on *claim* about *machine*; the claim refers to *other* by the name ``other``."""
     text = f'machine = "it"\n[property.it]\nsays = ""\nMUST  = ""\n{claim}\n'
     found: Callable[[str], Machine] = {"it": machine, "other": other}.__getitem__
     specification = specify(parse(text.encode(), Stated, path="it.toml"), found)
@@ -202,7 +202,7 @@ def beside(machine: Machine, claim: str, other: Machine) -> Conclusion:
 
 
 REFINED = [
-    # Another door, and the event that distinguishes it; empty if its state does.
+    # Another door, and the event that distinguishes it; empty if only its state distinguishes it.
     (RESTLESS, ""),
     (STUBBORN, "remove"),
     (edited(DOOR, 'moves   = { "*" = "gone" }', 'moves = { "*" = "open" }'), ""),
@@ -213,7 +213,7 @@ REFINED = [
 
 @pytest.mark.parametrize("overlap", [0, 1, 2])
 def test_a_machine_refines_itself(overlap: int) -> None:
-    """It does with any overlap, with silence, with calls that take time, and with crashes."""
+    """A machine refines itself with any overlap, even with silent cells, calls that take time, and crashes."""
     for text in (DOOR, JOB) if overlap < 2 else (JOB,):
         machine = machine_of(text)
         assert isinstance(beside(machine, f'refines = "other"\noverlap = {overlap}', machine), Proved)
@@ -221,7 +221,7 @@ def test_a_machine_refines_itself(overlap: int) -> None:
 
 @pytest.mark.parametrize(("text", "event"), REFINED, ids=range(len(REFINED)))
 def test_what_is_observed_and_not_allowed(text: str, event: str) -> None:
-    """Another door does not refine the door, and the counterexample ends at the event that distinguishes them."""
+    """The other door does not refine the door, and the counterexample ends with the distinguishing event."""
     conclusion = beside(machine_of(text), 'refines = "other"', machine_of(DOOR))
 
     assert isinstance(conclusion, Refuted)
@@ -230,7 +230,7 @@ def test_what_is_observed_and_not_allowed(text: str, event: str) -> None:
 
 
 def test_a_deviation_is_allowed_under_its_profile_only() -> None:
-    """The old door refines the old door, and not the door."""
+    """The door under the profile *old* refines itself, but not the door without a profile."""
     machine = machine_of(DOOR)
     old = machine.under("old")
 
@@ -262,7 +262,7 @@ cannot = ["quiet"]
 
 
 def test_outputs_follow_another_machine() -> None:
-    """The door creaks and bangs alternately, unless it is stuck half open and creaks again."""
+    """Creaks and bangs alternate, unless the door gets stuck half open and creaks twice."""
     door = machine_of(DOOR)
     firm = machine_of(
         edited(
@@ -278,7 +278,7 @@ def test_outputs_follow_another_machine() -> None:
 
 
 def run_of_follows(door: Machine) -> Run | None:
-    """Return a run of the *door* with two creaks and no bang in between, if there is one."""
+    """Return a run of *door* with two creaks and no bang in between, or ``None``."""
     conclusion = concluded(door, 'never = "emits Creak then emits Creak"\nuntil = "emits Bang"')
     return conclusion.evidence if isinstance(conclusion, Refuted) and isinstance(conclusion.evidence, Run) else None
 
@@ -299,7 +299,7 @@ WORDS = {Proved: "holds", Refuted: "fails", Vacuous: "vacuous", Unwritten: "unkn
 
 
 def agree(machine: Machine, claimed: Property, overlap: int) -> None:
-    """Assert that the checker and the definition have the same conclusion on *claimed*."""
+    """Assert that the checker and the brute force have the same conclusion on *claimed*."""
     try:
         expected = Decider(MachineModel(machine, overlap)).decide(claimed.claim)
     except OverflowError:
@@ -314,6 +314,6 @@ def agree(machine: Machine, claimed: Property, overlap: int) -> None:
 
 
 def test_what_is_about_a_system_is_not_asked_of_a_machine() -> None:
-    """Its conditions are about parts, which a machine does not have."""
+    """A condition about a part is an error, because a machine has no parts."""
     with pytest.raises(TypeError, match="for a system"):
         holds(At(part="door", copies=(0,), states=frozenset({"open"})), tabulate(machine_of(DOOR)))

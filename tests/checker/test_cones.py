@@ -1,4 +1,4 @@
-"""A conclusion on the cone of a claim is true of the whole system: steps and outputs of copies outside are instants, too."""
+"""A conclusion on the cone of a claim is true of the whole system, where steps outside the cone are instants, too."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ MACHINES = {"lamp": machine_of(LAMP), "bell": machine_of(BELL)}
 
 
 def house(copies: int = 2) -> str:
-    """Return a house with a lamp, more lamps in the garden and a bell, each of which can act without the others."""
+    """Return a house with a lamp, *copies* lamps in the garden, and a bell."""
     return f"""\
 [system]
 name = "house"
@@ -95,10 +95,10 @@ SYSTEM = system_of(house(), MACHINES)
 @pytest.mark.parametrize(
     ("claim", "expected"),
     [
-        ('never = "lamp is off then lamp is off"', ("fails", 1)),  # something is lit in the garden
+        ('never = "lamp is off then lamp is off"', ("fails", 1)),  # a step in the garden is an instant
         ('never = "lamp is off then lamp is off then lamp is off then lamp is off"', ("fails", 4)),
-        ('reachable = "lamp was off then lamp was off"', ("holds", 1)),  # in one step, for the bell rings twice
-        ('never = "light and lamp is on then light"', ("fails", 1)),  # the same
+        ('reachable = "lamp was off then lamp was off"', ("holds", 1)),  # in one step, because the bell rings twice
+        ('never = "light and lamp is on then light"', ("fails", 1)),  # the bell rings twice, again
         ('always = "light"\nwhen = "lamp was off"', ("fails", 1)),
         ('always = "lamp is on"\nwhen = "lamp was on and not (light or dim or ask)"', ("holds", 0)),  # and not vacuous
         ('never = "lamp is on then lamp is off"\nuntil = "not (light or dim or ask)"', ("fails", 2)),
@@ -107,7 +107,7 @@ SYSTEM = system_of(house(), MACHINES)
     ],
 )
 def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) -> None:
-    """The verdict and the length of the shortest run are those of the brute force."""
+    """The verdict and the length of the shortest run equal those of the brute force for the whole system."""
     stated = stated_of(SYSTEM, claim)
     verdict = decide(stated, stepping_of(SYSTEM)).verdict
     answer = Decider(SystemModel(SYSTEM)).decide(stated.claim)
@@ -119,7 +119,7 @@ def test_all_instants_of_the_whole_count(claim: str, expected: tuple[str, int]) 
 
 
 def test_a_run_has_replies_that_the_whole_gives() -> None:
-    """A copy outside the cone refuses, and its error becomes the reply."""
+    """The bell is outside the cone, but its error is the reply of the call."""
     stated = stated_of(SYSTEM, 'never = "lamp is on and not light"')
     cones = Cones(system=SYSTEM)
     verdict = decide(stated, cones).verdict
@@ -131,7 +131,7 @@ def test_a_run_has_replies_that_the_whole_gives() -> None:
 
 
 def test_any_number_of_copies_take_any_number_of_steps() -> None:
-    """One or two lamps in the garden make at most three instants, and a third lamp makes another."""
+    """Two lamps in the garden make at most three instants; only a third lamp breaks the claim."""
     claim = 'never = "lamp is off then lamp is off then lamp is off then lamp is off"\nuntil = "light or ask or dim"'
 
     def numbered(copies: int) -> Specification[System]:

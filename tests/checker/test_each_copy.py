@@ -1,4 +1,4 @@
-"""A claim about each copy of a part is decided for each of them on request."""
+"""On request, a claim about each copy of a part is decided for every copy."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ CLAIM = 'for = "job"\nnever = "clear and job is absent"\n'
 
 
 def office(more: str = "") -> System:
-    """Two jobs and a door."""
+    """Return a system of two jobs and a door."""
     return system_of(OFFICE + more, {"door": door(), "job": job()})
 
 
 def test_a_copy_that_comes_out_otherwise_is_told() -> None:
-    """An error of the first copy ends a call before it reaches the second, so the copies differ, and this is reported."""
+    """An error of the first copy ends the call before the second copy, so only the second refutes the claim."""
     system = office(TURN)
     first, second = (specification_of(system, CLAIM, copy=copy) for copy in (0, 1))
     found = examine(first, copies=[second])
@@ -49,7 +49,7 @@ def test_copies_that_come_out_alike_are_counted_only() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", systems())
 def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
-    """They do, with equal verdicts and numbers of steps, although calls reach containers one after the other."""
+    """All copies have the same verdict and number of steps, although calls reach them one after the other."""
     stated = claims(name)
     assert is_of(stated, System)
     several = {
@@ -64,7 +64,7 @@ def test_copies_of_shipped_systems_come_out_alike(name: str) -> None:
 
 
 def test_other_numbers_of_copies() -> None:
-    """The expected sizes are for the system as written; a claim that needs two containers fails with one."""
+    """The expected size applies only to the system as written; a claim that needs two containers fails with one."""
     three = fsm("check", "nri-plugin-contract", "--parts", "container=3", "--each-copy", "-p", "none")
     one = fsm("check", "nri-plugin-contract", "--parts", "container=1", "--each-copy", "-p", "none")
 

@@ -1,4 +1,4 @@
-"""Machines are equivalent exactly if a naive fixed point finds no difference; otherwise a trace distinguishes them."""
+"""Machines are equivalent if and only if a naive fixed point finds no difference; otherwise a trace shows one."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ if TYPE_CHECKING:
 Kind = TypeVar("Kind", bound="Cell")
 
 MOST_SITUATIONS = 30
-"""Maximum number of situations of both machines together; the second opinion compares all pairs, repeatedly."""
+"""Maximum number of situations of both machines together, because the second opinion compares all pairs repeatedly."""
 
 
 def compared(first: Machine, second: Machine) -> EquivalenceResult:
-    """Return the comparison of the two."""
+    """Return the engine's comparison of *first* and *second*."""
     return compare(tabulate(first), tabulate(second))
 
 
@@ -50,9 +50,9 @@ def compared(first: Machine, second: Machine) -> EquivalenceResult:
 
 
 def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
-    """Return the engine's comparison after the second opinion has confirmed it, or ``None`` if the machines are too large.
+    """Return the engine's comparison, or ``None`` if the machines are too large for the second opinion.
 
-    All evidence is confirmed.
+    The second opinion must agree and confirm all evidence.
     """
     watched = Watched(first, second), Watched(second, first)
     if sum(len(each.all()) for each in watched) > MOST_SITUATIONS:
@@ -74,7 +74,7 @@ def agree(first: Machine, second: Machine) -> EquivalenceResult | None:
 
 
 def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
-    """Assert that the owner has the trace, as its run shows, and that the other has it except for its last observation."""
+    """Assert that the owner allows the trace, with this run, and the other all of it except the last observation."""
     owner, other = watched[found.owner.value], watched[found.owner.other.value]
     before = follows(other, found.trace[:-1])
     last = found.trace[-1]
@@ -90,12 +90,12 @@ def confirm(found: Distinguished, watched: tuple[Watched, Watched]) -> None:
 
 
 def plain(these: list[Observable], listed: tuple[Observable, ...]) -> set[Observable]:
-    """Return *these* with every code that is not in *listed* replaced by ``error``."""
+    """Return *these* observables, with ``error`` in place of every reply code that *listed* does not contain."""
     return {each if each in listed or each.reply in {"", "ok"} else each._replace(reply="error") for each in these}
 
 
 def replay(found: Branching, watched: tuple[Watched, Watched]) -> None:
-    """Assert that both can play the rounds, after which only one has the option."""
+    """Assert that both machines can play the rounds, after which only the owner has the option."""
     now = [{each.start} for each in watched]
     assert found.start == tuple(each.start.state for each in watched)
     for each in found.rounds:
@@ -153,7 +153,7 @@ def test_a_state_and_its_copy_are_equivalent(chance: random.Random) -> None:
 
 
 def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Callable[[str, object], None]) -> None:
-    """Naive interpreters judge random tests and traces alike; a distinguishing trace is legal for only one of two others."""
+    """Naive interpreters judge random inputs alike, and allow a distinguishing trace for only one machine."""
     equivalent = noticed = distinguished = 0
     for number in range(100 * TIMES):
         chance = Random(number)
@@ -185,16 +185,19 @@ def test_what_is_legal_for_one_is_legal_for_its_equivalent(record_property: Call
 
 
 def met(machine: Machine) -> bool:
-    """Check whether every cell counts: silence, and traces from mid-life, reach states that no run reaches."""
+    """Return whether runs can reach every cell.
+
+    Otherwise a cell may be silent, or a state may only occur in traces that begin in mid-life.
+    """
     cells = (cell for event in machine.events.values() for cell in event.cells.values())
     return not any(isinstance(cell, Silent) for cell in cells) and not explore(tabulate(machine)).unreachable()
 
 
-# -- machines that are nearly alike --------------------------------------------
+# -- similar machines ----------------------------------------------------------
 
 
 def doubled(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with a copy of one state; some outcomes lead to the copy."""
+    """Return *machine* with a copy of one state; some outcomes that led to the state lead to the copy instead."""
     state = chance.choice([*machine.states])
     double = f"{state}-too"
     events = {}
@@ -211,7 +214,7 @@ def doubled(chance: random.Random, machine: Machine) -> Machine:
 
 
 def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
-    """Return *cell* with some of the outcomes that lead to *state* leading *to* another one."""
+    """Return *cell* with some of the outcomes that lead to *state* redirected *to* another state."""
     if not isinstance(cell, Moves):
         return cell
     ways = (replace(way, to=to) if way.to == state and chance.random() < 0.5 else way for way in cell.outcomes)
@@ -219,7 +222,7 @@ def _turned(chance: random.Random, cell: Kind, state: str, to: str) -> Kind:
 
 
 def exchanged(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with two cells of an event exchanged."""
+    """Return *machine* with two cells of one event exchanged."""
     event = chance.choice([*machine.events.values()])
     one, two = chance.sample([*machine.states], 2)
     cells = {**event.cells, one: event.cells[two], two: event.cells[one]}
@@ -264,7 +267,7 @@ def _with(machine: Machine, event: Event) -> Machine:
 
 
 def torn(chance: random.Random, machine: Machine) -> Machine:
-    """Return *machine* with a state split in two, each without an alternative of the other; outcomes lead to either."""
+    """Return *machine* with a state split in two, each half lacking an alternative; outcomes may lead to either."""
     found = [
         (event, state, cell)
         for event in machine.events.values()
@@ -305,7 +308,7 @@ def _either(cell: Kind, state: str, double: str) -> Kind:
     return replace(cell, outcomes=tuple(way for ways in both for way in ways))
 
 
-# -- one at a time -------------------------------------------------------------
+# -- particular differences ----------------------------------------------------
 
 PAIRS = [
     # A change in the door: the text, its replacement, and the distinguishing trace.
@@ -336,7 +339,7 @@ PAIRS = [
 
 @pytest.mark.parametrize(("old", "new", "trace"), PAIRS, ids=[each[1] for each in PAIRS])
 def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None) -> None:
-    """Replies, outputs, signals, shown words and silence can be observed; names and clause texts cannot."""
+    """Replies, outputs, signals, shown words and silence can be observed; names of outcomes and clauses cannot."""
     found = agree(door(), machine_of(edited(DOOR, old, new)))
 
     if trace is None:
@@ -347,7 +350,7 @@ def test_what_can_be_observed(old: str, new: str, trace: list[Observable] | None
 
 
 def test_a_choice_that_is_made_earlier() -> None:
-    """A door with a hidden event *warp* has the same traces, but after *warp* it cannot slam."""
+    """With and without the hidden event *warp*, the door has the same traces; but after *warp* it cannot slam."""
     found = agree(door(), machine_of(NO_WARP))
 
     assert isinstance(found, Branching)
@@ -357,7 +360,7 @@ def test_a_choice_that_is_made_earlier() -> None:
 
 
 CALLS = [
-    # A change in the job, and the distinguishing trace.
+    # A change of the job, and the trace that distinguishes it.
     ('emits = ["started"]', 'emits = ["began"]', ["make ok", "start begins", "…start begins", "…start ok started"]),
     (
         'to = "running", emits',
@@ -385,7 +388,7 @@ def word(seen: Observable) -> str:
 
 
 def test_a_choice_that_is_made_earlier_and_observed() -> None:
-    """After the toss one coin has settled on one side; the other has not."""
+    """The toss decides the side of one coin, but not yet that of the other."""
     found = agree(machine_of(EARLY), machine_of(LATE))
 
     assert isinstance(found, Branching)
@@ -394,7 +397,7 @@ def test_a_choice_that_is_made_earlier_and_observed() -> None:
 
 
 def test_an_outcome_that_only_one_has() -> None:
-    """The outcome distinguishes them although both may reach the same states after the event."""
+    """The missing outcome distinguishes the machines, although their other outcomes are the same."""
     found = agree(machine_of(EARLY), machine_of(edited(EARLY, ', { name = "b", to = "two" }', "")))
 
     assert isinstance(found, Distinguished)
@@ -411,7 +414,7 @@ cannot = ["*"]
 
 
 def test_a_hidden_event_after_an_event_adds_nothing() -> None:
-    """Falling on one side and turning over by a hidden event is equivalent to falling on the other side."""
+    """A coin that falls on one side and may turn over by itself may as well fall on either side."""
     found = agree(machine_of(EARLY + FALLS), machine_of(TOSS.replace("EARLY", '"one"').replace("LATE", "") + FALLS))
 
     assert isinstance(found, Equivalent)
@@ -419,7 +422,7 @@ def test_a_hidden_event_after_an_event_adds_nothing() -> None:
 
 @pytest.mark.parametrize(("old", "new", "trace"), CALLS, ids=[each[1] for each in CALLS])
 def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
-    """Their begin and end are observed, and an interruption ends them."""
+    """The begin and the end of a call are observed, and an interruption ends the call."""
     found = agree(job(), machine_of(edited(JOB, old, new)))
 
     assert isinstance(found, Distinguished)
@@ -428,7 +431,7 @@ def test_calls_that_take_time(old: str, new: str, trace: list[str]) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_shipped_machines_are_what_they_are(name: str) -> None:
-    """Each is equivalent to itself; each profile is either distinguished from the machine or equivalent to it."""
+    """A machine is equivalent to itself; a trace that distinguishes it from a profile is confirmed."""
     machine = load(name)
 
     assert isinstance(compared(machine, machine), Equivalent)
@@ -440,7 +443,7 @@ def test_shipped_machines_are_what_they_are(name: str) -> None:
 
 
 def test_lists_what_the_other_could_do_instead() -> None:
-    """The alternatives are of the same event, in every state that the other may be in, for either order of the machines."""
+    """The alternatives are outcomes of the same event, in every state in which the other machine may be."""
     old = door().under("old")
     found, turned = compared(door(), old), compared(old, door())
 
@@ -453,7 +456,7 @@ def test_lists_what_the_other_could_do_instead() -> None:
 
 
 def test_a_long_distinguishing_trace() -> None:
-    """The trace passes through thousands of states."""
+    """The trace has a thousand observations."""
     found = compared(counter(to=1_000), counter(to=999))
 
     assert isinstance(found, Distinguished)
@@ -478,7 +481,7 @@ cannot = ["*"]
 
 
 def test_events_that_only_one_has() -> None:
-    """They distinguish the two."""
+    """An event that only one machine has distinguishes the two."""
     found = agree(door(), machine_of(ONE_MORE))
 
     assert isinstance(found, Distinguished)
@@ -486,7 +489,7 @@ def test_events_that_only_one_has() -> None:
 
 
 def test_events_have_the_same_name_here_or_on_the_wire() -> None:
-    """Events of two machines are the same if they have a name in common."""
+    """Two events are the same if they share their name or their name on the wire."""
     text = edited(edited(DOOR, "[event.push]", "[event.press]"), 'event    = "push"', 'event    = "press"')
     text = edited(edited(text, 'event = "push"', 'event = "press"'), "[event.knock]", "[event.RemoveDoors]")
 
@@ -495,7 +498,7 @@ def test_events_have_the_same_name_here_or_on_the_wire() -> None:
 
 
 def test_indefinite_replies_are_observed() -> None:
-    """After its reply, one machine may or may not have acted, while the other has acted."""
+    """The reply CANCELED is indefinite for one machine only, so it distinguishes them."""
     sure = machine_of(edited(JOB, 'indefinite = ["CANCELED"]\n', ""))
     found = agree(job(), sure)
 
@@ -504,14 +507,14 @@ def test_indefinite_replies_are_observed() -> None:
 
 
 def test_stops_at_the_limit_and_says_so() -> None:
-    """A comparison that was cut short is unknown, never a pass."""
+    """If the limit stops the comparison, its result is unknown."""
     table = tabulate(counter(to=30))
 
     assert Unknown(why="the machines have more than 40 moments") == compare(table, table, limit=40)
 
 
 def test_a_search_for_a_trace_that_is_cut_short() -> None:
-    """The machines certainly differ, but a distinguishing trace may or may not exist."""
+    """The machines differ, but the search is too short to decide whether a trace distinguishes them."""
     one, two = tabulate(machine_of(undecided(9))), tabulate(machine_of(undecided(10)))
     whole, short = compare(one, two), compare(one, two, limit=50)
 

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def stopped() -> KnownDefect:
-    """Return the defect that a container is started after it was stopped."""
+    """The defect that a container is started after it was stopped."""
     return next(each for each in known_defects("node") if each.stated.name == "no-start-after-stop")
 
 
 def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
-    """Calls come from the caller; outputs go to the part on which their delivery depends."""
+    """Calls come from the caller, and an output goes to the part that decides whether it is delivered."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -46,7 +46,7 @@ def test_a_chart_shows_senders_and_receivers(stopped: KnownDefect) -> None:
 
 
 def test_mermaid_reads_the_chart(stopped: KnownDefect) -> None:
-    """The parsed chart has every participant."""
+    """Mermaid finds every participant in the chart."""
     assert stopped.run is not None
     shown = chart(stopped.run, load_system("node"))
 
@@ -65,7 +65,7 @@ def test_the_picture_has_every_row(stopped: KnownDefect) -> None:
 
 
 def test_the_command_lists_them() -> None:
-    """The list has the run and says that the defect is proved, as text and as data."""
+    """The text and the JSON output contain the proof and the run of the defect."""
     ran = fsm("findings", "event-backoff")
     document: Any = json.loads(fsm("findings", "event-backoff", "--format", "json").stdout)
 
@@ -83,7 +83,7 @@ def test_pages_are_written(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
-    """The exit code is 2."""
+    """The exit code is 2 if a file has the name of the folder."""
     (tmp_path / "file").write_text("")
     ran = fsm("findings", "event-backoff", "-o", str(tmp_path / "file"))
 
@@ -92,12 +92,12 @@ def test_a_folder_that_cannot_be_written_is_an_error(tmp_path: Path) -> None:
 
 
 def test_no_defects_are_reported_as_such() -> None:
-    """A model without known defects is reported as such."""
+    """The report for a model without known defects counts zero findings."""
     assert fsm("findings", "cri-pod").stdout == "0 findings, 0 proved to fail and to be fixed\n"
 
 
 def test_a_system_is_shown() -> None:
-    """Its parts and joint events are shown, or one event if it is selected."""
+    """The output has the parts and joint events of the system, or only the selected event."""
     whole, one = fsm("show", "node"), fsm("show", "node", "--event", "StopContainer", "--profile", "mended")
 
     assert (whole.returncode, one.returncode) == (0, 0)
@@ -118,6 +118,6 @@ def test_commands_for_machines_refuse_systems(command: str) -> None:
 
 
 def test_an_unknown_name_in_a_system_is_an_error() -> None:
-    """The same for an unknown profile and an unknown event."""
+    """The message suggests the nearest profile or event."""
     assert "mended" in fsm("show", "node", "--profile", "mend").stderr
     assert "stop-pod" in fsm("show", "node", "--event", "stop-pood").stderr

@@ -1,4 +1,4 @@
-"""A property can require that a machine matches a drawing."""
+"""A property can require that a machine matches a drawing of it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def checked(text: str, folder: Path) -> Checked:
 
 
 def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
-    """The property is proved, with the number of states and moves compared."""
+    """The property is proved, and the conclusion has the numbers of states and moves that were compared."""
     found = checked(CONTAINER, tmp_path)
 
     assert Proved() == found.verdict
@@ -40,7 +40,7 @@ def test_a_machine_does_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
-    """The property is refuted by what the drawing lacks and adds."""
+    """The property is refuted by moves that the drawing omits or adds."""
     found = checked(CONTAINER.replace("Start |", "Stort |"), tmp_path)
 
     assert Refuted(
@@ -53,13 +53,13 @@ def test_a_machine_does_not_do_what_is_drawn(tmp_path: Path) -> None:
 
 
 def test_a_drawing_that_cannot_be_read_is_wrong_input(tmp_path: Path) -> None:
-    """Nothing is decided."""
+    """The error is reported before anything is decided."""
     with pytest.raises(InputError, match="has no drawing"):
         checked("nothing here\n", tmp_path)
 
 
 def test_the_difference_is_in_the_report_and_in_the_data(tmp_path: Path) -> None:
-    """The difference names line and column of what the drawing adds."""
+    """A move that only the drawing has is reported with line and column."""
     (tmp_path / "drawing.txt").write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
     (tmp_path / "container-status.toml").write_text(
         """\

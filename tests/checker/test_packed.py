@@ -1,4 +1,4 @@
-"""Compiled searches of packed states agree with plain searches: verdicts, sizes and runs, step by step."""
+"""Compiled searches of packed states and plain searches have the same verdicts, sizes, runs and steps."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import Checked
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds: examples that Hypothesis draws by itself are mostly small, and hide errors."""
+"""Generators with random seeds, because examples that Hypothesis draws itself are mostly too small."""
 
 LARGEST = 400
 """Maximum number of states of a random system in a test."""
 
 
 def small(system: System) -> System:
-    """Return *system* if it is small."""
+    """Return *system*, or let Hypothesis reject it if it has too many states."""
     try:
         reachable_size(SystemTable(system), Limit(states=LARGEST))
     except LimitError:
@@ -66,7 +66,7 @@ def small(system: System) -> System:
 def both(
     stated: Property, system: System, *, limit: int = 100_000, most_kept: int = MOST_KEPT, window: int = WINDOW
 ) -> tuple[Checked, Checked]:
-    """Return the conclusions of the plain search and of the packed search."""
+    """Return the conclusions of the plain search and of the packed search on *stated*."""
     plain, quick = (Cones(system=system).stepping(stated.claim) for _ in range(2))
     plain.packed = None
     quick.packed = PackedGraph(system_table(quick.table), most_kept=most_kept, window=window)
@@ -103,7 +103,7 @@ def test_the_same_steps_in_the_same_order(chance: random.Random) -> None:
 
 
 def test_a_state_of_several_words_has_all_its_copies() -> None:
-    """Pods with more containers than fit into a machine word work; a state that is too wide is left to the plain search."""
+    """A pod's containers may need several machine words; a state that is too wide is searched plainly."""
     table = SystemTable(load_system("node"), cone=range(10))
     vector = StateVector(table)
     state = tuple((digit * 7) % len(table.table_of(copy.part).states) for digit, copy in enumerate(table.system.copies))
@@ -113,7 +113,7 @@ def test_a_state_of_several_words_has_all_its_copies() -> None:
 
 
 def counters(count: int, *, to: int) -> System:
-    """Return a system of that many independent counters."""
+    """Return a system of *count* independent counters."""
     text = '[system]\nname = "counters"\ntitle = "C"\nabout = "C"\nsource = "none"\n'
     for number, first in enumerate(range(0, count, 8)):
         text += f'[part.c{number}]\nmachine = "counter"\ncount = {min(8, count - first)}\n'
@@ -131,7 +131,7 @@ def counters(count: int, *, to: int) -> System:
     ],
 )
 def test_states_take_one_to_three_words(count: int, to: int, words: int) -> None:
-    """States and steps up to a limit agree if a state has several words."""
+    """Up to a limit, packed and plain searches find the same states and steps."""
     system = counters(count, to=to)
     table = SystemTable(system)
     graph = PackedGraph(SystemTable(system))
@@ -176,7 +176,7 @@ def test_leads_to_comes_out_the_same(chance: random.Random, most_kept: int, wind
 
 
 def test_leads_to_is_decided_by_compiled_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: if no cycle counts as fair, a claim that fails is reported to hold."""
+    """Twin: if the compiled code treats no cycle as fair, a claim that fails seems to hold."""
     system = load_system("plugin-sync")
     [stated] = [each for each in claims("plugin-sync").properties if each.name == "calls-go-on"]
     right, _ = both(stated, system)
@@ -221,10 +221,10 @@ steps = ["job.start"]
 @pytest.mark.parametrize(
     ("claim", "limit"),
     [
-        ('never = "some job is ended then open"', 10**30),  # which no machine word has
-        ('for = "job"\nnever = "haste replies LATE"', 100_000),  # its state was met with the other reply
+        ('never = "some job is ended then open"', 10**30),  # larger than a machine word
+        ('for = "job"\nnever = "haste replies LATE"', 100_000),  # the state was already reached with the other reply
         ('for = "job"\nnever = "haste replies LATE"', 1),
-        ('for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"', 10**5),  # where none has held
+        ('for = "job"\nnever = "start and job is ended"\nuntil = "start replies LATE"', 10**5),  # it never holds
     ],
 )
 def test_of_an_office_it_comes_out_the_same(claim: str, limit: int) -> None:
@@ -261,7 +261,7 @@ LARGE = "node", "-P", "stop-container-is-idempotent", "-p", "none"
 
 
 def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
-    """Run ``fsm check`` without progress in a process that first executes *before*; return exit code, output and messages."""
+    """Run ``fsm check`` in a process after *before*; return exit code, output, and messages without progress."""
     command = [sys.executable, "-c", COMMAND.format(before), "check", *args]
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **env})
     return done.returncode, done.stdout, PROGRESS.sub("", done.stderr)
@@ -269,14 +269,14 @@ def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 def test_without_the_extra_it_comes_out_the_same() -> None:
-    """Without numba, large inputs are searched in the same way as small ones."""
+    """Without numba, a large input has the same output."""
     assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
     assert (0, "") == (plain[0], plain[2])
 
 
 @pytest.mark.slow
 def test_what_is_small_loads_nothing() -> None:
-    """An import hook that refuses numpy is asked for it only for large inputs."""
+    """An import hook that refuses numpy is only triggered by large inputs."""
     refuse = (
         "sys.meta_path.insert(0, type('Refusing', (), {'find_spec': staticmethod(lambda name, *_: "
         "sys.exit('loads ' + name) if name == 'numpy' else None)}));"
@@ -287,7 +287,7 @@ def test_what_is_small_loads_nothing() -> None:
 
 @pytest.mark.nightly
 def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
-    """Two processes that compile at the same time do not disturb each other; a third one has nothing to write."""
+    """Two processes may compile and cache the same code at the same time, and a third one reuses the cache."""
     expected = checked(*LARGE)
     with ThreadPoolExecutor() as pool:
         both = [pool.submit(checked, *LARGE, XDG_CACHE_HOME=str(tmp_path)) for _ in range(2)]
@@ -301,7 +301,7 @@ def test_code_is_kept_where_that_can_be_written(tmp_path: Path) -> None:
 
 
 def state_of(hashed: int) -> int:
-    """Return the one-word state with this hash."""
+    """Return the one-word state whose hash is *hashed*."""
     back, whole = pow(int(SPREAD), -1, 1 << 64), (1 << 64) - 1
     folded = hashed * back & whole
     return (folded ^ folded >> 32) * back & whole
@@ -309,7 +309,7 @@ def state_of(hashed: int) -> int:
 
 @pytest.mark.parametrize(("exact", "numbers"), [(False, [0, 1, 0, 1]), (True, [0, 1, 2, 3])])
 def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: bool) -> None:
-    """Two states with the same slot and tag are distinguished, and states that look like tags are not treated as tags."""
+    """Two states with the same slot and tag are distinguished, and a state is never mistaken for a tag."""
     words = np.array([state_of(7 << 40 | low) for low in (1, 2)], np.uint64)
     visited = Visited(states=np.zeros(8, np.uint64), slots=np.zeros(8, np.uint64), exact=exact)
     hashed = numba.njit(lambda at: mixed(words, at, (0,)))
@@ -325,11 +325,11 @@ def test_states_of_the_same_tag_are_told_apart(numbers: list[int], *, exact: boo
     assert numbers == found
 
 
-# -- planted mistakes -------------------------------------------------------------------------
+# -- planted defects --------------------------------------------------------------------------
 
 
 def taken(graph: PackedGraph) -> list[object]:
-    """Return the steps of *graph* up to a number of states, with their labels."""
+    """Return the states and the labelled steps of *graph*, up to a maximum number of states."""
     while graph.met <= LARGEST and graph.expand():
         pass
     kept = int(graph.progress[KEPT])
@@ -358,7 +358,7 @@ def taken(graph: PackedGraph) -> list[object]:
     ],
 )
 def test_a_planted_mistake_shows(array: str, column: int, value: int) -> None:
-    """Changed numbers in a program change some step of the system ``node``."""
+    """A changed number in the compiled program changes some step of the system ``node``."""
     system = load_system("node")
     inside = Influence(system).cone(
         {copy.digit for copy in system.copies if copy.name in {"pod.1", "nri-container.1.1"}}

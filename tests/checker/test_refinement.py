@@ -1,4 +1,4 @@
-"""Refinement compared with a second opinion that tries all runs, on shipped pairs and on changed machines."""
+"""Refinement, compared with a second opinion that tries all runs, on shipped pairs and on changed machines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIMIT = Limit(states=20_000)
 
 
 class Pair(NamedTuple):
-    """Two machines, whether the first refines the second, and the maximum number of concurrent calls."""
+    """Two machines, the first of which may refine the second, and the maximum number of concurrent calls."""
 
     machine: Machine
     other: Machine
@@ -45,7 +45,10 @@ class Pair(NamedTuple):
 
 
 def agreed(pair: Pair, *, most: int) -> bool:
-    """Return whether it refines, according to both; counterexamples have equal lengths unless the second opinion gives up."""
+    """Return whether *pair* refines, according to the checker and the second opinion.
+
+    Both counterexamples have the same length, unless the second opinion gives up.
+    """
     conclusion, _ = check_refines(tabulate(pair.machine), tabulate(pair.other), pair.overlap, LIMIT)
     length, far = Refining(pair.machine, pair.other, pair.overlap).shortest(most=most)
     if not isinstance(conclusion, Refuted):
@@ -56,9 +59,9 @@ def agreed(pair: Pair, *, most: int) -> bool:
 
 
 def shipped() -> list[Pair]:
-    """Yield each pair that a shipped property compares, without and under its last profiles, and once with the other unprofiled.
+    """Return each pair that a shipped property compares: without a profile, and under the last ones (at night all).
 
-    At night under every profile.
+    Under a profile, the machine is also compared with the other machine under the same profile.
     """
     pairs = []
     for name in specified():
@@ -77,12 +80,12 @@ def shipped() -> list[Pair]:
 @pytest.mark.slow
 @pytest.mark.parametrize("pair", shipped(), ids=lambda pair: f"{pair.machine.name}-{pair.overlap}")
 def test_shipped_machines_refine_alike(pair: Pair) -> None:
-    """The second opinion searches for a few seconds; for single calls, to the end."""
+    """The second opinion searches single calls completely, and overlapping calls for a few seconds."""
     agreed(pair, most=(100_000 if not pair.overlap else 500 if TIMES == 1 else 1_500))
 
 
 def random_pair(seed: int) -> Pair:
-    """Return a machine and a copy with one cell changed; sometimes an exact copy, or another machine."""
+    """Return a random machine and a mutant of it, or sometimes the same machine or an unrelated one."""
     chance = random.Random(seed)
     machine = random_machine(chance)
     changed = [each.machine for each in mutants(machine)]
@@ -93,14 +96,14 @@ def random_pair(seed: int) -> Pair:
 @pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 40, 10))
 def test_random_machines_refine_alike(first: int) -> None:
-    """Some pairs refine and some do not."""
+    """Of the random pairs some refine and others do not."""
     found = {agreed(random_pair(seed), most=150) for seed in range(first * TIMES, (first + 10) * TIMES)}
 
     assert found == {True, False}
 
 
 def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
-    """Return what the other machine of *pair* observes of *trace*, with its own names."""
+    """Return *trace* as the other machine of *pair* observes it, with its names of events."""
     names = {name for event in pair.other.events.values() for name in (event.name, event.rpc) if name}
     rpc = {event.name: event.rpc for event in pair.machine.events.values()}
     return [
@@ -112,7 +115,7 @@ def observed(pair: Pair, trace: Iterable[Observation]) -> list[Observation]:
 
 
 def explains(pair: Pair, trace: list[Observation]) -> int | None:
-    """Return the index of the first observation of *trace* that the other machine of *pair* does not allow, naively."""
+    """Return the index of the first observation in *trace* that the other machine forbids, found naively."""
     known = {name for event in pair.machine.events.values() for name in (event.name, event.rpc)} - {""}
     signals = (event for event in pair.other.events.values() if event.kind == "signal")
     seen = frozenset(event.name for event in signals if known & {event.name, event.rpc})
@@ -120,13 +123,13 @@ def explains(pair: Pair, trace: list[Observation]) -> int | None:
 
 
 def traces(chance: random.Random, pair: Pair) -> Iterator[list[Observation]]:
-    """Simulate a few traces of the first machine of *pair*."""
+    """Yield a few simulated traces of the first machine of *pair*."""
     for _ in range(4):
         yield [*simulate(pair.machine, seed=chance.randrange(1 << 30), length=4, overlap=max(1, pair.overlap))]
 
 
 def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
-    """Return the observations of *run*, or ``None`` after an interruption, when callers give up unobserved."""
+    """Return the observations of *run*, or ``None`` if an interruption ends calls, which is unobserved."""
     found = []
     for each in run.steps:
         event = machine.events.get(each.event)
@@ -141,7 +144,7 @@ def counterexample(machine: Machine, run: Run) -> list[Observation] | None:
 
 @pytest.mark.slow
 def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object], None]) -> None:
-    """All simulated traces are legal; a machine refines itself and what it narrows; a counterexample is legal for one of the two."""
+    """Traces of a machine that refines are legal for the other one; a counterexample is legal for only one."""
     found: Counter[str] = Counter()
     for number in range(40 * TIMES):
         chance = random.Random(number)
@@ -175,7 +178,7 @@ def test_traces_of_what_refines_are_legal(record_property: Callable[[str, object
 
 
 def test_a_signal_that_only_the_other_has_is_hidden() -> None:
-    """An empty name on the wire is not a shared name."""
+    """Two events without names on the wire do not share a name."""
     opens = edited(DOOR, 'moves  = { shut = "ajar" }', 'moves  = { shut = "open" }')
     bare = edited(opens, '[event.warp]\nkind   = "hidden"', '[event.warp]\nkind   = "signal"')
     text = edited(opens, "[event.warp]", "[event.shrink]")
@@ -211,7 +214,7 @@ refuses = { still = "NO" }
 @pytest.mark.parametrize("kind", ["signal", "hidden"])
 @pytest.mark.parametrize("its", ["signal", "hidden"])
 def test_a_signal_is_compared_only_where_it_is_one_in_both(kind: str, its: str) -> None:
-    """An event that is hidden in one of them happens unobserved, any number of times, in both."""
+    """If the event is hidden in one machine, it is treated as hidden in both."""
     once, other = BELL.replace("KIND", kind), machine_of(BELL.replace("KIND", its))
     often = edited(once, 'cannot = ["rung"]', 'ignores = ["rung"]')
 

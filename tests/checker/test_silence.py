@@ -1,4 +1,4 @@
-"""Silent cells that erase the monitor's knowledge are reported, and no recording of a runtime reaches one."""
+"""Silent cells that erase the monitor's knowledge are reported, and no kind of recording leads to such a cell."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def door(*, level: str = "MUST", kind: str = "hidden") -> Specification[Machine]
 
 
 def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
-    """The report has a path to it, as text and as data."""
+    """The text and the JSON output name the cell and the hidden event that leads to it."""
     examined = examine(door())
 
     assert examined.washed_out == (("push", "broken", "wear"),)
@@ -77,13 +77,13 @@ def test_a_silent_cell_behind_a_hidden_event_is_reported() -> None:
 
 @pytest.mark.parametrize("specification", [door(level="MAY"), door(kind="signal")], ids=["left open", "observed"])
 def test_one_that_is_meant_or_seen_is_not(specification: Specification[Machine]) -> None:
-    """A cell that the contract leaves open on purpose is not reported, and neither is one behind an observed event."""
+    """A cell that is left open on purpose is not reported, nor is a cell behind an observed event."""
     assert examine(specification).washed_out == ()
     assert "silent on" not in text([examine(specification)])
 
 
 def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
-    """It is reported in every state in which it may happen."""
+    """Each silent cell of an unobserved event is reported."""
     found = washed_out(load("stats-collector"), ["start"])
 
     assert found
@@ -92,7 +92,7 @@ def test_an_unobserved_event_that_is_silent_washes_out_by_itself() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
-    """This is checked for every shipped model under every profile."""
+    """No shipped model has such a cell under any profile."""
     machine = load(name)
 
     assert [washed_out(machine.under(profile)) for profile in (None, *machine.profiles)] == [
@@ -102,7 +102,7 @@ def test_no_hidden_event_washes_out_what_is_known(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHOWN)
 def test_nothing_that_a_recording_leaves_out_does(name: str) -> None:
-    """This includes signals that a client, a log or a plugin does not see, in the models for these recordings."""
+    """Signals that are missing from a recording do not lead to such a cell, either."""
     machine = load(name)
     unseen = [event.name for event in machine.events.values() if event.kind != "call" and event.name not in SHOWN[name]]
 

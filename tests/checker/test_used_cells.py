@@ -1,4 +1,4 @@
-"""The cells and conditions that explain a step of a counterexample are those that cause it."""
+"""The cells and conditions that explain a step of a counterexample are the causes of the step."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def counterexamples(name: str, profile: str | None) -> Iterator[tuple[Machine | System, Run]]:
-    """Yield the model under *profile* with the run of each property that fails."""
+    """Yield the model under *profile* with the run of each property that fails there."""
     stated = claims(name)
     for each in examine(stated, profile).checked:
         if isinstance(each.verdict, Refuted) and each.verdict.run is not None:
@@ -31,7 +31,7 @@ def counterexamples(name: str, profile: str | None) -> Iterator[tuple[Machine | 
 
 
 def is_possible(machine: Machine, cell: UsedCell) -> bool:
-    """Check whether *machine* has the outcome that *cell* names, with the clause."""
+    """Return whether *machine* has the outcome and the clause of *cell*."""
     step = cell.step
     ways = machine.step(step.source, step.event, ends=step.ends)
     if ways is None:
@@ -43,7 +43,7 @@ def is_possible(machine: Machine, cell: UsedCell) -> bool:
 
 @pytest.mark.parametrize("profile", [None, "containerd-1.6"])
 def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
-    """It also names the deviation if the profile permits the step; another state or outcome would be noticed."""
+    """The cell allows the step, and names a deviation if only the profile permits the step."""
     found = [
         (machine, cell)
         for machine, run in counterexamples("container-status", profile)
@@ -61,7 +61,7 @@ def test_each_step_of_a_machine_rests_on_its_cell(profile: str | None) -> None:
 
 
 def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
-    """Return the value of an atom if the copies are in *states*."""
+    """Return a function that evaluates an atom while the copies are in *states*."""
 
     def of_atom(atom: Atom) -> Callable[[None], bool]:
         assert isinstance(atom, At)
@@ -74,17 +74,17 @@ def at(states: Mapping[int, str]) -> Callable[[Atom], Callable[[None], bool]]:
 
 @pytest.mark.parametrize("name", ["nri-setup", "shared-ids", "pod-records"])
 def test_each_step_of_a_system_rests_on_cells_and_conditions(name: str) -> None:
-    """The conditions hold before or during the step, and each part has the outcome that it took."""
+    """The conditions hold before or during the event, and each part has taken the outcome of its cell."""
     conditions = 0
     for system, run in counterexamples(name, None):
         assert not isinstance(system, Machine)
         states = {copy.digit: system.parts[copy.part].initial for copy in system.copies}
         machines = {copy.name: system.parts[copy.part].machine for copy in system.copies}
         steps = (*run.steps, *run.cycle)
-        shown = {each.digit for step in steps for each in step.done}  # a run is about some of the copies
+        shown = {each.digit for step in steps for each in step.done}  # a run mentions only some of the copies
         for step in steps:
             joint, *cells = used_cells(system, step)
-            moments = [states]  # the condition of a part's step is about the states that earlier steps have left
+            moments = [states]  # a step's condition refers to the states after the earlier steps
             for each in step.done:
                 moments.append({**moments[-1], each.digit: each.target})
             for condition in (each for each in joint.conditions if read(each) <= shown):

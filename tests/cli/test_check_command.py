@@ -1,4 +1,4 @@
-"""``fsm check`` for its users: exit codes, texts, and data for programs."""
+"""``fsm check`` as its users run it: exit codes, text, and JSON output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 STATED = [
-    # What is claimed, the exit code, and what is said of it.
+    # The claim, the exit code, and the text in the output.
     (CLAIM, 0, "holds    gone-for-good (SHOULD): A door that was taken away"),
     ('never = "open then gone"', 1, "FAILS    gone-for-good"),
     ('never = "knock and gone"', 3, "nothing was put to the test: a part of 'knock and gone' is never the case"),
@@ -33,7 +33,7 @@ STATED = [
 
 
 def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
-    """The report explains fairness and shows the line to add; with that line the property holds, and nothing more is printed."""
+    """The report explains fairness and shows a line to add, with which the property holds."""
     alone = fsm("check", door(tmp_path, 'leads-to = "ajar"\nfrom = "shut"'), "--profile", "none")
     (fair,) = re.findall(r"fair = \[.*\]", alone.stdout)
     (tmp_path / "fair").mkdir()
@@ -48,7 +48,7 @@ def test_a_run_that_stops_for_want_of_fairness(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("claim", "code", "said"), STATED, ids=[each[2][:7] for each in STATED])
 def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_path: Path) -> None:
-    """One case for every possible result of a property."""
+    """Every possible status of a property has a case."""
     ran = fsm("check", door(tmp_path, claim), "--profile", "none")
 
     assert ran.returncode == code, ran.stdout + ran.stderr
@@ -56,7 +56,7 @@ def test_what_is_said_and_the_exit_code(claim: str, code: int, said: str, tmp_pa
 
 
 def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
-    """Each step has its reply, and the states before and after it."""
+    """Each step is printed with its reply, its source and its target."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--profile", "none")
 
     assert "starts shut\n" in ran.stdout
@@ -65,7 +65,7 @@ def test_a_counterexample_is_told_step_by_step(tmp_path: Path) -> None:
 
 
 def test_another_size_fails(tmp_path: Path) -> None:
-    """Every property holds, but the machine has another size than stated, so it may mean something else."""
+    """If the machine has another size than stated, the check fails, although every property holds."""
     ran = fsm("check", door(tmp_path, CLAIM, "expect = { states = 5, transitions = 1, depth = 2 }\n"), "-p", "none")
 
     assert ran.returncode == 1
@@ -73,7 +73,7 @@ def test_another_size_fails(tmp_path: Path) -> None:
 
 
 def test_a_limit_is_no_pass(tmp_path: Path) -> None:
-    """The limit is reported, and the exit code says that the answer is unknown."""
+    """The limit is reported, and the exit code is that of an unknown verdict."""
     ran = fsm("check", door(tmp_path, CLAIM), "--limit", "2", "-p", "none")
 
     assert ran.returncode == 3
@@ -81,7 +81,7 @@ def test_a_limit_is_no_pass(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """Every key is present, and the run has its steps."""
+    """The JSON output has every key, and the steps of the counterexample."""
     ran = fsm("check", door(tmp_path, 'never = "open then gone"'), "--format", "json")
     document: Any = json.loads(ran.stdout)
 
@@ -120,7 +120,7 @@ cannot = ["*"]
 
 
 def started(folder: Path, *claims: str) -> str:
-    """Return the property file of :data:`JOB`, with the *claims* by number."""
+    """Write the machine :data:`JOB` and a file with *claims*, numbered from 0; return the path of that file."""
     for name in ("models", "properties"):
         (folder / name).mkdir()
     (folder / "models" / "job.toml").write_text(JOB, encoding="utf-8")
@@ -133,7 +133,7 @@ def started(folder: Path, *claims: str) -> str:
 
 
 def test_what_overlap_limits_is_told(tmp_path: Path) -> None:
-    """Each property that holds only for a limited number of calls says so, with its configurations, in text and data."""
+    """Each conclusion that depends on the maximum number of calls is marked, and configurations are counted."""
     path = started(
         tmp_path,
         'never = "lose and starting"',
@@ -165,7 +165,7 @@ def test_nothing_is_said_of_overlap_where_no_call_takes_time(tmp_path: Path) -> 
 
 
 def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
-    """The call and the state are named, with the run that ends in this way; the property is neither proved nor refuted."""
+    """The property is unknown; the output names the call and the state, and has the run with this end."""
     path = started(tmp_path, 'never = "lost and start replies ok"')
     ran = fsm("check", path)
     (machine,) = json.loads(fsm("check", path, "--format", "json").stdout)["machines"]
@@ -183,7 +183,7 @@ def test_an_end_that_is_not_written_is_named(tmp_path: Path) -> None:
 
 
 WRONG = [
-    # Arguments, and what is said to them.
+    # The arguments, and the text in the error.
     (["check", "cri-pods"], "did you mean 'cri-pod'?"),
     (["check", "no/such.toml"], "no/such.toml: cannot be opened"),
     (["check", "container-status", "--profile", "containerd-1.5"], "profiles: none, containerd-1.6"),
@@ -196,7 +196,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], said: str) -> None:
-    """A message with a remedy, exit code 2, and nothing on standard output."""
+    """The message has a remedy, the exit code is 2, and nothing is printed on standard output."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -205,7 +205,7 @@ def test_wrong_input(arguments: list[str], said: str) -> None:
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """The error has its line."""
+    """The error has its file and line."""
     path = door(tmp_path, 'never = "opne"')
     ran = fsm("check", path)
 
@@ -214,9 +214,9 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_whatever_is_shipped_is_as_stated() -> None:
-    """Every property under every profile of two machines and a system: known failures fail as documented.
+    """Some machines and a system, under every profile, have only the documented failures.
 
-    ``test_properties`` does the same for everything that is shipped.
+    ``test_properties`` checks everything that is shipped.
     """
     asked = ["cri-container", "cri-pod", "nri-plugin", "plugin-container", "plugin-sync", "pod-sandbox"]
     ran = fsm("check", "--format", "json", *asked)

@@ -1,4 +1,4 @@
-"""The command for its users: exit codes, pipes, terminals, signals; in separate processes where these matter."""
+"""The command as its users run it: exit codes, pipes, terminals, signals; in separate processes if these matter."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ PROFILES = [(name, profile) for name in names() for profile in load(name).profil
 
 
 def without_privileges() -> list[str]:
-    """Return a command prefix that drops privileges, so that file permissions apply; root may read anything."""
+    """Return a command prefix that drops root's privileges, so that file permissions apply."""
     if os.geteuid() != 0:
         return []
     return [program("setpriv"), "--bounding-set", "-dac_override,-dac_read_search", "--"]
@@ -48,7 +48,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-# -- in a process, and called ---------------------------------------------------
+# -- as a process and as a function ----------------------------------------------
 
 
 @pytest.mark.slow
@@ -87,7 +87,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> str:
     ],
 )
 def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> None:
-    """Each command behaves in a process as it does when called: same exit code, same output on both streams."""
+    """A command has the same exit code and output as a process and as a function in the tests."""
     arguments = [each.format(failing=FAILING) for each in line.split()]
     claim = '[property.gone-for-good]\nsays = "It is."\nMUST  = "nobody"\nnever = "gone then open"\n'
     for folder, text in (("models", DOOR), ("properties", f'machine = "door"\n{claim}')):
@@ -102,7 +102,7 @@ def test_what_most_tests_call_is_what_people_run(line: str, tmp_path: Path) -> N
 
 
 def test_every_command_was_run_in_a_process() -> None:
-    """So that a new command is tried in a process, too."""
+    """The test above covers every command, including new ones."""
     (lines,) = [mark.args[1] for mark in test_what_most_tests_call_is_what_people_run.pytestmark if mark.args]  # type: ignore[attr-defined]
 
     assert {*commands()} <= {line.partition(" ")[0] for line in lines}
@@ -144,7 +144,7 @@ def test_every_command_was_run_in_a_process() -> None:
     ids=lambda value: " ".join(Path(each).name for each in value) if isinstance(value, list) else str(value),
 )
 def test_exit_code(arguments: list[str], code: int) -> None:
-    """0 holds, 1 fails, 3 unknown; nothing on standard error."""
+    """The exit code is 0 for holds, 1 for fails, 3 for unknown; standard error is empty."""
     ran = fsm(*arguments)
 
     assert (code, "") == (ran.returncode, ran.stderr)
@@ -153,7 +153,7 @@ def test_exit_code(arguments: list[str], code: int) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
-    """The format does not change the exit code."""
+    """A recording that fails has exit code 1 in each format."""
     ran = fsm("judge", "--format", form, FAILING)
 
     assert (1, "") == (ran.returncode, ran.stderr)
@@ -162,7 +162,7 @@ def test_the_exit_code_is_the_same_in_every_format(form: str) -> None:
 
 @pytest.mark.parametrize(("form", "level"), [("text", ""), ("text", "observed"), ("json", ""), ("json", "observed")])
 def test_weaker_clauses_fail_only_when_asked_for(form: str, level: str, tmp_path: Path) -> None:
-    """A broken habit is a surprise, and a failure with ``--fail-on observed``."""
+    """A violation of an ``observed`` clause is a surprise, unless ``--fail-on observed`` is given."""
     trace = tmp_path / "odd.jsonl"
     trace.write_text('{"entity": "c1", "event": "create", "reply": "ok"}\n' * 2, encoding="utf-8")
     options = ["--fail-on", level] if level else []
@@ -223,7 +223,7 @@ def test_wrong_input(arguments: list[str], said: str, tmp_path: Path) -> None:
 
 
 def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
-    """All unusable files are reported in one run."""
+    """A single run reports every unusable file."""
     ran = fsm("judge", "a.log", HOLDING, "b.log", cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -232,7 +232,7 @@ def test_every_wrong_file_is_told_at_once(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path: Path) -> None:
-    """The others are judged, the unusable file is reported, and the exit code is 2."""
+    """The usable files are judged, the others are reported, and the exit code is 2."""
     ran = fsm("judge", "--format", form, "gone.log", FAILING, str(tmp_path), HOLDING, cwd=tmp_path)
 
     assert 2 == ran.returncode
@@ -241,7 +241,7 @@ def test_a_wrong_file_does_not_hide_what_is_found_in_others(form: str, tmp_path:
 
 
 def test_a_log_of_the_runtime_alone() -> None:
-    """No container was judged, so nothing is said to hold."""
+    """The log mentions no container, so the verdict is unknown."""
     ran = fsm("judge", "-", stdin=b'time="2026-11-20T11:03:20Z" level=info msg="starting containerd" version=1.7.24\n')
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -250,7 +250,7 @@ def test_a_log_of_the_runtime_alone() -> None:
 
 
 def test_an_unreadable_file(tmp_path: Path) -> None:
-    """The message says that permission is missing."""
+    """The message contains the reason, permission denied."""
     secret = tmp_path / "secret.log"
     secret.write_text("", encoding="utf-8")
     secret.chmod(0)
@@ -271,7 +271,7 @@ def test_an_unreadable_file(tmp_path: Path) -> None:
     ],
 )
 def test_nothing_to_judge(form: str, data: bytes) -> None:
-    """For an empty, binary or damaged file the verdict is unknown, which is not a pass."""
+    """The verdict on an empty, binary or damaged file is unknown."""
     ran = fsm("judge", "--format", form, "-", stdin=data)
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -279,7 +279,7 @@ def test_nothing_to_judge(form: str, data: bytes) -> None:
 
 
 def test_an_empty_recording_is_told_in_a_line() -> None:
-    """The twin has one line, which is not recognized."""
+    """The report calls the recording empty, but not a recording of one unrecognized line."""
     ran, twin = fsm("judge", "-", stdin=b""), fsm("judge", "-", stdin=b"\n")
 
     assert (3, "") == (ran.returncode, ran.stderr)
@@ -291,7 +291,7 @@ def test_an_empty_recording_is_told_in_a_line() -> None:
 
 @pytest.mark.parametrize("line", [b"", b'{"level": "info", "msg": "order paid", "order": 7}', b"2026-11-20 paid 7"])
 def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
-    """For an unknown log the message mentions the trace format, even if the log resembles containerd's; for containerd's it does not."""
+    """The report on an unknown log links to the trace format; the report on a known log does not."""
     address = documented("reference/trace-format")
 
     assert address in fsm("judge", "-", stdin=line + b"\n").stdout
@@ -299,7 +299,7 @@ def test_a_log_of_ones_own_is_told_of_the_trace_format(line: bytes) -> None:
 
 
 def test_a_trace_without_a_machine() -> None:
-    """The trace does not say which machine it is of; the message says how to name one."""
+    """A trace that does not name its machine is refused, and the message mentions --model."""
     ran = fsm("judge", "-", stdin=b'{"entity": "c1", "event": "stop"}\n')
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -307,7 +307,7 @@ def test_a_trace_without_a_machine() -> None:
 
 
 def test_a_model_with_mistakes(tmp_path: Path) -> None:
-    """All errors are reported, each with line and code, in the style of a compiler."""
+    """The messages have file, line and code, in the style of a compiler."""
     model = tmp_path / "door.toml"
     shipped = (home() / "models" / "cri-pod.toml").read_text(encoding="utf-8")
     model.write_text(
@@ -333,7 +333,7 @@ def test_into_head(command: str) -> None:
 
 
 def test_a_reader_that_left_is_told_by_the_exit_code() -> None:
-    """The exit code is 141, as for other filters, and not 1: nothing has failed."""
+    """The exit code is 141, as for other filters whose reader has gone."""
     ran = shell("fsm simulate cri-pod --length 200000 | head -1 > /dev/null; echo ${PIPESTATUS[0]}")
 
     assert ("141\n", "") == (ran.stdout, ran.stderr)
@@ -388,7 +388,7 @@ def test_a_full_disk(command: str) -> None:
 
 
 def test_standard_input_plain_and_compressed() -> None:
-    """Both are judged like the file."""
+    """Plain and compressed input have the verdict of the file."""
     data = Path(FAILING).read_bytes()
 
     plain, packed = fsm("judge", "-", stdin=data), fsm("judge", "-", stdin=gzip.compress(data))
@@ -401,7 +401,7 @@ def test_standard_input_plain_and_compressed() -> None:
 
 @pytest.mark.parametrize("twice", [[FAILING, FAILING], ["-", "-"]])
 def test_the_same_file_twice(twice: list[str]) -> None:
-    """It is judged once."""
+    """A file that is named twice is judged once."""
     data = Path(FAILING).read_bytes()
 
     assert fsm("judge", twice[0], stdin=data).stdout == fsm("judge", *twice, stdin=data).stdout
@@ -409,7 +409,7 @@ def test_the_same_file_twice(twice: list[str]) -> None:
 
 @pytest.mark.parametrize("form", FORMATS)
 def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
-    """The report is still UTF-8."""
+    """The report is UTF-8 even if the file name is not."""
     name = os.fsencode(tmp_path) + b"/caf\xe9 \x1b[31m.log"
     shutil.copy(FAILING.encode(), name)
 
@@ -422,14 +422,14 @@ def test_a_file_name_that_is_not_utf_8(form: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("form", ["text", "json", "junit"])
 def test_a_terminal_that_cannot_show_everything(form: str) -> None:
-    """Machine formats are always UTF-8; text replaces what the terminal cannot show."""
+    """Machine-readable formats are always UTF-8; text replaces characters that the terminal cannot show."""
     ran = process("judge", "--format", form, FAILING, env={"PYTHONIOENCODING": "latin-1"})
 
     assert (1, "") == (ran.returncode, ran.stderr)
 
 
 def test_nothing_is_written_where_it_is_called(tmp_path: Path) -> None:
-    """The working directory may be read-only."""
+    """The command works in a read-only working directory."""
     tmp_path.chmod(0o555)
     ran = subprocess.run(
         [*without_privileges(), FSM, "judge", HOLDING], cwd=tmp_path, capture_output=True, check=False, text=True
@@ -444,7 +444,7 @@ ESCAPE = "\x1b["
 
 
 def test_colour_on_a_terminal_only() -> None:
-    """A pipe gets the same text without escape sequences."""
+    """The output to a pipe is the same text without escape sequences."""
     terminal = Terminal("judge", FAILING, env={"COLUMNS": "100"})
 
     assert 1 == terminal.end()
@@ -455,7 +455,7 @@ def test_colour_on_a_terminal_only() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_colour_when_asked(env: dict[str, str]) -> None:
-    """According to no-color.org, and if the terminal has no colours."""
+    """Neither NO_COLOR (see no-color.org) nor a terminal without colours gets escape sequences."""
     terminal = Terminal("judge", FAILING, env=env)
 
     assert 1 == terminal.end()
@@ -466,7 +466,7 @@ def test_no_colour_when_asked(env: dict[str, str]) -> None:
     "arguments", [["judge", FAILING, HOLDING], ["list"], ["show", "cri-pod"]], ids=lambda arguments: arguments[0]
 )
 def test_a_narrow_terminal(arguments: list[str]) -> None:
-    """Forty columns are enough; a word that is too long has a line of its own."""
+    """Text is wrapped at forty columns; a longer word is on a line of its own."""
     lines = fsm(*arguments, env={"COLUMNS": "40"}, cwd=RECORDINGS).stdout.splitlines()
 
     assert [] == [
@@ -477,7 +477,7 @@ def test_a_narrow_terminal(arguments: list[str]) -> None:
 
 
 def test_a_code_is_a_link_on_a_terminal() -> None:
-    """It links to the page of the code; the offline command with the same text is named once."""
+    """The code links to its page; the last line names the offline command once."""
     link = f"\x1b]8;;{about_code('FSM001')}\x1b\\FSM001\x1b]8;;\x1b\\"
     terminal = Terminal("show", "doors")
 
@@ -490,7 +490,7 @@ def test_a_code_is_a_link_on_a_terminal() -> None:
 
 @pytest.mark.parametrize("env", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
 def test_no_link_where_a_terminal_does_not_know_it(env: dict[str, str]) -> None:
-    """Only the text is printed, as in a pipe."""
+    """The output is the text that a pipe gets."""
     terminal = Terminal("show", "doors", env=env)
 
     assert 2 == terminal.end()
@@ -520,7 +520,7 @@ def test_no_progress_for_a_small_file_or_in_a_pipe(large: str) -> None:
 
 
 def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """Start the command with pipes to all three streams."""
+    """Start the command with pipes for its three streams."""
     pipe = subprocess.PIPE
     return subprocess.Popen(
         [FSM, *arguments], stdin=pipe, stdout=pipe, stderr=pipe, env=PLAIN | {"TMPDIR": str(cwd)}, cwd=cwd
@@ -528,10 +528,10 @@ def started(*arguments: str, cwd: Path) -> subprocess.Popen[bytes]:
 
 
 def test_interrupting_judge(tmp_path: Path) -> None:
-    """It prints one line, exits with 130, leaves nothing behind, and prints no partial report."""
+    """Only "interrupted" is printed, without a partial report; the exit code is 130, and no file is left."""
     process = started("judge", "-", cwd=tmp_path)
     assert process.stdin is not None
-    process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds: once it is taken, it is being judged
+    process.stdin.write(Path(HOLDING).read_bytes() * 30)  # more than a pipe holds, so judging begins before the end
     process.stdin.flush()
 
     process.send_signal(signal.SIGINT)
@@ -542,7 +542,7 @@ def test_interrupting_judge(tmp_path: Path) -> None:
 
 
 def test_a_property_is_of_those_that_have_it() -> None:
-    """Models without the property are judged without it; a property that no model has is an error."""
+    """Other models are judged without the property; if no model has it, that is an error."""
     files = [str(RECORDINGS / name) for name in ("nri-events-2.1.9.jsonl", "cri-calls-2.1.9.jsonl")]
     ran = fsm("judge", "-P", "stop-is-idempotent", *files)
 
@@ -553,12 +553,12 @@ def test_a_property_is_of_those_that_have_it() -> None:
 
 
 def test_a_file_that_is_missing_is_an_error_in_json() -> None:
-    """It is not an unknown verdict."""
+    """The verdict in the JSON output is ``error``, and not ``unknown``."""
     assert json.loads(fsm("judge", "--format", "json", "missing.log").stdout)["verdict"] == "error"
 
 
 def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
-    """The temporary copy of the recording is deleted."""
+    """The command exits with 130 and deletes its temporary copy of the recording."""
     calls = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
     running = subprocess.Popen(
         [FSM, "mutate", "--recording", calls, "--limit", "0"],
@@ -579,7 +579,7 @@ def test_a_termination_ends_as_an_interrupt_does(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) -> None:
-    """This happens in the first moments of every command."""
+    """An interrupt in the first moments of a command has no traceback either."""
     (tmp_path / "click.py").write_text("import time\nprint(flush=True)\ntime.sleep(60)\n", encoding="utf-8")
     pipe = subprocess.PIPE
     running = subprocess.Popen([FSM, "list"], stdout=pipe, stderr=pipe, env=PLAIN | {"PYTHONPATH": str(tmp_path)})
@@ -593,7 +593,7 @@ def test_an_interrupt_while_modules_are_imported(number: int, tmp_path: Path) ->
 
 
 def test_a_hangup_that_is_ignored_stays_ignored(tmp_path: Path) -> None:
-    """For example under nohup."""
+    """If SIGHUP was ignored when the command started, as under nohup, it does not end the command."""
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
         process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
@@ -627,7 +627,7 @@ def test_an_interrupt_that_cannot_be_reported_is_one(closed: str, module: str, c
 @pytest.mark.slow
 @pytest.mark.parametrize(("length", "code"), [(1, 130), (None, 0)])
 def test_an_interrupt_that_is_lost_gives_no_verdict(length: int | None, code: int, tmp_path: Path) -> None:
-    """The tested code may catch the interrupt and continue."""
+    """Even if the tested code catches the interrupt and continues, the exit code is 130."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "hard.py").write_text(
         f"""\
@@ -656,7 +656,7 @@ class Hearing(carpenter.Door):
 
 @pytest.mark.slow
 def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
-    """It prints one line without a traceback, and has its own exit code."""
+    """A line without a traceback is printed, and the exit code is 70."""
     code = "raise LookupError('lost\\n::error:: its \\x1b[31mway')\n"
     (tmp_path / "junitparser.py").write_text(code, encoding="utf-8")
     command = ("judge", "--format", "junit", HOLDING)
@@ -672,7 +672,7 @@ def test_an_error_of_fsm_itself_is_no_verdict(tmp_path: Path) -> None:
 
 
 def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
-    """This concerns a library that is always needed, even to read options."""
+    """The library is needed by every command, even to parse its options."""
     (tmp_path / "click.py").write_text("raise ImportError('too old')\n", encoding="utf-8")
 
     ran = process("list", env={"PYTHONPATH": str(tmp_path)})
@@ -693,7 +693,7 @@ def test_a_library_that_is_missing_is_no_verdict(tmp_path: Path) -> None:
 def test_what_is_tested_cannot_end_the_command_with_a_verdict(
     raised: str, code: int, said: str, tmp_path: Path
 ) -> None:
-    """Whatever it raises; if this process is refused memory, that is not an answer of the tested code."""
+    """Some exceptions of the tested code end the command itself, but never with a verdict."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
     raising = f"class Door(carpenter.Door):\n    def do(self, event):\n        raise {raised}\n"
@@ -707,7 +707,7 @@ def test_what_is_tested_cannot_end_the_command_with_a_verdict(
 
 
 def test_interrupting_simulate(tmp_path: Path) -> None:
-    """The output consists of complete lines, except possibly the last one."""
+    """The output begins with complete lines, and no file is left."""
     process = started("simulate", "cri-pod", "--length", "100000000", cwd=tmp_path)
     assert process.stdout is not None
     assert json.loads(process.stdout.readline())
@@ -721,7 +721,7 @@ def test_interrupting_simulate(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
-    """The cursor of the terminal is visible again."""
+    """The terminal shows its cursor again."""
     waiting = tmp_path / "waiting.log"
     os.mkfifo(waiting)
     terminal = Terminal("judge", large, str(waiting))
@@ -735,7 +735,7 @@ def test_interrupting_under_the_bar(large: str, tmp_path: Path) -> None:
     assert "Traceback" not in terminal.shown
 
 
-# -- help, the other commands ------------------------------------------------------------
+# -- help and the other commands ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -775,7 +775,7 @@ def test_help_mentions(arguments: list[str], mentioned: str) -> None:
 
 
 def test_without_a_command() -> None:
-    """It prints the help, with the exit code of wrong input."""
+    """The help is printed on standard error, with the exit code of wrong input."""
     ran = fsm()
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -786,7 +786,7 @@ def test_without_a_command() -> None:
 @pytest.mark.parametrize("options", ["--length 200 --entities 3", "--length 300 --entities 5 --calls 2"])
 @pytest.mark.parametrize("name", names())
 def test_what_is_simulated_holds(name: str, options: str) -> None:
-    """This is tested for every shipped machine, with one call at a time and with several."""
+    """Simulated traces of every shipped machine hold, with one call at a time and with several."""
     made = fsm("simulate", name, "--seed", "7", *options.split())
     ran = fsm("judge", "-", stdin=made.stdout.encode())
 
@@ -797,7 +797,7 @@ def test_what_is_simulated_holds(name: str, options: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "profile"), PROFILES)
 def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str) -> None:
-    """Deviations of a version are tolerated under its profile."""
+    """A trace that is simulated under a profile holds under the same profile."""
     made = fsm("simulate", name, "--length", "200", "--entities", "3", "--profile", profile)
     ran = fsm("judge", "--profile", profile, "-", stdin=made.stdout.encode())
 
@@ -805,7 +805,7 @@ def test_what_is_simulated_under_a_profile_is_tolerated(name: str, profile: str)
 
 
 def test_what_is_simulated_is_judged_through_a_pipe() -> None:
-    """The command is the one in the help."""
+    """The pipeline from the help works."""
     ran = shell("fsm simulate cri-pod --seed 7 --length 2000 --entities 3 | fsm judge -")
 
     assert (0, "") == (ran.returncode, ran.stderr)
@@ -813,7 +813,7 @@ def test_what_is_simulated_is_judged_through_a_pipe() -> None:
 
 
 def test_the_same_seed_gives_the_same_trace() -> None:
-    """Another seed gives another trace; both have the requested length."""
+    """Another seed yields another trace; both have at least the requested length."""
     one, again, other = (fsm("simulate", "cri-pod", "--seed", seed, "--length", "2500").stdout for seed in "113")
 
     assert one == again != other
@@ -822,7 +822,7 @@ def test_the_same_seed_gives_the_same_trace() -> None:
 
 
 def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
-    """The schema itself is valid, and every shipped model matches it."""
+    """The schema is a valid JSON Schema, and every shipped model matches it."""
     schema = json.loads(fsm("schema").stdout)
 
     Draft202012Validator.check_schema(schema)
@@ -837,7 +837,7 @@ def test_schema_is_a_json_schema_of_every_shipped_model() -> None:
 
 
 def test_list_names_every_model_and_profile() -> None:
-    """As text for people, and as JSON for scripts."""
+    """Both the text and the JSON output are complete."""
     told, data = fsm("list").stdout, json.loads(fsm("list", "--format", "json").stdout)
 
     assert list(roles().items()) == [(each["name"], each["role"]) for each in data]
@@ -847,7 +847,7 @@ def test_list_names_every_model_and_profile() -> None:
 
 
 def test_list_separates_what_models_are_for() -> None:
-    """Contracts are first and parts last, each below its heading."""
+    """Contracts come first and parts last, each group under its heading."""
     found: dict[str, list[str]] = {}
     for line in fsm("list", env={"COLUMNS": "100"}).stdout.splitlines():
         if line and not line.startswith(" "):
@@ -875,7 +875,7 @@ def test_the_module_is_the_command() -> None:
 
 
 def test_show_lists_the_outcomes_that_can_be_arranged() -> None:
-    """They are listed by stage, for states with a choice, also as JSON and for a profile."""
+    """Each outcome is listed with its stage and the states that have alternatives, also as JSON and for a profile."""
     ran = fsm("show", "cri-container", "--outcomes", "--event", "remove")
     found = json.loads(fsm("show", "cri-container", "--outcomes", "--state", "exited", "--format", "json").stdout)
     under = fsm("show", "container-status", "--outcomes", "--profile", "containerd-1.6", "--state", "absent")

@@ -1,4 +1,4 @@
-"""Completion: the candidates that each shell requests, and completion in a real bash."""
+"""Completion: the candidates that the command prints for each shell, and completion in a real bash."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ OFFERED = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the folder in which the user works."""
+    """The folder in which the user types."""
     folder = tmp_path_factory.mktemp("completion")
     (folder / "door.toml").write_text(DOOR, encoding="utf-8")
     (folder / "broken.toml").write_text("[machine]", encoding="utf-8")
@@ -81,7 +81,7 @@ def asked(where: str, line: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize(("line", "offered"), OFFERED)
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_names_are_offered(where: str, line: str, offered: list[str], folder: Path) -> None:
-    """Commands, options, and names that fit the rest of the line are offered; nothing if that is unknown."""
+    """Candidates are commands, options, and names that suit the rest of the line; there may be none."""
     lines = asked(where, line, folder)
 
     found = {"bash": [each.removeprefix("plain,") for each in lines], "zsh": lines[1::3], "fish": _fish(lines)}[where]
@@ -89,7 +89,7 @@ def test_names_are_offered(where: str, line: str, offered: list[str], folder: Pa
 
 
 def _fish(lines: list[str]) -> list[str]:
-    """Parse candidates for fish (kind, word, help text) on three lines, or on one as older releases of click write them."""
+    """Return the words of candidates for fish, on three lines each, or on one line as in older releases of click."""
     if lines and lines[0] == "plain":
         return lines[1::3]
     return [each.removeprefix("plain,").partition("\t")[0] for each in lines]
@@ -99,18 +99,18 @@ def _fish(lines: list[str]) -> list[str]:
     "line", ["fsm show doo", "fsm judge rec", "fsm check doo", "fsm judge --with rec", "fsm import rec", "fsm diff doo"]
 )
 def test_files_are_left_to_the_shell(line: str, folder: Path) -> None:
-    """This applies if a file is possible and no model begins with the word."""
+    """If no model begins with the word and a file is possible, the shell completes it."""
     assert [f"file,{line.rpartition(' ')[2]}"] == asked("bash", line, folder)
 
 
 @pytest.mark.parametrize("where", ["bash", "zsh", "fish"])
 def test_the_script_of_each_shell(where: str) -> None:
-    """It is printed even if that shell is not installed."""
+    """The script is printed even if the shell is not installed."""
     assert f"_FSM_COMPLETE={where}_complete" in fsm(env={"_FSM_COMPLETE": f"{where}_source"}).stdout
 
 
 class Bash:
-    """A bash on a terminal with completion loaded as the guide describes."""
+    """A bash on a terminal, with completion loaded as in the guide."""
 
     def __init__(self, folder: Path) -> None:
         self._ours, theirs = pty.openpty()
@@ -132,7 +132,7 @@ class Bash:
         self.type(f"stty cols 300; {load}; echo rea''dy\n", until="ready")
 
     def type(self, keys: str, *, until: str, patience: float = 30) -> str:
-        """Type a text and return the output until *until* holds or the time is over."""
+        """Type *keys* and return the output, as soon as it contains *until* or after *patience* seconds."""
         os.write(self._ours, keys.encode())
         shown, end = "", time.monotonic() + patience
         os.set_blocking(self._ours, False)
@@ -150,7 +150,7 @@ class Bash:
 
 @pytest.fixture(scope="module")
 def bash(folder: Path) -> Iterator[Bash]:
-    """One bash for all lines."""
+    """A bash that all tests of this module share."""
     bash = Bash(folder)
     yield bash
     bash.close()
@@ -170,8 +170,8 @@ def bash(folder: Path) -> Iterator[Bash]:
     ],
 )
 def test_in_bash_itself(bash: Bash, line: str, completed: str) -> None:
-    """Press Tab after the line."""
+    """Tab completes the line."""
     shown = bash.type(f"{line}\t", until=completed)
-    bash.type("\x15", until="")  # which deletes the line
+    bash.type("\x15", until="")  # delete the line
 
     assert completed in shown

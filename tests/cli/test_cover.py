@@ -1,4 +1,4 @@
-"""``fsm cover`` for its users."""
+"""``fsm cover`` as its users run it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def covered(*arguments: str) -> dict[str, Any]:
 
 
 def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tuple[str, str, str]]:
-    """Return the cells with this status, of *machine* or of all."""
+    """Return the cells whose status is *standing*, of *machine* or of all machines."""
     return {
         (each["machine"], row["event"], row["state"])
         for each in document["machines"]
@@ -46,7 +46,7 @@ def cells(document: dict[str, Any], standing: str, machine: str = "") -> set[tup
 
 
 def test_the_union_is_covered() -> None:
-    """The counts of several recordings are the sums of their counts."""
+    """Each cell has the count of each recording, and a machine covers the cells of all recordings together."""
     document = covered(*CALLS, LOG)
 
     met = {
@@ -68,12 +68,12 @@ def test_the_union_is_covered() -> None:
 
 
 def test_a_recording_twice_is_one() -> None:
-    """The same file named twice counts once."""
+    """A file that is named twice counts once."""
     assert covered(CALLS[0], CALLS[0]) == covered(CALLS[0])
 
 
 def played(machine: Machine, texts: dict[str, str]) -> str:
-    """Return a trace of *machine* that performs the steps of each of *texts* on an entity of its own."""
+    """Return a trace of *machine* in which each entity performs the steps in its text."""
     lines = [json.dumps({"trace": 1, "machine": machine.name})]
     for entity, text in texts.items():
         sut = Simulated(machine)
@@ -90,7 +90,7 @@ def played(machine: Machine, texts: dict[str, str]) -> str:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> None:
-    """Performing and recording the proposed steps covers all cells that a client can cover, and the recording holds."""
+    """After the proposed steps, no cell that clients can cover is missing, and the recording holds."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(played(load(name), {"e": "status"}))
     before = covered(str(trace))
@@ -107,7 +107,7 @@ def test_what_is_proposed_covers_what_is_missing(name: str, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("cell", ["stats in exited", "stop in absent", "exec-sync in running"])
 def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> None:
-    """Twin: without the steps for one cell, only that cell is not covered."""
+    """Twin: if the steps for one cell are left out, only that cell is not covered."""
     machine, trace = load("container-status"), tmp_path / "trace.jsonl"
     trace.write_text(played(machine, {"e": "status"}))
     (before,) = covered(str(trace))["machines"]
@@ -121,7 +121,7 @@ def test_without_its_proposal_a_cell_is_missing(cell: str, tmp_path: Path) -> No
 
 
 def test_two_sets_are_compared() -> None:
-    """Each cell says whether one set covers it, the other, or both."""
+    """Each cell lists the recordings of either set that cover it."""
     document = covered(CALLS[2], "--against-suite", CALLS[0], "--against-suite", CALLS[1])
     alone = {name: cells(covered(name), "covered") for name in CALLS}
 
@@ -138,7 +138,7 @@ def test_two_sets_are_compared() -> None:
 
 
 def test_a_set_of_other_machines() -> None:
-    """Machines that occur only in the second set are listed, with nothing covered by the first."""
+    """Machines of the second set only are listed, and the first set covers none of their cells."""
     document = covered(CALLS[0], "--against-suite", LOG)
 
     assert [each["machine"] for each in document["machines"]] == list(MACHINES)
@@ -147,14 +147,14 @@ def test_a_set_of_other_machines() -> None:
 
 
 def test_what_recordings_of_calls_do_not_show() -> None:
-    """An exit is not a call, so it is not proposed if only calls are recorded; a log may contain it or miss it."""
+    """An exit is not a call, so it is beyond recordings of calls; a log may simply not show it."""
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS), "beyond calls")
     assert ("cri-container", "exit", "running") in cells(covered(*CALLS, "-m", "cri-container", LOG), "not shown")
 
 
 @pytest.mark.parametrize("form", ["text", "markdown", "html", "json", "sh"])
 def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
-    """Every format has the lines for a missing cell, with the preamble once, and a shell parses them."""
+    """Every format has shell lines for a missing cell and one preamble, and a shell can parse the script."""
     target = tmp_path / "out"
     ran = fsm("cover", "--format", form, "-o", str(target), *CALLS)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -170,7 +170,7 @@ def test_the_shell_reads_the_lines(form: str, tmp_path: Path) -> None:
 
 
 class _Reader(HTMLParser):
-    """Resources that an HTML document requests, its text, and elements left open or closed out of order."""
+    """Collects the requests and the text of an HTML document, and asserts that its elements are nested."""
 
     OPTIONAL: Final = {"td", "th", "tr", "meta", "img"}
 
@@ -205,7 +205,7 @@ def read(document: str) -> _Reader:
 
 
 def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
-    """It is one file without scripts, links or requests; markup in a name is shown as text."""
+    """The page has no scripts, links or requests, and shows markup in a file name as text."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -218,12 +218,12 @@ def test_the_page_asks_for_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("markup", ["<script>1</script>", '<img src="http://example.org">', "<b></b>"])
 def test_a_page_that_asks_is_found(markup: str) -> None:
-    """Twin: the reader finds a page with requests."""
+    """Twin: the reader finds a script, an image and markup."""
     assert read(f"<p>{markup}</p>").asks
 
 
 def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
-    """A name cannot create a link or code, or end a column."""
+    """A file name cannot create a link or code, or end a column of the table."""
     hostile = tmp_path / HOSTILE.replace("/", "_")
     hostile.write_bytes(Path(CALLS[0]).read_bytes())
 
@@ -231,13 +231,13 @@ def test_markdown_has_no_markup_of_a_name(tmp_path: Path) -> None:
         line for line in fsm("cover", "--format", "markdown", str(hostile)).stdout.splitlines() if "jsonl" in line
     )
 
-    assert len(re.findall(r"(?<!\\)\|", row)) == 5  # around four columns
+    assert len(re.findall(r"(?<!\\)\|", row)) == 5  # the borders of four columns
     assert r"\[x\]\(http" in row
     assert not re.search(r"(?<!\\)[`<*\[]", row)
 
 
 def test_what_cannot_be_judged(tmp_path: Path) -> None:
-    """A missing file, a file that is no recording, and an unknown profile are errors that name it; nothing is written."""
+    """Missing files, other files and unknown profiles are errors that name them, and no output file is written."""
     (tmp_path / "notes.txt").write_text("nothing of interest\n")
     missing, notes, output = (str(tmp_path / name) for name in ("missing.log", "notes.txt", "out.html"))
 
@@ -256,7 +256,7 @@ def test_what_cannot_be_judged(tmp_path: Path) -> None:
 
 
 def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
-    """A truncated compressed recording counts as far as it can be read, and its verdict says so."""
+    """A truncated compressed recording counts up to its end, but its verdict is unknown."""
     cut = tmp_path / "cut.jsonl.gz"
     packed = gzip.compress(Path(CALLS[1]).read_bytes())
     cut.write_bytes(packed[: len(packed) // 2])
@@ -268,7 +268,7 @@ def test_what_breaks_off_is_unknown(tmp_path: Path) -> None:
 
 
 def test_a_profile_changes_the_cells() -> None:
-    """The paths are those of the models under the profile."""
+    """The number of cells is the same under a profile."""
     plain, old = (covered(LOG, *options) for options in ((), ("--profile", "containerd-1.6")))
 
     assert [each["cells"] for each in plain["machines"]] == [each["cells"] for each in old["machines"]]
@@ -276,7 +276,7 @@ def test_a_profile_changes_the_cells() -> None:
 
 
 def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
-    """It is shown for large recordings on standard error, where the text is in colour."""
+    """Progress is shown for a large recording, and the report has colours."""
     large = tmp_path / "large.jsonl"
     large.write_bytes(Path(CALLS[0]).read_bytes() + b"x" * (4 << 20))
     terminal = Terminal("cover", str(large))
@@ -287,7 +287,7 @@ def test_progress_is_shown_on_a_terminal(tmp_path: Path) -> None:
 
 
 def test_machines_of_other_calls() -> None:
-    """Events of a plugin are not CRI calls: the steps have the names of the model, without shell lines."""
+    """Events of a plugin are not CRI calls, so their steps have names of the model, and no shell lines."""
     document = covered(str(RECORDINGS / "nri-events-2.1.9.jsonl"))
     said = fsm("cover", str(RECORDINGS / "nri-events-2.1.9.jsonl")).stdout
 
@@ -301,7 +301,7 @@ def test_machines_of_other_calls() -> None:
 
 @pytest.mark.parametrize(("at_least", "code"), [("5", 0), ("50", 1)])
 def test_recordings_that_meet_too_little_fail(at_least: str, code: int) -> None:
-    """Their coverage is counted together; the share equals that of ``fsm cover``."""
+    """The coverage of all recordings together is compared with --at-least."""
     ran = fsm("judge", "-m", "cri-pod", *CALLS, "--profile", "containerd-1.6", "--at-least", at_least)
 
     assert (code, "verdict: holds" in ran.stdout) == (ran.returncode, True), ran.stderr

@@ -1,4 +1,4 @@
-"""``fsm diff`` for its users."""
+"""``fsm diff`` as its users run it."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def run(*arguments: object) -> Result:
 
 @pytest.fixture
 def source(tmp_path: Path) -> Path:
-    """Write a source file with a drawing in a comment."""
+    """A source file with a drawing in a comment."""
     path = tmp_path / "status.py"
     path.write_text(CONTAINER, encoding="utf-8")
     return path
 
 
 def test_a_drawing_that_shows_the_machine(source: Path) -> None:
-    """The output says so, and what the drawing leaves out; the exit code is 0."""
+    """The output reports equality and lists what is not drawn; the exit code is 0."""
     ran = run("container-status", source)
 
     assert 0 == ran.return_value
@@ -47,7 +47,7 @@ def test_a_drawing_that_shows_the_machine(source: Path) -> None:
 
 
 def test_a_drawing_that_differs(source: Path) -> None:
-    """Each difference has its line and column; the exit code is 1."""
+    """Each difference is listed with line and column, and the exit code is 1."""
     source.write_text(CONTAINER.replace("Exit/Stop", "Exit/Halt").replace("LogReopen", "         "), encoding="utf-8")
 
     ran = run("container-status", source)
@@ -61,14 +61,14 @@ def test_a_drawing_that_differs(source: Path) -> None:
 
 
 def test_a_drawing_that_cannot_be_read(source: Path) -> None:
-    """It is wrong input."""
+    """An unreadable drawing is wrong input, and not a difference."""
     source.write_text(CONTAINER.replace("-----v-----+\n#       +", "-----------+\n#       +"), encoding="utf-8")
 
     assert isinstance(run("container-status", source).exception, InputError)
 
 
 def test_as_data(source: Path) -> None:
-    """Every state and every move is listed with its owner and its place."""
+    """The JSON output lists every state and every move with its owner and its place."""
     source.write_text(CONTAINER.replace("Load", "Lade"), encoding="utf-8")
 
     ran = run("container-status", source, "--format", "json")
@@ -97,7 +97,7 @@ def test_as_data(source: Path) -> None:
 
 
 def test_as_a_picture(source: Path, tmp_path: Path) -> None:
-    """Elements of only one side are coloured, elements that are not drawn are dotted."""
+    """Elements of one side only are coloured, and elements that are not drawn are dotted."""
     source.write_text(CONTAINER.replace("Start |", "Stort |"), encoding="utf-8")
 
     text = run("container-status", source, "--format", "dot").output
@@ -114,7 +114,7 @@ def test_as_a_picture(source: Path, tmp_path: Path) -> None:
 
 
 def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message names the formats that work."""
+    """The message names a format that works without dot."""
     monkeypatch.setenv("PATH", "")
 
     ran = run("container-status", source, "--format", "svg")
@@ -123,7 +123,7 @@ def test_without_dot_there_are_other_formats(source: Path, monkeypatch: pytest.M
 
 
 def test_versions_of_a_model() -> None:
-    """Two profiles of one model are compared, or the model and a profile."""
+    """Two profiles of a model can be compared, or a profile with the model itself."""
     ran = run("container-status", "--profile", "containerd-1.6", "--profile", "containerd-2.1")
 
     assert 1 == ran.return_value
@@ -135,7 +135,7 @@ def test_versions_of_a_model() -> None:
 
 
 def test_behaviour(tmp_path: Path) -> None:
-    """The output has a shortest trace that distinguishes two models."""
+    """The output has a shortest trace that only one of two models allows."""
     (tmp_path / "old.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "new.toml").write_text(edited(DOOR, 'emits = ["Bang"]', 'emits = ["Bing"]'), encoding="utf-8")
 
@@ -155,7 +155,7 @@ def test_behaviour(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["digraph {}", "stateDiagram-v2\n\n", "strict digraph x { node [shape=box] }"])
 def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
-    """A drawing that was cut off at its start is not accepted; a sketch may leave out everything."""
+    """A drawing without states is refused, although a sketch may leave out everything."""
     (tmp_path / "drawing").write_text(text, encoding="utf-8")
 
     ran = fsm("diff", str(tmp_path / "drawing"), "cri-pod")
@@ -165,7 +165,7 @@ def test_a_drawing_of_nothing_equals_nothing(text: str, tmp_path: Path) -> None:
 
 
 def test_several_drawings_in_a_file(source: Path) -> None:
-    """The matching drawing is chosen, or the one on a line."""
+    """The drawing that matches the machine is chosen, or the one on a given line."""
     source.write_text(f"{CONTAINER}\n{POD}", encoding="utf-8")
 
     ran = run("pod-sandbox", source)
@@ -193,14 +193,14 @@ MISUSES = [
 
 @pytest.mark.parametrize(("arguments", "said"), MISUSES)
 def test_misuse_says_what_to_do(arguments: list[str], said: str, source: Path) -> None:
-    """The message says what to do, and nothing is compared."""
+    """The message contains a remedy."""
     ran = run(*(each.replace("FILE", str(source)) for each in arguments))
 
     assert said in str(ran.exception) + str(getattr(ran.exception, "message", ""))
 
 
 def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
-    """Then everything that it lacks is a difference."""
+    """With --complete, everything that the sketch leaves out is a difference."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "door.mmd").write_text("stateDiagram\nCLOSED --> OPEN: push\n", encoding="utf-8")
 
@@ -209,7 +209,7 @@ def test_a_sketch_is_complete_on_request(tmp_path: Path) -> None:
 
 
 def test_a_terminal_is_given_no_png(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The message says to write a file; a file gets the picture, and a terminal gets text."""
+    """The message suggests a file; text can still be written to the terminal."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
 
     with pytest.raises(click.UsageError, match=r"--output FILE\.png"):

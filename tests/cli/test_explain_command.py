@@ -11,7 +11,7 @@ from fsm.language.codes import FAMILIES, RULES
 
 @pytest.mark.parametrize("code", RULES)
 def test_every_code_is_explained(code: str) -> None:
-    """The page has the finding, the reason, and an example before and after; output to a pipe has no colour."""
+    """The page has finding, reason, and a wrong and a right example; a pipe gets no colour."""
     ran = fsm("explain", code, env={"COLUMNS": "300"})
     rule = RULES[code]
 
@@ -24,14 +24,14 @@ def test_every_code_is_explained(code: str) -> None:
 
 
 def test_several_at_once_in_any_case() -> None:
-    """A blank line separates them."""
+    """Codes may be in lower case, and a blank line separates their pages."""
     one, other = fsm("explain", "FSM004").stdout, fsm("explain", "FSM104").stdout
 
     assert f"{one}\n{other}" == fsm("explain", "fsm004", "Fsm104").stdout
 
 
 def test_without_a_code_all_are_listed() -> None:
-    """They are grouped by subject; no group is empty."""
+    """Codes are grouped by subject, and every group has codes."""
     lines = fsm("explain", env={"COLUMNS": "300"}).stdout.splitlines()
 
     assert list(RULES) == [line.split()[0] for line in lines if line.startswith("  FSM")]
@@ -68,7 +68,7 @@ def test_help_alone_is_the_help_of_all() -> None:
 
 
 def test_help_of_an_unknown_command_has_a_hint() -> None:
-    """The exit code is 2."""
+    """The message suggests a command, and the exit code is 2."""
     ran = fsm("help", "jugde")
 
     assert (2, "") == (ran.returncode, ran.stdout)

@@ -1,4 +1,4 @@
-"""A disk that fills up during the output: the command reports it, exits with 74, and leaves no partial file."""
+"""If the disk is full during the output, the command reports it, exits with 74, and leaves no partial file."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def limited(folder: Path, *arguments: str, room: int = ROOM, unbuffered: str = "
         ran = subprocess.run(
             ["prlimit", f"--fsize={room}:{room}", FSM, *arguments],  # noqa: S607
             cwd=folder,
-            # Python does not notice that a module it has compiled was written in part, and later processes cannot load it.
+            # Python would not notice that it has cached a module only in part, which later processes cannot load.
             env=PLAIN | {"PYTHONUNBUFFERED": unbuffered, "PYTHONDONTWRITEBYTECODE": "1"},
             stdout=out,
             stderr=subprocess.PIPE,
@@ -46,7 +46,7 @@ def test_output_that_was_cut_is_no_success(command: str, unbuffered: str, tmp_pa
 
 
 def test_what_is_unbuffered_is_written_whole(tmp_path: Path) -> None:
-    """Twin: with enough space."""
+    """Twin: with enough space, the output is complete."""
     code, said, size = limited(tmp_path, "show", "cri-pod", room=1 << 20, unbuffered="1")
 
     assert (0, "") == (code, said)
@@ -70,7 +70,7 @@ def test_files_are_there_whole_or_not_at_all(command: str, tmp_path: Path) -> No
 
 
 def test_folders_that_were_there_stay(tmp_path: Path) -> None:
-    """Their content is unchanged."""
+    """An existing folder keeps its old files, and no others are added."""
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / "old.txt").write_text("old", encoding="utf-8")
     code, said, _ = limited(tmp_path, "draw", "cri-pod", "-f", "mermaid", "-f", "dot", "-o", "made/", room=ROOM)

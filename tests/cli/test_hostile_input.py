@@ -1,6 +1,7 @@
-"""Whatever a file contains, every command that reads it answers or explains the error, without danger to a terminal.
+"""Whatever a file contains, commands answer or explain the error, and write nothing that endangers a terminal.
 
-``tests/support/hostile.py`` has the readers; the folder ``corpus`` has, for each of them, files that were once answered wrongly.
+``tests/support/hostile.py`` lists the readers of files; the folder ``corpus`` contains, for each reader, files
+that were once answered wrongly.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from thorough import TIMES, amount
 
 CORPUS = Path(__file__).with_name("corpus")
 FIRST = 0 if TIMES == 1 else random.SystemRandom().randrange(1 << 32)
-"""Number of the first input: at night a different one each time."""
+"""Number of the first input, which is random at night."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
-    """The answer is an exit code within seconds and bounded lines without control characters; most inputs pass the parser."""
+    """Each answer is prompt, bounded and without control characters; most inputs pass the parser."""
     refused: Counter[str] = Counter()
     count = amount(READERS[name].quick, night=150 * READERS[name].quick)
     for number in range(FIRST, FIRST + count):
@@ -35,7 +36,7 @@ def test_damaged_inputs_are_answered(name: str, tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("file", sorted(CORPUS.glob("*/*")), ids=lambda file: f"{file.parent.name}-{file.name}")
 def test_what_was_answered_wrongly_once_is_answered(file: Path, tmp_path: Path) -> None:
-    """This is tried with every command that reads such a file."""
+    """The command that once failed on the file now answers it."""
     name = file.parent.name
     seed = seeds(name)[0]
     place(tmp_path, seed.beside | {seed.name: file.read_bytes()})

@@ -1,4 +1,4 @@
-"""Limits of a command: seconds of computing and memory for any input, measured in separate processes."""
+"""Limits of a command, for any input: seconds of computing and memory, measured in separate processes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 MEMORY: Final = 500 << 20
 COMPUTING: Final = 60
-"""Limits of a process under test, in bytes and seconds: wide, but unbounded work exceeds them on any machine."""
+"""Limits of a process under test, in bytes and seconds: generous, but unbounded work exceeds them on any machine."""
 
 OUT_OF_TIME: Final = "unknown: out of time; 'fsm --seconds N COMMAND ...' gives it more seconds of computing"
 
 
 class Ended(NamedTuple):
-    """How a process ended, and the resources that it used."""
+    """The exit code and output of a process, and the seconds of computing that it used."""
 
     code: int
     out: str
@@ -37,7 +37,7 @@ class Ended(NamedTuple):
 
 
 def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = None) -> Ended:
-    """Run the command; kill it if it exceeds :data:`MEMORY` or :data:`COMPUTING`."""
+    """Run the command; the system kills it if it exceeds :data:`MEMORY` or :data:`COMPUTING`."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     pipe = subprocess.PIPE
     with subprocess.Popen(
@@ -58,7 +58,7 @@ def bounded(*arguments: str, stdin: Iterable[bytes] = (), cwd: Path | None = Non
 
 
 def large(folder: Path, size: int, properties: int) -> str:
-    """Write a property file with that many claims about a machine with that many states and events; none of them fails."""
+    """Write a machine of *size* states and events and a file with claims that hold; return the path of the latter."""
     states = "".join(f's{each} = {{ about = "" }}\n' for each in range(size))
     events = "".join(
         f'[event.e{each}]\nkind = "call"\nabout = ""\nmoves."*" = "s{each * 7 % size}"\n' for each in range(size)
@@ -78,12 +78,12 @@ def large(folder: Path, size: int, properties: int) -> str:
 
 
 def test_out_of_time_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """The limit is for all searches and other work together; each property alone is within the limit."""
+    """The limit is for the whole command; every property by itself would take less."""
     ended = bounded("--seconds", "1", "check", large(tmp_path, 100, 2_000))
 
     assert 3 == ended.code
     assert OUT_OF_TIME == ended.err.splitlines()[-1]
-    assert "out of time before it was searched" in ended.out or not ended.out  # where reading took so long
+    assert "out of time before it was searched" in ended.out or not ended.out  # empty if reading alone took so long
     assert ended.seconds < COMPUTING / 4
 
 
@@ -95,7 +95,7 @@ def test_every_command_ends_in_time(command: tuple[str, ...]) -> None:
 
 
 def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[str]) -> None:
-    """A user who interrupts a command gets no such line."""
+    """At a time limit the progress is printed; after an interrupt by the user it is not."""
     for why in ("", "out of time"):
         with pytest.raises(KeyboardInterrupt), progress("checking", 1_500) as bar:  # noqa: PT012  (it must pass through)
             bar.advance()
@@ -105,14 +105,14 @@ def test_out_of_time_a_line_says_how_far_it_came(capsys: pytest.CaptureFixture[s
 
 
 def test_in_time_nothing_is_said() -> None:
-    """Computing time counts, not waiting time, and each command is counted separately."""
+    """A command within its limits prints nothing on standard error."""
     ended = bounded("--seconds", "50", "judge", HOLDING)
 
     assert (0, "") == (ended.code, ended.err)
 
 
 def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
-    """If memory is refused, there is no traceback and no verdict."""
+    """If memory is refused, the command prints neither a traceback nor a verdict."""
     ended = bounded("--memory", "110", "check", large(tmp_path, 700, 1))
 
     assert (3, "") == (ended.code, ended.out)
@@ -124,7 +124,7 @@ def test_out_of_memory_a_command_ends_as_unknown(tmp_path: Path) -> None:
 def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
     over: str, code: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The page is written, and names the claims about which nothing is known."""
+    """The page is written even if time is over, but the exit code is 3."""
     monkeypatch.setattr(Interruption, "softly", lambda _self: nullcontext(lambda: over))
     page = tmp_path / "page.html"
 
@@ -139,7 +139,7 @@ def test_a_page_of_a_model_whose_claims_were_not_all_tried_is_unknown(
 
 
 def test_a_billion_blank_lines_are_counted() -> None:
-    """The test uses a sixteenth of them; the lines after them have the right numbers."""
+    """The test has a sixteenth of a billion, and the line after them has the right number."""
     last = b'{"entity": "a", "event": "nonsense"}\n'
     blank = [b"\n" * (1 << 20), b" \r\n" * (1 << 18)] * 32
 
@@ -185,7 +185,7 @@ MODELS: Final[dict[str, Callable[[Path], object]]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("made", MODELS.values(), ids=MODELS)
 def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """The file is refused, decided, or given up, within the limits and with a message."""
+    """The file is refused, or given up at the limit, with a message of bounded size."""
     path = tmp_path / "model.toml"
     made(path)
 
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_model_is_refused(made: Callable[[Path], object], tmp_
 
 @pytest.mark.parametrize(("source", "code"), [(Path("/bin/true"), 2), (Path(__file__), 3)], ids=["binary", "text"])
 def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> None:
-    """Archives and images are refused; the twin is text with no known line."""
+    """The twin is a text file without any known line, which is judged as unknown."""
     path = tmp_path / "node.log"
     path.write_bytes(source.read_bytes())
 
@@ -211,7 +211,7 @@ def test_a_binary_file_is_refused(source: Path, code: int, tmp_path: Path) -> No
 @pytest.mark.slow
 @pytest.mark.parametrize("made", [_twice, _one_line, Path.mkdir])
 def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], tmp_path: Path) -> None:
-    """It is refused, or nothing in it is recognized."""
+    """The file is refused, or its verdict is unknown."""
     path = tmp_path / "recording.log"
     made(path)
 
@@ -230,7 +230,7 @@ def test_a_file_that_is_no_recording_is_refused(made: Callable[[Path], object], 
     ids=lambda each: "-".join(each)[:24],
 )  # fmt: skip
 def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> None:
-    """Huge arguments are refused too."""
+    """Endless files and huge arguments are refused with a short message."""
     ended = bounded("--seconds", "20", *arguments)
 
     assert 2 == ended.code
@@ -239,14 +239,14 @@ def test_what_never_ends_or_is_huge_is_refused(arguments: tuple[str, ...]) -> No
 
 @pytest.mark.slow
 def test_zeros_without_end_are_judged_until_time_is_over() -> None:
-    """They form one line, of which a bounded part is kept."""
+    """The zeros are a single endless line, of which only a bounded part is stored."""
     ended = bounded("--seconds", "1", "judge", "/dev/zero")
 
     assert (3, "", OUT_OF_TIME) == (ended.code, ended.out, ended.err.splitlines()[-1])
 
 
 def test_a_full_disk_is_no_verdict() -> None:
-    """The same for a file that cannot hold the output."""
+    """An output file on a full disk has the same exit code as standard output on one."""
     ended = bounded("export", "cri-pod", "--to", "dot", "-o", "/dev/full")
 
     assert (74, "") == (ended.code, ended.out)
@@ -254,7 +254,7 @@ def test_a_full_disk_is_no_verdict() -> None:
 
 
 def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
-    """Nobody writes to the pipe."""
+    """An interrupt ends a command that waits for a pipe without a writer."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     process = subprocess.Popen([FSM, "judge", str(pipe)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN)
@@ -269,7 +269,7 @@ def test_one_may_stop_waiting_for_a_pipe(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_names_and_entities_may_be_many_or_long() -> None:
-    """Every entity is tracked for as long as it lives; messages shorten long ids."""
+    """A recording may have 100,000 entities, or an id of a million characters."""
     many = [f'{{"entity": "e{each}", "event": "run", "reply": "ok"}}\n'.encode() for each in range(100_000)]
     long = b'{"entity": "%s", "event": "run", "reply": "NOT_FOUND"}\n' % (b"x" * 1_000_000)
 

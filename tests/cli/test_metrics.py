@@ -1,4 +1,4 @@
-"""Metrics of a followed recording, scraped as Prometheus scrapes them."""
+"""Metrics of a followed recording, requested in the same way as by Prometheus."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _metrics(name: str, *, profile: str | None = None, fail_on: Level = "MUST") 
 
 
 def test_what_is_followed_is_scraped() -> None:
-    """They are available while the recording is followed, and agree with the final verdict."""
+    """The metrics are served while the recording is followed, and agree with the verdict."""
     with (
         open(FAILING, "rb") as log,  # noqa: PTH123  (a recording)
         subprocess.Popen(
@@ -95,7 +95,7 @@ def test_what_is_followed_is_scraped() -> None:
 
 
 def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
-    """Writing to a closed connection raises an error if the signal is blocked, and would otherwise end the process."""
+    """The server's thread blocks SIGPIPE, which would otherwise end the process when a client disconnects."""
     before = {*threading.enumerate()}
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0):
         (thread,) = {*threading.enumerate()} - before
@@ -106,7 +106,7 @@ def test_a_scraper_that_has_gone_does_not_end_what_follows() -> None:
 
 
 def test_a_recording_that_holds_has_no_violations() -> None:
-    """No label says so either."""
+    """No metric of violations, surprises or deviations has a sample."""
     samples = _metrics(HOLDING)
 
     assert _sum(samples, "fsm_observations_total") > 0
@@ -114,7 +114,7 @@ def test_a_recording_that_holds_has_no_violations() -> None:
 
 
 def test_tolerated_deviations() -> None:
-    """Deviations declared by a profile are counted separately."""
+    """Deviations that a profile declares have their own metric."""
     samples = _metrics(FAILING, profile="containerd-1.6")
 
     assert _sum(samples, "fsm_tolerated_deviations_total", profile="containerd-1.6") == 28
@@ -123,7 +123,7 @@ def test_tolerated_deviations() -> None:
 
 @pytest.mark.parametrize(("fail_on", "name"), [("MUST", "fsm_surprises_total"), ("SHOULD", "fsm_violations_total")])
 def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: str) -> None:
-    """It does not count as a violation."""
+    """A violation of a weaker clause counts as a surprise, and not as a violation."""
     (found,) = judge(FAILING, models=["container-status"]).judgements
     assert isinstance(found.verdict, Illegal)
     violation = found.verdict.findings[0].first[0]
@@ -136,7 +136,7 @@ def test_what_is_below_the_level_asked_for_is_a_surprise(fail_on: Level, name: s
 
 
 def test_labels_are_words_of_models() -> None:
-    """Labels never contain entities, however many there are."""
+    """Labels never contain ids of entities, whose number is unlimited."""
     samples = _metrics(FAILING)
     values = {value for _, labels in samples for label, value in labels if label != "name"}
 
@@ -145,7 +145,7 @@ def test_labels_are_words_of_models() -> None:
 
 
 def test_a_port_in_use_is_refused() -> None:
-    """The exit code is 2 for a port in use, for an unusable address, and without --follow."""
+    """A port in use, an unusable address and a missing --follow are errors with exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         used = fsm("judge", "--follow", "--metrics", str(port), "-")
@@ -162,7 +162,7 @@ def test_a_port_in_use_is_refused() -> None:
 
 @pytest.mark.slow
 def test_idle_scrapers_keep_nobody_away(capsys: pytest.CaptureFixture[str]) -> None:
-    """There are few threads; the oldest connections are closed, and broken ones print nothing."""
+    """The number of threads is bounded: the oldest connections are closed, without a message."""
     before = threading.active_count()
     with serving(Metrics(Report(judged=(), fail_on="MUST")), "127.0.0.1", 0) as port, ExitStack() as stack:
         clients = [stack.enter_context(socket.create_connection(("127.0.0.1", port))) for _ in range(60)]
@@ -173,7 +173,7 @@ def test_idle_scrapers_keep_nobody_away(capsys: pytest.CaptureFixture[str]) -> N
         threads = threading.active_count() - before
         for client in clients:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            client.close()  # with a reset
+            client.close()  # close with a TCP reset
         ends = time.monotonic() + 10
         while threading.active_count() > before + 1 and time.monotonic() < ends:
             time.sleep(0.01)

@@ -1,4 +1,4 @@
-"""Commands that need a library of an extra name that extra if the library is missing."""
+"""A command that needs the library of an extra names the extra if the library is missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ WITHOUT = "import sys; sys.modules[{!r}] = None; from fsm.__main__ import main; 
     ],
 )
 def test_a_library_is_missing(library: str, extra: str, arguments: list[str]) -> None:
-    """The exit code is 2, and the message says what is missing and how to install it."""
+    """The exit code is 2, and the message names the missing library and the command that installs it."""
     command = [sys.executable, "-c", WITHOUT.format(library), *arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
 

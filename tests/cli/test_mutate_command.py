@@ -1,4 +1,4 @@
-"""``fsm mutate`` for its users: exit codes, texts, and data for programs."""
+"""``fsm mutate`` as its users run it: exit codes, text, and JSON output."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ reachable = ["turn and head", "turn and tail"]
 
 
 def coin(at: Path, properties: str = TURNS) -> str:
-    """Write a property file about a coin and return its path."""
+    """Write the model of a coin and a file with *properties*; return the path of the latter."""
     for folder, text in (("models", COIN), ("properties", properties)):
         (at / folder).mkdir()
         (at / folder / "coin.toml").write_text(text, encoding="utf-8")
@@ -79,7 +79,7 @@ refines = "coin"
 
 
 def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) -> None:
-    """It is reported, and the answer is no better than the property."""
+    """The property is reported, and the verdict is fails even though no mutant survives."""
     claims = coin(tmp_path, TURNS + STAYS)
     ran, data = fsm("mutate", claims), json.loads(fsm("mutate", claims, "--format", "json").stdout)
     (machine,) = data["machines"]
@@ -93,7 +93,7 @@ def test_a_property_that_fails_without_a_mutation_kills_nothing(tmp_path: Path) 
 
 
 def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> None:
-    """In the twin it is the only property, and it kills."""
+    """The property is tried only on survivors of the others; in the twin it is the only property, and it kills."""
     (tmp_path / "both").mkdir()
     both = fsm("mutate", coin(tmp_path / "both", TURNS + REFINES), cwd=tmp_path / "both").stdout
     alone = fsm("mutate", coin(tmp_path, 'machine = "coin"' + REFINES), cwd=tmp_path).stdout
@@ -104,7 +104,7 @@ def test_a_property_that_was_never_asked_is_said_to_be_so(tmp_path: Path) -> Non
 
 
 def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
-    """The mutant is named with file and line of its cell, and there is a score; mutants of a cell are listed together."""
+    """The output lists the surviving mutants of a cell together, with file and line, and has a score."""
     ran = fsm("mutate", door(tmp_path, CLAIM))
     line = next(number for number, each in enumerate(DOOR.splitlines(), 1) if each.startswith('ignores = ["open"]'))
 
@@ -117,7 +117,7 @@ def test_fails_if_a_mutant_survives(tmp_path: Path) -> None:
 
 
 def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
-    """In the twin the terminal is wide enough for one line."""
+    """The summary takes two lines of a narrow terminal, and one line of a wide one."""
     claims = door(tmp_path, CLAIM)
     narrow, wide = (fsm("mutate", claims, env={"COLUMNS": width}).stdout.splitlines() for width in ("60", "120"))
 
@@ -126,7 +126,7 @@ def test_the_summary_is_as_wide_as_the_terminal(tmp_path: Path) -> None:
 
 
 def test_tells_what_is_asked_for(tmp_path: Path) -> None:
-    """Every mutant is listed with its result, or only those equivalent to the machine."""
+    """--list prints every mutant with its result, or only those equivalent to the machine."""
     path = door(tmp_path, CLAIM)
     everything, alike = (fsm("mutate", path, "--list", each).stdout for each in ("all", "equivalent"))
 
@@ -141,7 +141,7 @@ def test_tells_what_is_asked_for(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "other"), [("cri-pod", "containerd-main"), ("nri-locks", "mended")])
 def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> None:
-    """The message names that profile, for machines and systems alike; conflicting profiles are refused."""
+    """The message names the unknown profile, or the two profiles that conflict, for machines and for systems."""
     wrong, conflicting = (fsm("mutate", name, "-p", "containerd-1.7.24", "-p", each) for each in ("old-9.9.9", other))
 
     assert (wrong.returncode, wrong.stdout) == (conflicting.returncode, conflicting.stdout) == (2, "")
@@ -151,7 +151,7 @@ def test_what_is_wrong_with_one_of_several_profiles(name: str, other: str) -> No
 
 
 def test_a_mutant_of_a_version(tmp_path: Path) -> None:
-    """The machine has no deviations that the version has fixed."""
+    """Under a version that has fixed a deviation, the machine lacks the deviation."""
     path = coin(tmp_path)
     profiles = """
 [event.turn.clauses.other-side]
@@ -181,7 +181,7 @@ about = "Of two tails."
 
 
 def test_by_one_property_only(tmp_path: Path) -> None:
-    """The other properties are ignored; mutants that they would kill survive."""
+    """Mutants that only other properties would kill survive."""
     path = coin(tmp_path)
     ran = fsm("mutate", path, "--property", "turned", "--format", "json")
     document: Any = json.loads(ran.stdout)
@@ -191,7 +191,7 @@ def test_by_one_property_only(tmp_path: Path) -> None:
 
 
 def test_under_a_profile(tmp_path: Path) -> None:
-    """Deviations are mutated like other cells."""
+    """Deviations of the profile are mutated like other cells."""
     path = door(tmp_path, CLAIM)
     ran = fsm("mutate", path, "--profile", "old", "--list", "all")
 
@@ -200,7 +200,7 @@ def test_under_a_profile(tmp_path: Path) -> None:
 
 
 def test_what_a_program_reads(tmp_path: Path) -> None:
-    """Every mutant has its place and its killers; the numbers add up."""
+    """The JSON output has the place and the killers of every mutant, and consistent numbers."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--format", "json")
     document: Any = json.loads(ran.stdout)
     (machine,) = document["machines"]
@@ -217,7 +217,7 @@ CALLS = str(RECORDINGS / "cri-calls-2.1.9.jsonl")
 
 
 def test_edits_of_a_recording() -> None:
-    """The output has the number of illegal edits that were noticed, by kind and by cell, and the false alarms."""
+    """The output counts illegal edits by kind and by cell, whether they were noticed, and false alarms."""
     ran = fsm("mutate", "--recording", CALLS, "--profile", "containerd-2.1", "--limit", "40", "--seed", "3")
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -229,7 +229,7 @@ def test_edits_of_a_recording() -> None:
 
 
 def test_edits_of_a_recording_for_a_program() -> None:
-    """Every illegal edit has its line, its cell and the answer."""
+    """The JSON output has the line, the reason and the answer for every illegal edit."""
     ran = fsm("mutate", "--recording", CALLS, "--limit", "40", "--format", "json")
     document: Any = json.loads(ran.stdout)
     (recording,) = document["recordings"]
@@ -240,14 +240,14 @@ def test_edits_of_a_recording_for_a_program() -> None:
 
 
 def test_a_recording_that_is_accused_fails() -> None:
-    """This happens to a recording of 1.6 without its profile."""
+    """A recording of containerd 1.6 has violations without its profile, so the exit code is 1."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
 
     assert fsm("mutate", "--recording", name, "--limit", "1").returncode == 1
 
 
 WRONG = [
-    # Arguments, and what is said to them.
+    # The arguments, and the text in the error.
     (["mutate", "cri-pods"], "did you mean 'cri-pod'?"),
     (["mutate", "no/such.toml"], "no/such.toml: cannot be opened"),
     (["mutate", "cri-pod", "--property", "stop"], "properties: "),
@@ -264,17 +264,17 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "said"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], said: str) -> None:
-    """A message with a remedy, exit code 2, and nothing on standard output."""
+    """The message has a remedy, the exit code is 2, and nothing is printed on standard output."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
     assert said in ran.stderr
-    assert "/edited" not in ran.stderr  # the file that edits are planted in
+    assert "/edited" not in ran.stderr  # the path of the temporary file with the edits
     assert "Traceback" not in ran.stderr
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
-    """The error has its line."""
+    """The error has its file and line."""
     path = coin(tmp_path, edited(TURNS, 'when = "turn"', 'when = "trun"'))
     ran = fsm("mutate", path)
 
@@ -283,7 +283,7 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
 
 
 def test_lines_fit(tmp_path: Path) -> None:
-    """At any width of the terminal; a longer line contains no spaces."""
+    """Lines are wrapped at the width of the terminal, except in headings and places."""
     ran = fsm("mutate", door(tmp_path, CLAIM), "--list", "all", env={"COLUMNS": "40"})
 
     assert all(
@@ -321,7 +321,7 @@ def test_what_would_be_ignored_is_refused(arguments: tuple[str, ...], what: str)
 
 
 def test_false_alarms_without_a_profile() -> None:
-    """They may be known deviations of the version; under a profile they are not. Without planted edits there is no table."""
+    """Without a profile, a note mentions known deviations as their likely cause."""
     name = str(RECORDINGS / "cri-calls-1.6.20.jsonl")
     ran = fsm("mutate", "-r", name, "--limit", "1", "--seed", "6")
 
@@ -332,7 +332,7 @@ def test_false_alarms_without_a_profile() -> None:
 
 
 def test_the_table_is_as_wide_as_the_terminal() -> None:
-    """Names of cells are long."""
+    """Long names of cells are wrapped."""
     ran = fsm("mutate", "-r", CALLS, "--limit", "12", "-p", "containerd-2.1", env={"COLUMNS": "60"})
 
     assert "cell" in ran.stdout

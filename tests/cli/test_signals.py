@@ -1,4 +1,4 @@
-"""Signals at every moment of a command: while modules are imported, twice, and after the verdict was printed."""
+"""Signals at every moment of a command: during imports, twice, and after the verdict was printed."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def hook(event, arguments, own=os.getpid()):
 
 sys.addaudithook(hook)
 """
-"""Module, imported by Python before fsm, that sends signals when a module is imported, or lists the modules."""
+"""A module that Python imports before fsm; it sends signals when a module is imported, or lists the modules."""
 
 
 def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.CompletedProcess[bytes]:
-    """Run the command with *code* executed by Python when it starts."""
+    """Run the command in a process that first executes *code*."""
     (folder / "sitecustomize.py").write_text(code, encoding="utf-8")
     environment = PLAIN | {"PYTHONPATH": str(folder)}
     return subprocess.run([FSM, *arguments], capture_output=True, env=environment, check=False)
@@ -41,7 +41,7 @@ def run_with_hook(folder: Path, code: str, *arguments: str) -> subprocess.Comple
 def signalled(
     folder: Path, module: str | None, numbers: Iterable[int], *arguments: str, code: str = ""
 ) -> tuple[int, bytes, list[bytes]]:
-    """Return exit code and output of a command that receives signals when it imports *module*."""
+    """Return exit code, output and messages of a command that gets the signals *numbers* when it imports *module*."""
     code += HOOK.format(module=module, numbers=[int(each) for each in numbers])
     ran = run_with_hook(folder, code, *arguments)
     return ran.returncode, ran.stdout, ran.stderr.split()
@@ -76,13 +76,13 @@ def test_a_signal_during_an_import(module: str, numbers: tuple[int, ...], tmp_pa
 
 @pytest.mark.parametrize("module", ["signal", "enum"])
 def test_ctrl_c_before_signals_are_handled(module: str, tmp_path: Path) -> None:
-    """There is no traceback while the ``signal`` module itself is imported."""
+    """An interrupt has no traceback even while the ``signal`` module itself is imported."""
     assert ENDED == signalled(tmp_path, module, [INT], "list")
 
 
 @pytest.mark.slow
 def test_a_signal_during_any_import(tmp_path: Path) -> None:
-    """A third of the modules that the command imports are tried, each with another pair of signals."""
+    """Every third imported module is tried, in turn with different signals."""
     pairs = [(INT,), (INT, TERM), (HUP, INT), (TERM, TERM)]
     modules = imported(tmp_path)
     modules = modules[modules.index("fsm.interruption") :: 3]
@@ -113,7 +113,7 @@ if {early}:
 
 @pytest.mark.parametrize(("number", "early"), [(INT, True), (TERM, False)])
 def test_a_signal_after_the_verdict(number: int, early: bool, tmp_path: Path) -> None:  # noqa: FBT001
-    """The exit code is that of the printed verdict."""
+    """A signal that arrives after the output does not change the exit code."""
     ran = run_with_hook(tmp_path, LATE.format(number=int(number), early=early), "list")
 
     assert (0, b"") == (ran.returncode, ran.stderr)
@@ -122,6 +122,6 @@ def test_a_signal_after_the_verdict(number: int, early: bool, tmp_path: Path) ->
 
 @pytest.mark.parametrize("number", [INT, TERM])
 def test_a_second_signal_while_an_interrupted_command_ends(number: int, tmp_path: Path) -> None:
-    """It does not change the exit code, whenever it comes."""
+    """A second signal does not change the exit code."""
     code = LATE.format(number=int(number), early=True)
     assert ENDED == signalled(tmp_path, "click", [TERM], "list", code=code)

@@ -1,4 +1,4 @@
-"""``fsm test`` for its users: exit codes, texts, and data for programs."""
+"""``fsm test`` as its users run it: exit codes, text, and JSON output."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ moves = { ajar = { to = "shut", reply = "STUCK" } }
 
 @pytest.fixture
 def workshop(tmp_path: Path) -> Path:
-    """Create a folder with a model and its implementation."""
+    """A folder with a model and its implementation."""
     (tmp_path / "door.toml").write_text(DOOR, encoding="utf-8")
     (tmp_path / "carpenter.py").write_text(IMPLEMENTATION, encoding="utf-8")
     return tmp_path
 
 
 def test_a_sut_that_conforms(workshop: Path) -> None:
-    """The exit code is 0, and all cells are covered."""
+    """The exit code is 0, and the report counts the pairs that the tests have reached."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", cwd=workshop)
 
     assert (ran.returncode, ran.stderr) == (0, "")
-    assert "reached 10 of 15 reachable (event, state) pairs" in ran.stdout  # it may warp whenever it is shut
+    assert "reached 10 of 15 reachable (event, state) pairs" in ran.stdout  # a shut door may warp unobserved
     assert ran.stdout.endswith("verdict: holds\n")
 
 
 def test_a_sut_that_does_not(workshop: Path) -> None:
-    """The exit code is 1; the output has the shortest test, the reason, and a command that repeats it."""
+    """The exit code is 1, and the output has the shortest test, the reason, and a command to repeat it."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "observed", cwd=workshop)
 
     assert ran.returncode == 1
@@ -73,7 +73,7 @@ def test_a_sut_that_does_not(workshop: Path) -> None:
     ],
 )
 def test_steps_that_the_machine_does_not_have_are_not_taken(workshop: Path, steps: str, hint: str) -> None:
-    """A misspelt outcome would silently arrange nothing."""
+    """A misspelt step is an error, because it would otherwise arrange nothing."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", "--replay", steps, cwd=workshop)
 
     assert (2, "") == (ran.returncode, ran.stdout)
@@ -108,12 +108,12 @@ POD = ("test", "nri-pod", "--against", f"exec:sh {SUTS / 'nri_pod.sh'} {{}}", "-
 
 
 def pod(variant: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Test the pods of a shell script for the properties of ``nri-pod``."""
+    """Test the properties of ``nri-pod`` on a *variant* of a shell script."""
     return fsm(*(each.format(variant) for each in POD), *options)
 
 
 def test_a_sut_that_has_the_properties() -> None:
-    """Each property has a line; a property that no test has exercised does not count as held."""
+    """Each property has a status; a property that no test has exercised is not reported to hold."""
     ran = pod("", "--format", "json")
 
     found = json.loads(ran.stdout)
@@ -124,14 +124,14 @@ def test_a_sut_that_has_the_properties() -> None:
 
 
 def test_a_sut_that_has_not() -> None:
-    """The output has the shortest test that breaks the property, and the steps that break it."""
+    """The output has the shortest test that breaks the property."""
     ran = pod("forgets-stops")
 
     assert (1, "") == (ran.returncode, ran.stderr)
     assert re.search(r"FAILS +one-stop-per-run \((MUST|SHOULD)\)", ran.stdout)
     assert "broken by" in ran.stdout
     assert "2. stop-pod-sandbox=ok  ok; emits" in ran.stdout
-    assert "3. stop-pod-sandbox     ok; emits" in ran.stdout  # nothing else can come of it
+    assert "3. stop-pod-sandbox     ok; emits" in ran.stdout  # the step has no alternatives
     assert ran.stdout.endswith("verdict: fails\n")
 
 
@@ -143,7 +143,7 @@ def test_one_property_alone() -> None:
 
 
 def test_a_weak_property_is_a_surprise_where_more_is_asked() -> None:
-    """Levels of properties work like levels of clauses."""
+    """--fail-on applies to properties in the same way as to clauses."""
     ran = pod("forgets-stops", "--property", "one-stop-per-run", "--fail-on", "MUST")
 
     assert 0 == ran.returncode
@@ -166,7 +166,7 @@ def test_what_does_not_go_with_properties(options: tuple[str, ...], what: str) -
 
 
 def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
-    """The exit code is 3."""
+    """If nothing could be tested, the verdict is unknown and the exit code is 3."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Nothing", cwd=workshop)
 
     assert ran.returncode == 3
@@ -174,7 +174,7 @@ def test_what_cannot_be_tested_does_not_pass(workshop: Path) -> None:
 
 
 def test_races_need_random_tests(workshop: Path) -> None:
-    """Without them no race would be searched for."""
+    """Races are searched for by random tests only, so --threads without them is refused."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Slow", "--threads", "2", "-n", "0", cwd=workshop)
 
     assert 2 == ran.returncode
@@ -182,7 +182,7 @@ def test_races_need_random_tests(workshop: Path) -> None:
 
 
 def test_races_are_looked_for_when_asked(workshop: Path) -> None:
-    """A thread that checks first and acts later brings back what was removed in between."""
+    """A thread that checks first and acts later restores a door that was removed in between."""
     command = ("test", "door.toml", "--against", "python:carpenter:Slow", "--examples", "20")
 
     alone = fsm(*command, "--replay", "push; remove", cwd=workshop)
@@ -195,7 +195,7 @@ def test_races_are_looked_for_when_asked(workshop: Path) -> None:
 
 
 def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
-    """It is reported as a surprise."""
+    """A violation of a weaker clause is reported as a surprise, and the exit code is 0."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", "--fail-on", "MUST", cwd=workshop)
 
     assert ran.returncode == 0
@@ -203,7 +203,7 @@ def test_what_is_weaker_than_asked_for_fails_nobody(workshop: Path) -> None:
 
 
 def _profiles(model: str) -> list[str]:
-    """Return the profiles of a system, or a machine's last recorded release; without a profile each has a test of its own."""
+    """Return the profiles to test: none and all of a system, or only the last recorded release of a machine."""
     if is_system(model):
         return ["", *load_system(model).profiles]
     recorded = [name for name in load(model).profiles if name in {"containerd-1.7", "containerd-2.1"}]
@@ -215,7 +215,7 @@ def _profiles(model: str) -> list[str]:
     ("model", "profile"), [(model, profile) for model in references() for profile in _profiles(model)]
 )
 def test_the_reference_conforms(model: str, profile: str) -> None:
-    """All reachable cells are tested."""
+    """The tests reach every cell and find no violation."""
     tolerant = ["--profile", profile] if profile else []
     ran = fsm("test", model, "--against", "reference", "--examples", "5", "--format", "json", *tolerant)
 
@@ -241,7 +241,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("sut", "says", "hint"), WRONG)
 def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, hint: str) -> None:
-    """The message has a remedy, and the exit code is 2."""
+    """The message has the reason and a remedy, and the exit code is 2."""
     ran = fsm("test", "door.toml", "--against", sut, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -251,7 +251,7 @@ def test_what_cannot_be_tested_is_refused(workshop: Path, sut: str, says: str, h
 
 
 def test_a_system_that_is_too_large_is_refused() -> None:
-    """The message says what to do instead."""
+    """The message suggests testing one of its parts."""
     ran = fsm("test", "node", "--against", "reference")
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -261,12 +261,12 @@ def test_a_system_that_is_too_large_is_refused() -> None:
 
 
 def test_every_rule_of_systems_has_a_case() -> None:
-    """Every code has a test case; codes of sockets are tested with the sockets."""
+    """The codes are FSM601 to FSM607; those about sockets are tested together with the sockets."""
     assert [code for code in RULES if "FSM6" < code < "FSM7"] == [f"FSM60{number}" for number in range(1, 8)]
 
 
 def test_a_system_is_tested_as_one_machine() -> None:
-    """The machine is the product of its parts; a system with fixes is another machine."""
+    """The machine is the product of the parts; under the profile with the fixes it has other behaviour."""
     same = fsm("test", "plugin-sync", "--against", "model:plugin-sync", "-n", "0")
     other = fsm("test", "plugin-sync", "--profile", "mended", "--against", "model:plugin-sync", "-n", "0")
     wrong = fsm("test", "plugin-sync", "--profile", "mendet", "--against", "model:plugin-sync")
@@ -285,7 +285,7 @@ def test_a_system_is_tested_as_one_machine() -> None:
     ],
 )
 def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says: str) -> None:
-    """Nothing runs."""
+    """The message has a remedy, and no test runs."""
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Door", *arguments, cwd=workshop)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -293,7 +293,7 @@ def test_wrong_arguments_are_told_of(workshop: Path, arguments: list[str], says:
 
 
 def test_a_program_reads_it(workshop: Path) -> None:
-    """The JSON output has the same content."""
+    """The JSON output has the failing test, its clause, and the steps to repeat it."""
     options = ("--format", "json", "--fail-on", "observed")
     ran = fsm("test", "door.toml", "--against", "python:carpenter:Silent", *options, cwd=workshop)
 
@@ -306,7 +306,7 @@ def test_a_program_reads_it(workshop: Path) -> None:
 
 
 def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
-    """Nothing of it is written to a pipe."""
+    """A pipe gets no progress."""
     command = ["test", str(workshop / "door.toml"), "--against", "model:cri-pod"]
     piped = fsm(*command)
     terminal = Terminal("test", "cri-pod", "--against", "model:cri-pod", "-n", "10")
@@ -317,7 +317,7 @@ def test_progress_is_shown_on_a_terminal_only(workshop: Path) -> None:
 
 
 def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
-    """The requested timeout applies."""
+    """The process is given up after the requested timeout."""
     (workshop / "slow.sh").write_text('echo \'{"fsm": 1, "can": []}\'; read x; sleep 60\n', encoding="utf-8")
 
     ran = fsm("test", "door.toml", "--against", "exec:sh slow.sh", "--timeout", "0.2", cwd=workshop)
@@ -329,7 +329,7 @@ def test_a_process_that_hangs_is_given_up(workshop: Path) -> None:
 
 @pytest.mark.parametrize("caught", ["", "Exception"])
 def test_code_in_python_that_hangs_is_given_up(workshop: Path, caught: str) -> None:
-    """Even if the code catches the interruption."""
+    """The code is given up even if it catches the interruption."""
     code = f"""\
 import contextlib, threading, carpenter
 
@@ -351,7 +351,7 @@ class Stuck(carpenter.Door):
 
 @pytest.mark.slow
 def test_nothing_is_left_behind(workshop: Path) -> None:
-    """Neither the working directory nor the directory for temporary files has new files."""
+    """The working directory and the directory for temporary files have no new files afterwards."""
     (workshop / "temporary").mkdir()
     before = sorted(workshop.rglob("*"))
     environment = {"TMPDIR": str(workshop / "temporary"), "PYTHONDONTWRITEBYTECODE": "1"}
@@ -365,7 +365,7 @@ def test_nothing_is_left_behind(workshop: Path) -> None:
 
 
 def test_nothing_heavy_is_imported_for_help() -> None:
-    """Hypothesis and transitions are imported when they are needed."""
+    """Hypothesis, transitions and importlib.metadata are imported only when they are needed."""
     code = (
         "import sys, fsm.cli; print({'hypothesis', 'transitions', 'pytest', 'importlib.metadata'} & set(sys.modules))"
     )

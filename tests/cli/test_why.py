@@ -1,4 +1,4 @@
-"""``fsm judge --why`` and ``fsm check --why``: the reasons for a verdict, and invalid arguments."""
+"""``fsm judge --why`` and ``fsm check --why``: the reasons for a verdict, and errors in arguments."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def trace(tmp_path: Path) -> str:
 
 
 def told(*arguments: str, code: int) -> str:
-    """Return the output on one line, without repeated spaces."""
+    """Return the output as one line without repeated spaces."""
     done = fsm("judge", *arguments)
     assert done.returncode == code, done.stderr
     return " ".join(done.stdout.split())
@@ -44,7 +44,7 @@ def stories(*arguments: str) -> list[dict[str, Any]]:
 
 
 def test_the_chain_of_beliefs_up_to_a_violation() -> None:
-    """Each observation has its line and the reasons why states are possible; the last is illegal in each of them."""
+    """Each observation has its line and the reasons for each possible state; the last is illegal in all."""
     text = told("--entity", "d1d12d2e084c", "--why", "14", FAILING, code=1)
 
     for said in (
@@ -62,7 +62,7 @@ def test_the_chain_of_beliefs_up_to_a_violation() -> None:
 
 
 def test_an_observation_before_is_explained_with_the_same_exit_code() -> None:
-    """It rules out states in which the call had not ended, or in which it failed."""
+    """The observation rules out states in which the call had not ended or had failed."""
     text = told("--entity", "d1d12d2e084c", "--why", "10", FAILING, code=1)
 
     assert "created: RemoveContainer would reply any error [remove-ends-it]" in text
@@ -71,7 +71,7 @@ def test_an_observation_before_is_explained_with_the_same_exit_code() -> None:
 
 
 def test_the_profile_that_permits_it_is_named() -> None:
-    """The deviation is named too, because nothing else explains the observation."""
+    """The output also names the deviation, without which the observation is illegal."""
     text = told("--entity", "d1d12d2e084c", "--why", "14", "--profile", "containerd-1.6", FAILING, code=0)
 
     assert "stop in absent (deviation stop-of-removed of containerd-1.6) [stop-is-idempotent]" in text
@@ -79,7 +79,7 @@ def test_the_profile_that_permits_it_is_named() -> None:
 
 
 def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
-    """The output says what the restart may have done, and that nothing else explains the observation."""
+    """The output has the effect of the restart, without which the observation is illegal."""
     lines = [
         '{"trace": 1, "machine": "cri-container", "fresh": true}',
         '{"entity": "c1", "event": "create", "reply": "ok"}',
@@ -96,7 +96,7 @@ def test_an_assumed_restart_is_named(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
-    """Lines of either file can be explained; a line number that both files have needs the file."""
+    """Lines of both files can be explained; a number that occurs in both needs the name of its file."""
     chosen = ("--entity", "35ad797d7248", EVENTS, "--with", CALLS)
     text = told(*chosen, "--why", f"{CALLS}:214", code=1)
 
@@ -106,14 +106,14 @@ def test_lines_of_a_client_and_of_a_plugin_have_files() -> None:
 
 
 def test_outputs_of_a_plugin_are_observed() -> None:
-    """The event that emits an output is not called unobserved."""
+    """The event that emits an observed output is not reported as unobserved."""
     text = told("--entity", "35ad797d7248", "--why", "118", EVENTS, code=0)
 
     assert ":118 StopContainer after halted: stop-container in created → halted [stopped-once]" in text
 
 
 def test_json_has_what_the_text_has() -> None:
-    """Each state after an observation has a derivation, and each state that was ruled out has a reason."""
+    """Each possible state has a derivation, and each state that was ruled out has a reason."""
     (story,) = stories("--entity", "d1d12d2e084c", "--why", "14", FAILING)
     first, last = story["steps"][0], story["steps"][-1]
     ((one,), (broken,)) = first["why"], last["why"]
@@ -128,7 +128,7 @@ def test_json_has_what_the_text_has() -> None:
 
 
 def test_a_call_without_a_reply(trace: str) -> None:
-    """The look shows the effect of the call, and rules out states in which it had not acted."""
+    """The state that is shown proves that the call has acted, and rules out states in which it has not."""
     text = told("--entity", "c1", "--why", "5", trace, code=1)
 
     assert "after running as before" in text
@@ -137,7 +137,7 @@ def test_a_call_without_a_reply(trace: str) -> None:
 
 
 def test_several_recordings(trace: str, tmp_path: Path) -> None:
-    """The recording with the entity is meant; if several recordings have it, the line needs its file."""
+    """The recording that mentions the entity is used; if several do, the line needs a file name."""
     other = tmp_path / "other.jsonl"
     other.write_text(TRACE.replace('"c1"', '"c9"'), encoding="utf-8")
     alone = fsm("judge", "--entity", "c1", "--why", "5", trace, str(other))
@@ -164,7 +164,7 @@ def test_several_recordings(trace: str, tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str], said: str) -> None:
-    """The exit code is 2, and the message lists the entity's lines."""
+    """The exit code is 2, and the message lists the nearest lines of the entity."""
     done = fsm("judge", *options, trace)
 
     assert (2, "") == (done.returncode, done.stdout)
@@ -172,7 +172,7 @@ def test_what_is_no_line_of_the_entity_is_refused(trace: str, options: list[str]
 
 
 def test_a_name_that_is_nearly_right_is_suggested() -> None:
-    """Ids and names are suggested; for an unknown word, the message lists the accepted forms."""
+    """Similar ids and names are suggested, but nothing if no name is similar."""
     for asked, meant in (("d1d12d2e08ff", "d1d12d2e084c"), ("p1/c00", "p1/c0")):
         assert f"did you mean '{meant}'?" in fsm("judge", "--entity", asked, FAILING).stderr
     assert "did you mean" not in fsm("judge", "--entity", "qqqqqq", FAILING).stderr
@@ -180,7 +180,7 @@ def test_a_name_that_is_nearly_right_is_suggested() -> None:
 
 @pytest.mark.parametrize("columns", [60, 80])
 def test_it_fits_a_narrow_terminal(columns: int) -> None:
-    """Only names without a space are wider; a pipe gets no colour."""
+    """Only a word without spaces may be wider than the terminal, and a pipe gets no colour."""
     log = str(RECORDINGS / "2.1.9-contexts.log.gz")
     done = fsm("judge", "--entity", "55edca5ff989", "--why", "182", log, env={"COLUMNS": str(columns)})
 
@@ -191,7 +191,7 @@ def test_it_fits_a_narrow_terminal(columns: int) -> None:
 
 
 def test_a_recording_that_holds_is_explained_too() -> None:
-    """A page has the reasons of each step."""
+    """Lines can also be explained if there is no violation."""
     story = stories("--entity", "d/p0", HOLDING)[0]
     line = str(story["steps"][-1]["line"])
 
@@ -199,7 +199,7 @@ def test_a_recording_that_holds_is_explained_too() -> None:
 
 
 def test_check_explains_a_step() -> None:
-    """The output has the cell, its clause with level and source, and the deviation."""
+    """The output has the cell of the step, its clause with the level, and the deviation."""
     chosen = ("check", "container-status", "--profile", "containerd-1.6", "--property", "stop-is-idempotent")
     done = fsm(*chosen, "--why", "2")
     (found,) = json.loads(fsm(*chosen, "--why", "2", "--format", "json").stdout)["machines"][0]["properties"]
@@ -214,7 +214,7 @@ def test_check_explains_a_step() -> None:
 
 
 def test_check_explains_a_joint_step() -> None:
-    """The output has the conditions of the joint event, and the step of each part."""
+    """The output has the clauses and the step of the joint event."""
     text = " ".join(fsm("check", "shared-ids", "--profile", "none", "--why", "1").stdout.split())
 
     assert re.search(r"step 1 [\w.-]+ .*?\[", text)

@@ -1,4 +1,4 @@
-"""Client paths: their steps, taken on a machine, reach the cells, and no shorter path exists."""
+"""Client paths: steps that reach a cell of a machine; no shorter path exists."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Cell = tuple[str, str]
 
 
 def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
-    """Return the cells reached by each of *steps* on a simulated implementation, unless a hidden event came before."""
+    """Return the cells that each of *steps* is the first to reach on a simulated implementation."""
     table = judge.plan.table
     execution = Execution(judge, Simulated(table.machine))
     met: list[set[Cell]] = []
@@ -41,7 +41,7 @@ def _met(judge: Oracle, steps: tuple[Stimulus, ...]) -> list[set[Cell]]:
 
 @pytest.mark.parametrize("name", MACHINES)
 def test_the_steps_meet_the_cell(name: str) -> None:
-    """Each path reaches its cell with its last step, and not before."""
+    """The last step of a path reaches its cell, and no earlier step does."""
     machine = load(name)
     judge = oracle(machine)
     for cell, path in client_paths(machine).items():
@@ -52,7 +52,7 @@ def test_the_steps_meet_the_cell(name: str) -> None:
 
 
 def test_without_the_last_but_one_step_it_is_another_cell() -> None:
-    """Twin: without one step, the last step reaches another cell."""
+    """Twin: without the step before it, the last step reaches another cell."""
     machine = load("cri-container")
     path = client_paths(machine)["start", "exited"]
 
@@ -62,7 +62,7 @@ def test_without_the_last_but_one_step_it_is_another_cell() -> None:
 
 
 def _nearest(machine: Machine) -> dict[Cell, int]:
-    """Return the number of calls needed to reach each cell if every call takes its first way, from the model's cells only."""
+    """Return the number of calls to each cell if every call takes its first way, from the cells of the model only."""
     calls = [
         event
         for event in machine.events.values()
@@ -97,7 +97,7 @@ def _nearest(machine: Machine) -> dict[Cell, int]:
 
 @pytest.mark.parametrize("name", MACHINES[:4])
 def test_no_path_is_shorter(name: str) -> None:
-    """The reachable cells and the numbers of steps are those of a plain search of the model."""
+    """A plain search of the model finds the same cells with the same numbers of steps."""
     machine = load(name)
 
     assert _nearest(machine) == {
@@ -120,12 +120,12 @@ def test_no_path_is_shorter(name: str) -> None:
     ],
 )
 def test_what_a_cell_needs(name: str, cell: Cell, needs: list[Need]) -> None:
-    """Whatever a client cannot do by calls alone is named."""
+    """The needs list everything that a client cannot do by calls alone."""
     assert list(client_paths(load(name))[cell].needs) == needs
 
 
 def test_a_state_that_nothing_leads_to() -> None:
-    """A cell in such a state has no path, and the reason is given."""
+    """A cell in an unreachable state has no path, but a need that explains why."""
     machine = load("cri-pod")
     states = {**machine.states, "nowhere": replace(machine.states["stopped"], name="nowhere")}
     events = {

@@ -1,4 +1,4 @@
-"""SUTs used by several threads: locked ones pass, and races are reported in their shortest form."""
+"""SUTs that are used by several threads: correct ones pass, and races are reported in their shortest form."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class Tally:
-    """Counts to three, and writes back later what it has read."""
+    """A counter up to three that writes its value back some time after reading it."""
 
     def __init__(self, lock: AbstractContextManager[object] | None = None, *, yields: bool = True) -> None:
         self.lock = lock or threading.Lock()
@@ -73,9 +73,9 @@ class Locked(Simulated):
 
 
 class Adjacent(Locked):
-    """A container that checks on one line whether a call may act, and acts on the next line.
+    """A container in which two calls check the state on one line and change it on the next.
 
-    The call *unlocked* takes no lock, or a lock that only starts take.
+    *unlocked* names a call without a lock; followed by another word, the call has a separate lock.
     """
 
     def __init__(self, unlocked: str = "") -> None:
@@ -107,7 +107,7 @@ class Adjacent(Locked):
 
 
 class Staged(Simulated):
-    """The same, but other calls may act between the stages of a call that takes time."""
+    """A simulated machine in which other calls may act between the stages of a call that takes time."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -130,7 +130,7 @@ def race(machine: Machine, sut: object) -> Race:
     return found
 
 
-# -- what passes -----------------------------------------------------------------
+# -- correct SUTs ----------------------------------------------------------------
 
 
 @pytest.mark.slow
@@ -149,17 +149,17 @@ def test_machines_that_play_themselves_pass(name: str, kind: type[Locked | Stage
 
 @pytest.mark.slow
 def test_what_happens_in_the_middle_of_a_call_that_takes_time_is_legal() -> None:
-    """A call may be displaced or interrupted while it is in progress."""
+    """Other calls may displace or interrupt a call in progress."""
     assert concurrently(job(), lambda: Staged(job()), events=["make", "start"]).race is None
 
 
-# -- what is caught --------------------------------------------------------------
+# -- races -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("yields", [True, False])
 @pytest.mark.parametrize("chance", range(5))
 def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bool) -> None:
-    """With any seed, and even if the code never yields to other threads."""
+    """The race is found with any seed, even if the code never yields to other threads."""
     found = concurrently(counter(), lambda: Tally(nullcontext(), yields=yields), chance=chance, events=["add"]).race
 
     assert found is not None
@@ -172,7 +172,7 @@ def test_a_lost_update_is_caught_in_its_shortest_form(chance: int, *, yields: bo
 @pytest.mark.parametrize("unlocked", ["create", "start alone"])
 @pytest.mark.parametrize("chance", range(4 * TIMES))
 def test_a_check_on_the_line_before_is_caught(chance: int, unlocked: str) -> None:
-    """With any seed; also if only one of two concurrent calls has the defect."""
+    """The race is found with any seed, even if only one of two concurrent calls lacks the lock."""
     found = concurrently(load("container-status"), lambda: Adjacent(unlocked), threads=2, chance=chance).race
 
     assert found is not None
@@ -187,10 +187,10 @@ def test_a_check_on_the_line_before_with_a_lock_passes(chance: int) -> None:
 
 
 def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
-    """Two concurrent stops both notify the plugins, and both reply ok."""
+    """Each of two concurrent stops notifies the plugins and replies ok."""
 
     class Forgetful(Locked):
-        """Checks whether there is something to report, and reports it, with the lock released in between."""
+        """A machine whose stop releases the lock between its check and its output."""
 
         def do(self, event: str) -> str:
             if event != "stop-container":
@@ -215,7 +215,7 @@ def test_what_is_put_out_twice_is_caught_though_every_reply_is_right() -> None:
 
 
 def test_a_lock_that_is_taken_too_late_is_caught() -> None:
-    """Both starts reply that they began; one of them should have been refused."""
+    """Both starts reply ok, although one of them should be refused."""
 
     class Late(Staged):
         def do(self, event: str) -> str:
@@ -237,7 +237,7 @@ def test_a_lock_that_is_taken_too_late_is_caught() -> None:
 
 
 def test_a_lost_update_is_caught_among_all_that_can_be_done() -> None:
-    """The race is two concurrent additions, or an addition and a reset, and nothing more."""
+    """The shortest race consists of two calls, after at most one other."""
     found = race(counter(), Tally(nullcontext()))
 
     assert [len(each) for each in found.programme.threads] == [1, 1]
@@ -319,11 +319,11 @@ def test_a_reset_that_raises_is_told() -> None:
     assert race(counter(), Dead()).broken == f"it raised OSError: no such device at {where}"
 
 
-# -- what is done ----------------------------------------------------------------
+# -- the requested events --------------------------------------------------------
 
 
 class Noting(Locked):
-    """Records the requested events."""
+    """A locked machine that records the requested events."""
 
     def __init__(self, machine: Machine) -> None:
         super().__init__(machine)
@@ -342,7 +342,7 @@ class Noting(Locked):
 
 @pytest.mark.slow
 def test_calls_and_what_can_happen_anywhere_are_done_and_what_is_not_supported_is_left_out() -> None:
-    """No exit, because a container may have no process; no restart, because it ends all callers."""
+    """Exits are not requested, because there may be no process, nor restarts, because they end all calls."""
     machine = load("container-status")
     sut = Noting(machine)
 

@@ -1,4 +1,4 @@
-"""Coverage of (event, state) pairs: which pairs count as reached, which the plan owes, and what was not compared."""
+"""Coverage of (event, state) pairs: those that count as reached, those that tests must reach, and missing outputs."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ cannot = ["new", "connecting", "closed", "never"]
 """
 
 MACHINE = machine_of(CONNECTION)
-"""Of 17 pairs, 6 are in a state that is not reached, or of a signal that does not happen there."""
+"""It has 17 pairs, but 6 of them have an unreachable state or a signal that cannot happen in the state."""
 
 
 def named(found: Tested, obstacle: Obstacle) -> set[str]:
@@ -72,13 +72,13 @@ def named(found: Tested, obstacle: Obstacle) -> set[str]:
 
 
 class Whole(Simulated):
-    """Behaves like the machine, but cannot leave a call in progress."""
+    """A simulated machine that cannot leave a call in progress."""
 
     begin = end = None  # type: ignore[assignment]
 
 
 def test_what_can_be_reached_is_the_same_for_the_judge_and_for_tests() -> None:
-    """These are the pairs that a run reaches, without impossible ones, whatever the SUT can do."""
+    """Reachable pairs do not depend on the abilities of the SUT."""
     table = tabulate(MACHINE)
     pairs = {(table.rows[row].name, table.states[state]) for row, state in reachable_pairs(table)}
 
@@ -95,7 +95,7 @@ def test_all_that_the_machine_can_is_reached_if_it_plays_itself() -> None:
 
 
 def test_what_needs_begin_and_end_is_named() -> None:
-    """The pair stays among the reachable ones, and is not owed."""
+    """The pairs are reachable and named, but the verdict does not require them."""
     found = conform(MACHINE, lambda: Whole(MACHINE), examples=0)
 
     assert isinstance(found.verdict, Holds)
@@ -105,7 +105,7 @@ def test_what_needs_begin_and_end_is_named() -> None:
 
 
 def test_what_the_environment_chooses_is_named() -> None:
-    """Without ``arrange`` no connection fails and none is refused; outcomes that occur anyway count."""
+    """Without ``arrange``, pairs after the other outcomes of a connection are named, and not required."""
 
     class Fails(Whole):
         arrange = None  # type: ignore[assignment]
@@ -137,7 +137,7 @@ def test_what_is_not_supported_is_named() -> None:
 
 
 def test_a_pair_that_is_owed_and_missed_makes_it_unknown() -> None:
-    """A plan shortened by a filter makes the verdict unknown, and so does a plan that misses reachable pairs."""
+    """If a filter shortens the plan, required pairs are missed, and the verdict is unknown."""
     aimed = conform(MACHINE, lambda: Simulated(MACHINE), examples=0, aimed=lambda edge: edge.step.event != "drop")
 
     assert isinstance(aimed.verdict, Unknown)
@@ -174,7 +174,7 @@ refuses = { head = "DONE", tail = "DONE" }
 
 @pytest.mark.parametrize("arranges", [True, False])
 def test_a_state_that_is_not_known_is_not_reached(*, arranges: bool) -> None:
-    """Both sides look alike: unless the side was arranged, an event there is ambiguous."""
+    """Both sides look alike, so an event is only certain to occur on a side if the side was arranged."""
 
     class Coin(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
@@ -189,7 +189,7 @@ def test_a_state_that_is_not_known_is_not_reached(*, arranges: bool) -> None:
 
 @pytest.mark.parametrize(("at_least", "answer"), [(100, ExitCode.FAILS), (70, ExitCode.HOLDS)])
 def test_less_than_is_asked_for_fails(at_least: float, answer: ExitCode) -> None:
-    """Eight of eleven reachable pairs are 72 %."""
+    """Eight of eleven reachable pairs are 72.7 %."""
     found = conform(MACHINE, lambda: Whole(MACHINE), examples=0)
 
     assert conformance_report.answer(found, "MUST", at_least) is answer
@@ -197,7 +197,7 @@ def test_less_than_is_asked_for_fails(at_least: float, answer: ExitCode) -> None
 
 
 class Mute(Simulated):
-    """Does not show its outputs, and has a method with nearly the right name."""
+    """A simulated machine whose method for outputs has a misspelt name."""
 
     outputs = None  # type: ignore[assignment]
 
@@ -207,7 +207,7 @@ class Mute(Simulated):
 
 @pytest.mark.parametrize("near", [True, False])
 def test_outputs_that_are_not_compared_leave_it_unknown(*, near: bool) -> None:
-    """The report names the method, and the one that is probably meant."""
+    """The report names the missing method, and a method with a similar name."""
 
     class Quiet(Simulated):
         outputs = None  # type: ignore[assignment]
@@ -221,7 +221,7 @@ def test_outputs_that_are_not_compared_leave_it_unknown(*, near: bool) -> None:
 
 
 def test_a_property_about_outputs_is_unknown_without_them() -> None:
-    """A second call that emits nothing looks like one that does."""
+    """Without outputs, a repeated call that emits something is like one that emits nothing."""
     claim = Idempotent(event="close")
     stated = Property(name="p", says="S.", level="MUST", source="s", link="", claim=claim)
 

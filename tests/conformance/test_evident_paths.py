@@ -1,4 +1,4 @@
-"""Evident paths: the recording shows for certain that their steps reach the cell."""
+"""Evident paths: steps after which a recording proves that the cell was reached."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ CALLS = frozenset({"restart"})
 
 
 def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS) -> str:
-    """Return the events of the steps by which a recording shows the cell."""
+    """Return the events of the steps after which a recording proves that the cell was reached."""
     machine = load(name)
     steps = client_paths(machine)[event, state].steps
     return " ".join(step.event for step in EvidentPaths(machine, seen=seen).of((event, state), steps))
@@ -32,11 +32,11 @@ def shown(name: str, event: str, state: str, seen: frozenset[str] | None = CALLS
     ],
 )
 def test_what_a_recording_shows(name: str, cell: tuple[str, str], steps: str) -> None:
-    """A call is certain only if it shows the state, because the container may have exited; on an unknown id, after its removal."""
+    """The container may exit unobserved, so a recording must show its state; an absent one must be removed."""
     assert shown(name, *cell) == steps
 
 
 def test_what_shows_every_exit_shows_more() -> None:
-    """Twin: if no exit is hidden, a call after a start acts on a running container."""
+    """Twin: if exits are recorded, a call after a start certainly acts on a running container."""
     assert shown("container-status", "stop", "running") == ""
     assert shown("container-status", "stop", "running", seen=None) == "create start stop"

@@ -1,4 +1,4 @@
-"""SUTs that are child processes: correct and defective ones in three languages, and misbehaving ones."""
+"""SUTs that are child processes: correct and defective ones in three languages, and ones that break the protocol."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ RUDE: Final = str(SUTS / "rude.py")
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """Compile the container in C."""
+    """The path of the container in C, compiled."""
     made = tmp_path_factory.mktemp("suts") / "container"
     headers_of_c()
     subprocess.run([program("gcc"), "-Wall", "-Wextra", "-Werror", "-o", made, SUTS / "container.c"], check=True)
@@ -48,7 +48,7 @@ def compiled(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 
 def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2) -> Child:
-    """Return a child that misbehaves."""
+    """Return a child that breaks the protocol in the way *manners*."""
     return child([sys.executable, "-S", RUDE, manners, *map(str, more)], timeout=timeout, grace=grace)
 
 
@@ -56,12 +56,12 @@ def rude(manners: str, *more: object, timeout: float = 30.0, grace: float = 0.2)
 
 
 def found(model: str, *command: str, examples: int = 5) -> Tested:
-    """Test a command with the plan and with *examples* random tests."""
+    """Test *command* as an implementation of *model*, with the plan and with *examples* random tests."""
     return conform(load(model), lambda: child(command), examples=examples)
 
 
 def shown(tested: Tested) -> list[str]:
-    """Return the tests that fail."""
+    """Return the steps of each failing test as text."""
     return ["; ".join(map(str, each.steps)) for each in tested.failures]
 
 
@@ -74,7 +74,7 @@ def test_a_pod_in_shell_is_right(shell: str) -> None:
 
 
 def test_a_container_in_c_is_right(compiled: str) -> None:
-    """All cells without a call in progress are reached."""
+    """The tests reach every cell, except cells with a call in progress."""
     tested = found("container-status", compiled)
 
     assert (shown(tested), tested.missed, tested.unarranged) == ([], (), ())
@@ -130,7 +130,7 @@ def test_a_container_in_node_that_is_wrong_is_noticed(wrong: str, test: str) -> 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["container-status", "nri-container"])
 def test_nothing_is_lost_on_the_way(name: str) -> None:
-    """A simulated machine reaches the same cells and ways as a child process, including calls in progress."""
+    """A simulated machine reaches the same cells and ways in this process and as a child process."""
     machine = load(name)
     here = conform(machine, lambda: Simulated(machine), examples=5)
 
@@ -147,7 +147,7 @@ TALLY: Final = (sys.executable, "-S", str(SUTS / "tally.py"))
 
 
 def test_a_lost_update_is_found_in_a_process() -> None:
-    """An addition overwrites concurrent additions or resets; with a lock it does not."""
+    """Without a lock, an addition may overwrite a concurrent call; with a lock, no race is found."""
     wrong = conform(counter(), lambda: child([*TALLY, "unlocked"]), examples=5, threads=2)
     right = conform(counter(), lambda: child([*TALLY]), examples=5, threads=2)
 
@@ -159,7 +159,7 @@ def test_a_lost_update_is_found_in_a_process() -> None:
 
 
 def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads() -> None:
-    """This happens before any test, with a remedy."""
+    """The error comes before any test, and its hint shows the greeting that allows threads."""
     for test in (conform, concurrently):
         with pytest.raises(InputError, match=r"tally.py serial: takes one request at a time") as refused:
             test(counter(), lambda: child([*TALLY, "serial"]), threads=2)
@@ -167,7 +167,7 @@ def test_a_process_that_takes_one_request_at_a_time_is_refused_several_threads()
 
 
 def test_a_request_that_waits_gets_its_own_answer() -> None:
-    """Answers arrive in the other order, and the shown state is requested again."""
+    """Answers may arrive in another order than the requests, and the state is then requested again."""
     code = """\
 echo '{"fsm":1,"can":["parallel"]}'
 read -r line; echo '{"id":1}'
@@ -187,7 +187,7 @@ read -r line; echo '{"id":4,"shows":"settled"}'
     made.close()
 
 
-# -- what outlives a process -------------------------------------------------------
+# -- crashes and records -----------------------------------------------------------
 
 PURSE_SUT: Final = (sys.executable, "-S", str(SUTS / "purse.py"))
 
@@ -205,7 +205,7 @@ moves   = { there = { name = "panic", stays = true, reply = "PANIC" } }
 
 @pytest.mark.slow
 def test_what_a_process_remembers_and_how_it_dies_is_tested() -> None:
-    """It dies before each effect of each event; its death is an answer, after which another process continues."""
+    """The process dies before each effect of each event, and another process continues."""
     found = conform(machine_of(MORTAL), lambda: child(PURSE_SUT), examples=0)
 
     assert (shown(found), found.missed, found.unarranged) == ([], (), ())
@@ -230,7 +230,7 @@ def test_a_process_that_forgets_is_noticed(wrong: str, test: str, says: str) -> 
 
 
 def test_a_record_that_is_left_out_is_broken() -> None:
-    """Without it the record would never change."""
+    """An answer without the record is an error, because it would look as if the record never changed."""
     code = 'echo \'{"fsm":1,"can":["record"]}\'; read -r a; echo \'{"id":1}\'; read -r b; echo \'{"id":2,"shows":"a"}\''
     made = child(["sh", "-c", code])
     made.reset()
@@ -242,7 +242,7 @@ def test_a_record_that_is_left_out_is_broken() -> None:
 
 
 def test_to_die_where_it_may_not_is_a_violation() -> None:
-    """The machine that refuses a bad coin does not reply PANIC."""
+    """The death of the process counts as the reply PANIC, which this machine does not allow."""
     strict = MORTAL.replace('reply = "PANIC"', 'reply = "BAD"')
 
     found = replay(machine_of(strict), lambda: child(PURSE_SUT), steps("knit; bad-coin"))
@@ -250,7 +250,7 @@ def test_to_die_where_it_may_not_is_a_violation() -> None:
     assert [each.violation.cause for each in found.failures if each.violation] == [Cause.REPLY]
 
 
-# -- what it can -------------------------------------------------------------------
+# -- capabilities ------------------------------------------------------------------
 
 ABILITIES: Final = {
     "arrange": ArrangingStages,
@@ -264,7 +264,7 @@ ABILITIES: Final = {
     "can", [(), ("arrange",), ("fields",), ("outputs",), ("overlap",), ("overlap", "outputs", "arrange")]
 )
 def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
-    """The announced capabilities are used, no more and no less."""
+    """The child has the optional methods for exactly the capabilities that it announces."""
     listed = ",".join(f'"{each}"' for each in can)
     made = child(["sh", "-c", f'echo \'{{"fsm":1,"can":[{listed}]}}\'; read -r line'])
     made.close()
@@ -273,7 +273,7 @@ def test_it_can_what_it_says(can: tuple[str, ...]) -> None:
 
 
 def test_what_is_shown_is_asked_for_only_where_it_was_not_told() -> None:
-    """The id counts the requests: the state is requested only if an answer lacks it."""
+    """The state is requested only if the last answer did not contain it."""
     code = """\
 echo '{"fsm":1}'
 for extra in '' ',"shows":"a"' ',"shows":"b"' '' ',"shows":"c"' ',"unsupported":true'; do
@@ -293,7 +293,7 @@ done
 
 @pytest.mark.parametrize(("by", "clauses"), [("wind", []), ("", ["pushed-is-signed"])])
 def test_the_fields_that_a_process_shows_are_judged(by: str, clauses: list[str]) -> None:
-    """They are judged after each event, by the clauses of the machine."""
+    """The requirements of the machine are applied to the fields after each event."""
     fields = (
         '[fields]\ntext = ["by"]\n\n[requires.pushed-is-signed]\nsays = "Who did it is known."\nMUST = "handbook"\n'
     )
@@ -335,7 +335,7 @@ def test_what_cannot_be_run_is_refused(command: str, error: type[Exception]) -> 
 
 
 def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
-    """The first line of the script names a program that does not exist."""
+    """The interpreter in the first line of the script does not exist, and the error contains the reason."""
     script = tmp_path / "door"
     script.write_text("#!/not/there\n")
     script.chmod(0o755)
@@ -344,7 +344,7 @@ def test_what_cannot_be_executed_says_so(tmp_path: Path) -> None:
         child([str(script)])
 
 
-# -- bad manners -------------------------------------------------------------------
+# -- violations of the protocol ----------------------------------------------------
 
 NOT_JSON: Final = (
     'an answer is one line such as {"id":1,"reply":"ok"}, written and flushed '
@@ -387,7 +387,7 @@ LATE: Final = {
     ids=[*BAD, *LATE],
 )
 def test_whatever_is_no_answer_is_told(manners: str, says: str, timeout: float) -> None:
-    """The report has the request, the answer and a correct answer; the child can be used again."""
+    """The error has the request, the answer and a correct answer; after a reset the child works again."""
     made = rude(manners)
     made.reset()
     made._talk._timeout = timeout  # noqa: SLF001  (to start may take longer on a busy machine)
@@ -494,17 +494,17 @@ def test_one_that_hangs_is_a_finding() -> None:
     assert "wrote no line within 0.3 s" in broken
 
 
-# -- what is left ------------------------------------------------------------------
+# -- leftovers ---------------------------------------------------------------------
 
 
 def ours() -> tuple[int, set[str]]:
-    """Return the number of open files of this process, and its children."""
+    """Return the number of open files of this process, and the ids of its children."""
     children = Path(f"/proc/self/task/{os.getpid()}/children").read_text(encoding="ascii")
     return len(list(Path("/proc/self/fd").iterdir())), set(children.split())
 
 
 def alive(process: int) -> bool:
-    """Check whether a process has not ended; a zombie has ended."""
+    """Return whether a process has not ended.  A zombie has ended."""
     try:
         stat = Path(f"/proc/{process}/stat").read_text(encoding="utf-8")
     except OSError:
@@ -514,7 +514,7 @@ def alive(process: int) -> bool:
 
 @pytest.fixture
 def nothing_left() -> Iterator[None]:
-    """Assert that there is no new open file and no new child."""
+    """Assert that the test leaves no open file and no child process."""
     before = ours()
     yield
     assert before == ours()
@@ -536,7 +536,7 @@ def test_no_file_stays_open_and_nobody_unburied(manners: str) -> None:
 
 
 def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
-    """Whatever group or session they created, and whoever their parent was."""
+    """Descendants are killed in any process group and session, and under any parent."""
     made = rude("heirs", tmp_path / "ids")
     made.reset()
     made.do("it")
@@ -549,7 +549,7 @@ def test_heirs_do_not_outlive_it(tmp_path: Path) -> None:
 
 
 def test_heirs_do_not_outlive_one_that_kills_its_parent(tmp_path: Path) -> None:
-    """The supervisor is supervised, too."""
+    """The child kills its supervisor, but another process supervises that."""
     made = rude("murder", tmp_path / "ids")
     made.reset()
     with contextlib.suppress(BrokenError):
@@ -584,7 +584,7 @@ sys.stdin.read()
 
 
 def left_by(how: signal.Signals, ids: Path) -> list[int]:
-    """Return the processes whose parent was ended by a signal, after they have ended."""
+    """End a parent with the signal *how*; return the descendants that are still alive after a while."""
     command = [sys.executable, "-c", PARENT, sys.executable, "-S", RUDE, "heirs", str(ids)]
     pipe, nowhere = subprocess.PIPE, subprocess.DEVNULL
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=nowhere) as parent:
@@ -601,12 +601,12 @@ def left_by(how: signal.Signals, ids: Path) -> list[int]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_nobody_outlives_us(how: signal.Signals, tmp_path: Path) -> None:
-    """Even if this process is killed and cannot clean up."""
+    """The descendants end even if this process is killed and cannot clean up."""
     assert left_by(how, tmp_path / "ids") == []
 
 
 def test_one_that_is_interrupted_can_be_used_again() -> None:
-    """The pending answer is dropped."""
+    """The answer to the interrupted request is dropped."""
     made = rude("hang")
     made.reset()
     previous = signal.signal(signal.SIGALRM, signal.default_int_handler)

@@ -1,4 +1,4 @@
-"""The conformance kit: what it covers, what it notices, and that the failing test it shows is the shortest."""
+"""The conformance kit: what it covers, what it finds, and that it shows the shortest failing test."""
 
 # ruff: noqa: D101  (SUTs of three lines, and methods that the protocol has told of)
 
@@ -47,23 +47,23 @@ PROFILES = [(name, profile) for name in names() for profile in (None, *load(name
 
 
 def outcome(machine: Machine, sut: Callable[[], SUT] | None = None, *, examples: int = 0) -> Tested:
-    """Test *sut*, or the machine simulating itself."""
+    """Test *sut*, or by default a simulation of *machine*."""
     return conform(machine, sut or (lambda: Simulated(machine)), examples=examples)
 
 
 def shown(found: Tested) -> list[str]:
-    """Return the tests that fail."""
+    """Return the steps of each failing test as text."""
     return ["; ".join(map(str, each.steps)) for each in found.failures]
 
 
-# -- what is covered -------------------------------------------------------------
+# -- coverage --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "profile"), [pytest.param(*each, marks=[pytest.mark.slow] * bool(each[1])) for each in PROFILES]
 )
 def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: str | None) -> None:
-    """A machine that simulates itself passes."""
+    """The simulation of a shipped machine passes, and no reachable cell is missed."""
     machine = load(name)
     playing = machine.under(profile)
 
@@ -84,7 +84,7 @@ def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
 
 
 def naively_reached(machine: Machine) -> set[tuple[int, int]]:
-    """Return the cells reachable by one client who makes a call while another one is in progress."""
+    """Return the cells that clients can reach with at most one other call in progress."""
     table = tabulate(machine)
     met: set[tuple[int, int]] = set()
     points = {(table.initial, -1)}
@@ -115,7 +115,7 @@ def naively_reached(machine: Machine) -> set[tuple[int, int]]:
 
 
 def _ended(end: int, state: int, met: set[tuple[int, int]], machine: Machine) -> set[int]:
-    """Return the states in which a call that has begun may end if nothing else happens."""
+    """Return the states in which a call in progress may end if no other event happens."""
     table = tabulate(machine)
     seen = {state}
     todo = [state]
@@ -165,7 +165,7 @@ def _ways(cell: object) -> tuple[Outcome, ...]:
 
 
 def test_what_a_plain_sut_cannot_be_asked_is_told() -> None:
-    """Without ``begin`` and ``end`` no call is in progress; outcomes occur as they do."""
+    """Without ``begin`` and ``end``, cells that need a call in progress are reported."""
     machine = job()
     overlapping = outcome(machine)
 
@@ -196,7 +196,7 @@ def test_what_a_sut_does_not_have_is_missed() -> None:
 
 
 def test_what_a_sut_does_not_have_in_one_state_is_tested_in_the_others() -> None:
-    """The report says where the event was left out, and why."""
+    """The report has the state and the reason of the unsupported event."""
 
     class Stiff(Simulated):
         def do(self, event: str) -> str:
@@ -264,7 +264,7 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("locked", [{"OUTSIDE"}, {"OUTSIDE", "HALL"}])
 def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[str]) -> None:
-    """A pair is missed only if no supported step leads to it: nothing if the shorter way is locked, the room if both are."""
+    """If one way to the room is locked, tests use the other; if both are, the pairs in the room are missed."""
 
     class Locked(Simulated):
         def do(self, event: str) -> str:
@@ -282,17 +282,17 @@ def test_what_is_behind_something_unsupported_is_reached_otherwise(locked: set[s
     assert {("door", "outside"), *behind} == missed
 
 
-# -- what is noticed -------------------------------------------------------------
+# -- defects ---------------------------------------------------------------------
 
 NOTHING_ELSE = (": dropped", ": silent", ": cannot")
-"""Mutants that allow no more than the machine, if the SUT stays within the machine where the mutant is silent."""
+"""Names of mutants that allow no more than the machine, if the SUT follows the machine in silent cells."""
 
 
 @pytest.mark.parametrize("name", ["nri-pod", "nri-container"])
 def test_whoever_differs_is_noticed(name: str) -> None:
-    """Every mutant that behaves differently fails a test no longer than the shortest distinguishing trace.
+    """Every mutant with other behaviour fails a test that is as short as a distinguishing trace.
 
-    Both machines show everything observable of every state.
+    Both machines show everything observable in every state.
     """
     machine = load(name)
     chance = random.Random(3)
@@ -318,7 +318,7 @@ def test_a_mutant_that_can_do_less_is_no_violation() -> None:
 
 
 class Worn(Simulated):
-    """A door that jams after it has been pushed open three times, whatever its machine says."""
+    """A door that jams after it has been pushed open three times, although its machine does not."""
 
     def reset(self) -> None:
         super().reset()
@@ -332,7 +332,7 @@ class Worn(Simulated):
 
 
 def test_what_shows_late_only_is_found_at_random_and_shrunk() -> None:
-    """No state of the machine counts the pushes; the shrunk test has three pushes with the necessary steps between them."""
+    """No state of the machine counts pushes, so only random tests find the defect, and shrink it to three pushes."""
     machine = door()
 
     first = outcome(machine, lambda: Worn(machine))
@@ -350,7 +350,7 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_what_was_promised_is_kept() -> None:
-    """A SUT that promises an outcome and takes another legal one has not passed on what happened."""
+    """A SUT that promises one outcome and takes another one fails, even if that is legal."""
 
     class Deaf(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:
@@ -364,7 +364,7 @@ def test_what_was_promised_is_kept() -> None:
 
 
 def test_every_method_of_a_sut_has_its_time() -> None:
-    """Except ``close``, and the name."""
+    """Only ``close`` and the attribute ``serial`` have no time limit."""
     protocols = [each for each in vars(sut).values() if isinstance(each, type) and getattr(each, "_is_protocol", False)]
     methods = {name for each in protocols for name in vars(each) if not name.startswith("_")}
 
@@ -372,7 +372,7 @@ def test_every_method_of_a_sut_has_its_time() -> None:
 
 
 def test_the_stage_of_an_outcome_is_said() -> None:
-    """A removal can fail when it begins and when it ends."""
+    """The SUT gets the stage, because a removal can fail when it begins and when it ends."""
 
     class Staged(Simulated):
         asked: list[tuple[str, str, str]]
@@ -399,7 +399,7 @@ def test_the_stage_of_an_outcome_is_said() -> None:
 
 
 def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
-    """Two other outcomes look alike."""
+    """Two other outcomes look alike, so the report names neither."""
     alike = edited(DOOR, '"STUCK" }]', '"STUCK" }, { name = "swung", to = "open", emits = ["Creak"] }]')
 
     class Deaf(Simulated):
@@ -413,7 +413,7 @@ def test_how_it_ended_instead_is_left_out_where_it_is_not_known() -> None:
 
 
 class Lax(Simulated):
-    """Arranges nothing; a push opens the door."""
+    """A door that cannot arrange outcomes, and always opens when it is pushed."""
 
     def arrange(self, event: str, outcome: str) -> bool:
         super().arrange(event, "opened" if event == "push" else outcome)
@@ -421,7 +421,7 @@ class Lax(Simulated):
 
 
 class Bare(Simulated):
-    """The same without the method ``arrange``."""
+    """A door that always opens when it is pushed, without the method ``arrange``."""
 
     arrange = None  # type: ignore[assignment]
 
@@ -431,7 +431,7 @@ class Bare(Simulated):
 
 
 class Partial(Bare):
-    """Sticks at every second push while it is closed."""
+    """A door that sticks at every second push if it is shut."""
 
     pushes = 0
 
@@ -444,7 +444,7 @@ class Partial(Bare):
 
 
 def test_outcomes_that_never_came_are_told() -> None:
-    """The report has the states in which they did not occur, unless these are all; outcomes that cannot be arranged are marked."""
+    """The report lists them, with the states if they occurred in others, and marks those that cannot be arranged."""
     machine = door()
 
     bare, some, lax, able = (outcome(machine, partial(kind, machine)) for kind in (Bare, Partial, Lax, Simulated))
@@ -459,7 +459,7 @@ def test_outcomes_that_never_came_are_told() -> None:
 
 
 def test_a_step_says_which_outcome_came() -> None:
-    """If another outcome was planned, the step shows the actual one in the form that repeats it."""
+    """A step with another outcome than planned shows the actual one as a step that can be replayed."""
     machine = door()
 
     class Wrong(Bare):
@@ -477,7 +477,7 @@ def test_a_step_says_which_outcome_came() -> None:
 
 
 def test_where_it_is_is_found_out_by_what_follows() -> None:
-    """Two states show the same; the next step distinguishes them."""
+    """Two states show the same word, and the next step distinguishes them."""
     machine = machine_of(DOOR.replace('kind   = "hidden"', 'kind   = "signal"'))
     event = machine.events["slam"]
     wrong = replace(event, cells={**event.cells, "open": machine.events["warp"].cells["shut"]})
@@ -488,7 +488,7 @@ def test_where_it_is_is_found_out_by_what_follows() -> None:
     assert "push=opened; slam" in shown(found)[0]
 
 
-# -- what breaks -----------------------------------------------------------------
+# -- SUTs that break -------------------------------------------------------------
 
 
 class Raising(Simulated):
@@ -534,7 +534,7 @@ class Gone(Simulated):
 
 
 def place(method: Callable[..., object], after: int) -> str:
-    """Return the place of the line that is that many lines *after* the name of *method*."""
+    """Return the place of the line that is *after* lines below the ``def`` line of *method*."""
     code = method.__code__
     file = Path(code.co_filename)
     near = file.relative_to(Path.cwd()) if file.is_relative_to(Path.cwd()) else file
@@ -562,7 +562,7 @@ def test_a_sut_that_breaks_is_told_of(sut: type[Simulated], says: str) -> None:
 
 
 class Deep(Simulated):
-    """Raises inside the standard library, or on other lines."""
+    """A door that raises inside the standard library, from two different lines."""
 
     times = 0
 
@@ -590,7 +590,7 @@ def test_an_exception_is_told_with_the_line_of_the_users_code_and_is_one_failure
 
 
 def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
-    """The twin has such a line; neither is in a frame that only calls."""
+    """If the traceback has a line of user code, that line is named; otherwise the innermost line."""
     with pytest.raises(json.JSONDecodeError) as error:
         json.loads("{")
     found = error.value
@@ -605,7 +605,7 @@ def test_without_a_line_of_the_users_code_it_is_the_innermost() -> None:
 
 
 class Mute(Simulated):
-    """Returns no reply to one event."""
+    """A door that returns no reply to one event."""
 
     event = "push"
 
@@ -615,7 +615,7 @@ class Mute(Simulated):
 
 
 def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
-    """The report says what to do. In the twin the call takes time and may still be in progress."""
+    """The failure has a hint, but not in the twin, whose call takes time and may still be in progress."""
     machine = door()
     found = outcome(machine, lambda: Mute(machine))
     assert "hint       do('push') returned None; return its reply, such as 'ok'" in describe(found)
@@ -630,7 +630,7 @@ def test_a_forgotten_reply_is_told_with_what_to_do() -> None:
 
 
 class Moody(Simulated):
-    """Fails once, at the first call after 500 events, and never again."""
+    """A door that fails once, at the first call after 500 events."""
 
     done = 0
 
@@ -644,7 +644,7 @@ class Moody(Simulated):
 
 
 def test_a_failure_that_does_not_come_again_is_a_finding_with_how_often_it_did() -> None:
-    """Hypothesis calls it flaky and gives up; the twin fails every time, and is shrunk."""
+    """The failure is reported as flaky; the twin fails every time, and is not."""
     machine = door()
     Moody.done = 0
 
@@ -667,7 +667,7 @@ class Erring(Simulated):
 
 
 class Twice(Simulated):
-    """Fails at its first two pushes, and never again."""
+    """A door that fails at its first two pushes only."""
 
     left = 2
 
@@ -680,7 +680,7 @@ class Twice(Simulated):
 
 
 def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
-    """The test is repeated once more after shrinking."""
+    """The shrunk test is repeated once more, does not fail, and is reported as flaky."""
     machine = door()
     Twice.left = 2
 
@@ -690,7 +690,7 @@ def test_a_failure_that_came_twice_by_chance_is_no_steady_one() -> None:
 
 
 def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
-    """A shorter test that fails in another state is a different failure."""
+    """Failures in other states are listed with the first one, and do not replace it."""
     machine = door()
 
     class Stubborn(Simulated):
@@ -707,7 +707,7 @@ def test_a_failure_is_shrunk_to_one_of_its_kind() -> None:
 
 
 def test_a_test_that_stops_says_so() -> None:
-    """After the maximum number of failures the rest is untested, which does not count as missing coverage."""
+    """The report mentions that the test stopped at the maximum number of failures."""
     machine = load("cri-pod")
     stopped = conform(machine, lambda: Erring(machine), examples=0, most=2)
     whole = conform(machine, lambda: Erring(machine), examples=0, most=1_000)
@@ -719,7 +719,7 @@ def test_a_test_that_stops_says_so() -> None:
 
 @pytest.mark.parametrize(("cell", "broken"), [('silent  = ["*"]', 0), ('refuses = { "*" = "error" }', 1)])
 def test_where_the_specification_is_silent_no_reply_is_a_reply(cell: str, broken: int) -> None:
-    """Nothing is specified, so nothing can be wrong."""
+    """A missing reply is a failure only if the specification requires a reply."""
     machine = machine_of(
         DOOR
         + f"""
@@ -742,7 +742,7 @@ MUST   = "handbook"
     assert broken == len([each for each in found.failures if "no reply to polish" in each.broken])
 
 
-# -- the pieces ------------------------------------------------------------------
+# -- steps and paths -------------------------------------------------------------
 
 
 def test_a_test_can_be_repeated() -> None:
@@ -756,7 +756,7 @@ def test_a_test_can_be_repeated() -> None:
 
 @pytest.mark.parametrize("step", ["crash@1 push=opened,kept", "end push"])
 def test_a_step_that_cannot_be_taken_is_not_lost(step: str) -> None:
-    """The SUT does not crash, or no call is in progress."""
+    """The step is reported as left out, because the SUT cannot crash, or because no call is in progress."""
     machine = door()
     found = replay(machine, lambda: Simulated(machine), steps(f"{step}; push=opened"))
 

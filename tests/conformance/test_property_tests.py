@@ -1,4 +1,4 @@
-"""Properties as tests of an implementation: simulated machines have them, and mutants do not."""
+"""Properties as tests of an implementation: simulated machines pass them, and mutants fail."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ HELD = [
     if stated.expected(None) is None and not untestable(stated) and not isinstance(stated.claim, Requires)
 ]
 EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HELD))]
-"""Number of random tests of each property: at night for all, otherwise for every fifth; targeted tests always run."""
+"""Number of random tests of each property: by day only every fifth has any.  Targeted tests always run."""
 
 
 @pytest.mark.slow
@@ -35,11 +35,11 @@ EXAMPLES = [2 if TIMES > 1 or number % 5 == 0 else 0 for number in range(len(HEL
     ids=lambda each: getattr(each, "name", each),
 )
 def test_a_machine_that_plays_itself_has_its_properties(name: str, stated: Property, examples: int) -> None:
-    """Tests find no violation of a property that the checker has proved."""
+    """Tests of a simulated machine find no violation of proved properties."""
     machine = specification(name).machine
 
     result = run_property_test(machine, stated, lambda: Simulated(machine), examples=examples)
-    if result.untested:  # by its aims alone
+    if result.untested:  # untested by its targeted tests alone
         result = run_property_test(machine, stated, lambda: Simulated(machine), examples=2)
 
     assert (result.failure, result.untested) == (None, "")
@@ -60,7 +60,7 @@ CAUGHT = [
 def test_what_a_property_catches_in_the_model_it_catches_in_an_implementation(
     name: str, stated: Property, mutant: Mutant
 ) -> None:
-    """The targeted tests suffice; the test ends where the property is broken, and says by which steps."""
+    """The targeted tests are sufficient, and the failing test ends with the steps that break the property."""
     machine = specification(name).machine
     result = run_property_test(machine, stated, lambda: Simulated(mutant.machine), examples=0)
 

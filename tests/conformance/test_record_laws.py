@@ -1,4 +1,4 @@
-"""The record that a SUT keeps beside its state: laws that hold in every lifecycle, and defects that break each."""
+"""The record that a SUT keeps beside its state: laws for every lifecycle, and a defect that breaks each of them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fsm.conformance.suite import conform, replay
 
 
 class DeadError(Exception):
-    """The process has died."""
+    """The simulated process has died."""
 
 
 class Purse:
-    """Writes its content to disk completely before it changes it in memory."""
+    """A purse that completely writes its content to disk before it changes its memory."""
 
     def __init__(self) -> None:
         self._home = TemporaryDirectory()
@@ -130,7 +130,7 @@ def test_a_good_one_passes() -> None:
 
 
 class Remembers(Purse):
-    """After it is torn, it still shows its old content."""
+    """A purse that keeps its old content in memory after its file is torn."""
 
     def load(self) -> None:
         before = self.coins
@@ -139,28 +139,28 @@ class Remembers(Purse):
 
 
 def test_who_dies_before_it_pays_and_is_then_torn_has_not_paid() -> None:
-    """Its record is that from before the payment, although it shows the state after it."""
+    """The record may be that from before the payment, because the process died before its effect."""
     found = conform(machine_of(PURSE), Remembers, examples=0)
 
     assert found.failures == ()
 
 
 class Lends(Purse):
-    """Returns its own data instead of a copy."""
+    """A purse that returns its own data instead of a copy."""
 
     def record(self) -> Any:  # noqa: ANN401
         return self.coins
 
 
 class LendsPart(Purse):
-    """Returns a shallow copy."""
+    """A purse that returns a shallow copy of its data."""
 
     def record(self) -> Any:  # noqa: ANN401
         return dict(self.coins) if self.coins else None
 
 
 class Hasty(Purse):
-    """Counts a dropped coin."""
+    """A purse that counts a dropped coin."""
 
     def pay(self, *, dropped: bool) -> str:
         super().pay(dropped=False)
@@ -168,14 +168,14 @@ class Hasty(Purse):
 
 
 class Forgets(Purse):
-    """Does not write everything down."""
+    """A purse that writes only a part of its data."""
 
     def text(self, coins: dict[str, Any]) -> str:
         return json.dumps({"coins": coins["coins"]})
 
 
 class Overwrites(Purse):
-    """Overwrites an existing purse, and replies that it did not."""
+    """A purse that changes an existing purse, but replies that it has refused to."""
 
     def happens(self, event: str) -> str:
         if event == "knit" and self.coins is not None:
@@ -184,7 +184,7 @@ class Overwrites(Purse):
 
 
 class WritesInPlace(Purse):
-    """Begins to write, and may not finish."""
+    """A purse that writes its file in two parts, and may die in between."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         self.effect()
@@ -195,7 +195,7 @@ class WritesInPlace(Purse):
 
 
 class WritesTwice(Purse):
-    """If it dies in between, half of the data is written."""
+    """A purse that writes other data first, and may die before it writes the right data."""
 
     def keep(self, coins: dict[str, Any]) -> None:
         super().keep({**coins, "said": "thank"})
@@ -223,7 +223,7 @@ PLANTED = [
 
 @pytest.mark.parametrize(("kind", "says", "test"), PLANTED, ids=lambda each: getattr(each, "__name__", ""))
 def test_what_is_wrong_is_noticed(kind: type[Purse], says: str, test: str) -> None:
-    """The shortest test is shown, and fails again."""
+    """The shortest failing test is shown, and fails again when it is replayed."""
     machine = machine_of(PURSE)
 
     found = conform(machine, kind, examples=0)

@@ -1,4 +1,4 @@
-"""Long failing tests are shortened without running them again and again."""
+"""Long failing tests are shortened without many repetitions."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from fsm.language.library import load
 
 
 class Forgetful(Simulated):
-    """A pod that no longer exists after a number of runs and a stop; it counts the events."""
+    """A pod whose stop removes it after a number of runs; it counts all events."""
 
     runs = 60
     done = 0
@@ -31,7 +31,7 @@ class Forgetful(Simulated):
 
 @pytest.mark.parametrize("runs", [0, 1])
 def test_a_short_way_to_where_a_long_test_failed_is_tried_first(runs: int) -> None:
-    """A test whose failure needs earlier steps is run again as it is only after that."""
+    """The long test is only repeated if the short way to the state does not fail."""
     machine = load("cri-pod")
     sut = Forgetful(machine)
     judge = oracle(machine, overlaps=False, sut=sut)

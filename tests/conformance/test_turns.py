@@ -1,4 +1,4 @@
-"""Threads that take turns: by lines, reproducibly, and never waiting for a blocked thread."""
+"""Threads that take turns at each line: reproducible, and without waiting for a blocked thread."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LONG = 30.0
 
 
 def by_turns(chance: int, *work: Callable[[], object]) -> bool:
-    """Do all of *work* concurrently, by turns; return whether all of it ends."""
+    """Run all of *work* concurrently, by turns; return whether every function has returned."""
     shared, start = Turns(len(work), random.Random(chance)), threading.Barrier(len(work))
 
     def run(number: int, does: Callable[[], object]) -> None:
@@ -37,7 +37,7 @@ def by_turns(chance: int, *work: Callable[[], object]) -> bool:
 
 
 def order(chance: int) -> str:
-    """Return the order in which two threads do three things each."""
+    """Return the order of the actions of two threads with three actions each."""
     done = []
 
     def work(name: str) -> None:
@@ -50,7 +50,7 @@ def order(chance: int) -> str:
 
 
 def test_turns_differ_by_their_chance_and_can_be_repeated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "BLOCKED", LONG)  # no thread is, and on a busy machine one may wake late
+    monkeypatch.setattr(turns, "BLOCKED", LONG)  # no thread is blocked, but on a busy machine a thread may wake late
 
     found = [order(chance) for chance in range(20)]
 
@@ -72,7 +72,7 @@ def test_who_waits_for_another_one_in_a_loop_lets_it_run(chance: int) -> None:
 
 @pytest.mark.parametrize("chance", range(5))
 def test_who_is_blocked_lets_others_run(chance: int) -> None:
-    """It is blocked by a lock that the other thread holds at the end of its turn, or for an unknown reason."""
+    """A thread may wait for a lock of a thread whose turn has ended, or for something unknown."""
     lock, done = threading.Lock(), threading.Event()
     count: list[int] = []
 

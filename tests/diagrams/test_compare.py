@@ -1,4 +1,4 @@
-"""Differences between lifecycles are named; parts that drawings may leave out are no difference."""
+"""Differences between lifecycles are named, and parts that drawings may leave out are not differences."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ CHANGES = [(model, change) for model, text in OWN for change in changes(text, LA
 
 
 ONE = (Where.FIRST, Where.SECOND)
-"""Only one of the two has it."""
+"""The places of elements that only one of the two has."""
 
 
 def differences(found: Comparison) -> list[str]:
-    """Return the differences: which side has it, and what it is."""
+    """Return the differences as text: the side that has the element, and the element."""
     states = [f"{each.where.value}: {each.name}" for each in found.states if each.where in ONE]
     return states + [f"{each.where.value}: {_move(each)}" for each in found.moves if each.where in ONE]
 
@@ -53,12 +53,12 @@ def _move(each: ComparedMove) -> str:
     return f"{each.source or '.'} {each.label or each.event or '-'} {each.target}"
 
 
-# -- drawings and the machines they are of ---------------------------------------
+# -- drawings and their machines -------------------------------------------------
 
 
 @pytest.mark.parametrize(("model", "text"), OWN)
 def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
-    """In both orders."""
+    """Drawing and machine have no differences, in either order."""
     machine, drawing = load(model), drawing_of(text)
 
     assert [] == differences(compare(machine, drawing))
@@ -66,14 +66,14 @@ def test_a_drawing_shows_its_machine(model: str, text: str) -> None:
 
 
 def test_there_are_enough_changes() -> None:
-    """More than a hundred for one drawing."""
+    """A single drawing has more than a hundred possible changes."""
     assert 100 < len([change for model, change in CHANGES if model == "container-status"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("model", "change"), CHANGES, ids=lambda part: part if isinstance(part, str) else part.what)
 def test_every_single_change_is_named(model: str, change: Change) -> None:
-    """Changing or removing a label, a name, a line or an arrowhead causes a difference or an error."""
+    """A changed or missing label, name, line or arrowhead causes a difference or an error."""
     (found,) = parse(change.text, "changed.txt")
 
     if found.problems:
@@ -92,7 +92,7 @@ def test_every_single_change_is_named(model: str, change: Change) -> None:
 
 
 def called(model: str, what: str) -> set[str]:
-    """Return all names in the model of the changed element, in lower case."""
+    """Return all names that the model has for the changed element, in lower case."""
     old = what.split()[-1 if what.startswith(("no head", "no line")) else 0]
     meant = abstraction.LabelMeanings(load(model)).meant([old])
     events = {meaning.event for _, meaning in meant if meaning}
@@ -103,7 +103,7 @@ def called(model: str, what: str) -> set[str]:
 
 
 def test_what_may_be_left_out_is_listed() -> None:
-    """They are listed separately; without the list in the model, everything missing is a difference."""
+    """Without the list in the model, everything that the drawing leaves out is a difference."""
     machine, drawing = load("container-status"), drawing_of(CONTAINER)
     undrawn = {move.event for move in compare(machine, drawing).moves if move.where is Where.UNDRAWN}
 
@@ -115,7 +115,7 @@ def test_what_may_be_left_out_is_listed() -> None:
 
 
 def doors(*more: str, push: str = "PushDoor", closed: str = "CLOSED", without: str = "") -> Drawing:
-    """Return a drawing of the door, with *more* statements, and names that may be replaced."""
+    """Return a drawing of the door with *more* statements, other names, and no statement that contains *without*."""
     statements = [
         f"{closed} --> OPEN: {push}",
         f"OPEN --> {closed}: slam",
@@ -157,18 +157,18 @@ NAMED: list[tuple[Drawing, list[str]]] = [
 
 @pytest.mark.parametrize(("drawing", "expected"), NAMED)
 def test_names_match_through_the_model_only(drawing: Drawing, expected: list[str]) -> None:
-    """Names, names on the wire, shown words and outcomes match exactly; a drawing may be a sketch."""
+    """States, events and outcomes match by their exact names in the model, and a drawing may be a sketch."""
     assert expected == differences(compare(door(), drawing))
 
 
 def test_complete_compares_all_of_a_sketch() -> None:
-    """Everything it lacks is a difference."""
+    """Everything that the sketch lacks is a difference."""
     assert ["first: gone"] == differences(compare(door(), doors(without="gone"), complete=True))[:1]
     assert ["first: OPEN slam CLOSED"] == differences(compare(door(), doors(without="slam"), complete=True))
 
 
 def test_gives_the_reason() -> None:
-    """The data has the reason: unknown, without a label, or with another target."""
+    """Each difference has its reason, such as an unknown event, a missing label, or another initial state."""
     drawing = doors("[*] --> OPEN", "OPEN --> CLOSED", "OPEN --> X: slam", "OPEN --> CLOSED: huh", push="push/stuck")
 
     assert [Why.OUTCOME, Why.INITIAL, Why.UNLABELLED, Why.STATE, Why.EVENT, None] == [
@@ -184,7 +184,7 @@ STATED = edited(
 
 
 def test_a_model_may_list_what_drawings_leave_out() -> None:
-    """Then everything else must be drawn; the list applies to all states drawn as one."""
+    """With the list, everything else must be drawn; for states drawn as one, all of them must be listed."""
     machine = machine_of(STATED)
 
     assert [] == differences(compare(machine, doors()))
@@ -201,7 +201,7 @@ ALIASED = (
 
 
 def test_aliases_are_names() -> None:
-    """States, events and outcomes can have aliases; a state with its own alias is not merged with others that show the same."""
+    """States, events and outcomes may have aliases; a state that is drawn by its alias is separate from others."""
     machine = machine_of(ALIASED)
 
     drawing = doors("Zu --> gone: Weg", "Zu --> Zu: Push (jams)", closed="Zu")
@@ -214,7 +214,7 @@ def test_aliases_are_names() -> None:
 
 
 def test_labels_along_a_line_are_one_name() -> None:
-    """None of the labels is a name by itself."""
+    """A single label along the line is not a name by itself."""
     machine = machine_of(ALIASED)
     way = "+----+\n| Zu +--+ Lift\n|    |  |\n|    |  |\n|    |  | Pull\n|    <--+\n+----+\n"
     drawing = drawing_of(way)
@@ -228,7 +228,7 @@ def test_labels_along_a_line_are_one_name() -> None:
 
 @pytest.mark.parametrize(("old", "new", "shown"), [("RemoveDoor", "DeleteDoor", "DeleteDoor"), ("slam", "push", "<")])
 def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
-    """At the label, which may be far from the arrowhead, or at the arrowhead if the arrow is wrong."""
+    """The place is that of the label, or that of the arrowhead if the arrow itself is wrong."""
     text = drawn(outline(door())).replace(old, new)
     lines = text.split("\n")
 
@@ -240,7 +240,7 @@ def test_points_at_what_is_wrong(old: str, new: str, shown: str) -> None:
 
 
 def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
-    """As moves through the intermediate states, or as one move; states that show the same may be drawn as one."""
+    """The call is drawn as several moves through the states in between, or as a single move."""
     through = "waiting --> starting: start\nstarting --> checking: start\nchecking --> running: start"
     shown = "WAITING --> RUNNING: StartJob"
     rest = "[*] --> absent\nabsent --> {}: make\n{} --> {}: exit\n"
@@ -254,7 +254,7 @@ def test_a_call_that_takes_time_may_be_drawn_either_way() -> None:
 
 
 def test_interrupting_events_may_have_no_source() -> None:
-    """Other events without a source start in the initial state."""
+    """An arrow without a source starts in every state for them, and in the initial state for other events."""
     base = "[*] --> absent\n[*] --> WAITING: make\nWAITING --> RUNNING: start\nRUNNING --> ENDED: exit\n"
 
     crash = base + "[*] --> WAITING: crash\n[*] --> ENDED: crash\n"
@@ -271,14 +271,14 @@ def test_interrupting_events_may_have_no_source() -> None:
 
 
 def read(machine: Machine, text: str, *, complete: bool = True) -> list[str]:
-    """Return the differences between *machine* and the drawing *text*."""
+    """Return the differences between *machine* and the drawing in *text*."""
     return differences(compare(machine, drawing_of(text), complete=complete))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_shipped_models_as_ascii_are_read_back(name: str) -> None:
-    """With all profiles, there is no difference."""
+    """A drawing by fsm has no differences from its machine, with and without each profile."""
     machine = load(name)
 
     assert [] == read(machine, drawn(outline(machine)))
@@ -295,7 +295,7 @@ def test_random_machines_as_ascii_are_read_back(machine: Machine) -> None:
 
 
 def _spoilt(shown: Outline, chance: random.Random) -> Outline | None:
-    """Return *shown* with one line removed, reversed or relabelled, or ``None`` if there is no line."""
+    """Return *shown* with one line removed, redirected or relabelled, or ``None`` if it has no lines."""
     lines, trunks = list(shown.lines), list(shown.trunks)
     if not lines and not trunks:
         return None
@@ -336,7 +336,7 @@ def test_random_drawings_with_one_change_differ(machine: Machine, chance: random
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names())
 def test_pictures_are_read_back(name: str) -> None:
-    """Everything that Mermaid, PlantUML and DOT pictures draw is in the machine; a full picture lacks nothing."""
+    """Every move in a picture is in the machine, and a full picture has every move of the machine."""
     machine = replace(load(name), omits=None)
     full = picture(machine, show=("outcomes", "stays", "interrupts", "profiles"))
 
@@ -362,7 +362,7 @@ def test_pictures_of_random_machines_are_read_back(write: Callable[[Picture], st
 
 
 def test_versions_differ_in_their_cells() -> None:
-    """One reply of one call differs in every state without an entry in the store."""
+    """The two versions differ in one reply of one call, in every state without an entry in the store."""
     machine = load("container-status")
 
     found = compare(machine.under("containerd-1.6"), machine.under("containerd-2.1"))
@@ -396,7 +396,7 @@ def test_two_machines(old: str, new: str, expected: set[str]) -> None:
 
 
 def test_machines_are_matched_by_any_name_of_theirs() -> None:
-    """Events match by the name on the wire, states by aliases."""
+    """Events match by their name on the wire, and states by an alias."""
     renamed = DOOR.replace("[event.push]", "[event.shove]").replace('event    = "push"', 'event    = "shove"')
     renamed = renamed.replace('event = "push"', 'event = "shove"')
     assert [] == differences(compare(door(), machine_of(renamed)))
@@ -414,7 +414,7 @@ def test_machines_are_matched_by_any_name_of_theirs() -> None:
 
 
 def test_two_drawings_are_compared_by_exact_names() -> None:
-    """A shared label is equivalent to two arrows."""
+    """An arrow with two labels is the same as two arrows."""
     one = drawing_of("stateDiagram\nA --> B: go, stop\nB --> C\n")
     two = drawing_of("digraph {\nA -> B [label=go]\nA -> B [label=stop]\nB -> c\n}\n")
 
@@ -422,12 +422,12 @@ def test_two_drawings_are_compared_by_exact_names() -> None:
 
 
 def test_compares_machines_and_drawings_only() -> None:
-    """Anything else is a misuse."""
+    """An argument of another type is an error."""
     with pytest.raises(TypeError, match="compare machines or drawings"):
         compare(door(), "door")  # type: ignore[arg-type]
 
 
-# -- which of several ---------------------------------------------------------------
+# -- the choice between drawings ----------------------------------------------------
 
 FINE = "stateDiagram\nCLOSED --> OPEN: push\n"
 OTHER = "```\n\nstateDiagram\nOPEN --> CLOSED: push\n"
@@ -440,7 +440,7 @@ BROKEN = "```\n\nstateDiagram\nx -> y\n"
     [(OTHER + FINE.replace("state", "```\nstate", 1), 6), (STRANGE + OTHER, 7), (BROKEN + "```\n" + FINE, 6)],
 )
 def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None:
-    """The matching one is chosen, or the only one with a state of the machine."""
+    """The drawing that matches is chosen, or the only one that has a state of the machine."""
     found = choose(door(), parse(text, "doors.md"))
 
     assert f"doors.md:{line}" == found.second
@@ -448,7 +448,7 @@ def test_of_several_drawings_the_one_that_is_meant(text: str, line: int) -> None
 
 @pytest.mark.parametrize(("text", "code"), [(OTHER + OTHER, "FSM410"), (OTHER + BROKEN, "FSM408")])
 def test_of_several_drawings_none_is_guessed(text: str, code: str) -> None:
-    """Two candidates, or an unreadable drawing, are an error."""
+    """Two possible drawings are an error, and so is an unreadable drawing."""
     with pytest.raises(InputError) as caught:
         choose(door(), parse(text, "doors.md"))
 

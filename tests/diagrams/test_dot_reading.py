@@ -1,4 +1,4 @@
-"""DOT graphs are read as Graphviz reads them, and an unreadable graph costs no more than a readable one."""
+"""DOT graphs are read as by Graphviz, and an unreadable graph takes no longer than a readable one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ WORDS = ["a", '"b c"', "d", '"e"', "f", '"g" + "h"', "i_1", "2", "-3.5", "é", '
 
 
 def written(random: Random, depth: int = 0) -> str:
-    """Return one statement with or without a semicolon; groups, defaults, ports and repeated declarations occur."""
+    """Return a random statement, sometimes with groups, defaults, ports, comments or repeated declarations."""
 
     def word() -> str:
         return random.choice(WORDS)
@@ -53,12 +53,12 @@ def written(random: Random, depth: int = 0) -> str:
 
 
 def lines(label: str) -> tuple[str, ...]:
-    """Return the lines of a label as Graphviz splits it."""
+    """Return the lines into which Graphviz splits a label."""
     return tuple(label.replace("<i>", "").replace("</i>", "").split("\\n"))
 
 
 def by_graphviz(graph: dict[str, list[dict[str, str]]]) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
-    """Return the arrows of a graph in Graphviz's JSON."""
+    """Return the arrows in Graphviz's JSON form of a graph."""
     texts = {
         each["_gvid"]: None
         if each.get("shape") == "point"
@@ -80,7 +80,7 @@ def read(drawing: Drawing) -> Counter[tuple[str | None, str, tuple[str, ...]]]:
 
 
 def test_arrows_are_those_of_graphviz() -> None:
-    """Every arrow of a random graph has its states and its label."""
+    """Every arrow in a random graph has the states and the label that Graphviz finds."""
     random = Random(12)
     texts = [f"digraph {{\n{''.join(written(random) for _ in range(5))}}}\n" for _ in range(200)]
     run = subprocess.run(
@@ -97,7 +97,7 @@ def test_arrows_are_those_of_graphviz() -> None:
 
 @pytest.mark.parametrize("name", ["name", "src", "dst", "obj_dict", "points", "graph_type", "strict_", "parent_graph"])
 def test_attributes_may_have_any_name(name: str) -> None:
-    """Attributes of nodes, of edges, and of all nodes."""
+    """The attribute is one of a node, of an edge, or of all nodes."""
     (found,) = parse(f"digraph {{ node [{name}=x]; a [{name}=b]; a -> c [{name}=d, label=go] }}", "x.dot")
 
     assert not found.problems
@@ -118,7 +118,7 @@ def test_groups_are_read_to_a_depth(deep: int, what: str | None, rest: str) -> N
 
 
 def test_a_graph_of_too_many_arrows_is_refused() -> None:
-    """It has more arrows than its text has characters."""
+    """Two groups of names are joined by more arrows than the text has characters."""
     names = " ".join(f"n{number}" for number in range(200))
     (found,) = parse(f"digraph {{\n{{ {names} }} -> {{ {names} }} }}", "x.dot")
 
@@ -126,7 +126,7 @@ def test_a_graph_of_too_many_arrows_is_refused() -> None:
 
 
 def test_a_mistake_in_one_graph_leaves_the_next() -> None:
-    """Even if the graph is nested, or if its names and comments contain braces."""
+    """The end of the first graph is found, although its names and comments contain braces."""
     texts = ['digraph { a -> { b [label="}"] -> } /* } */ # }\n }', "digraph { c -> d }"]
     first, second = parse("\n".join(texts), "x.dot")
 

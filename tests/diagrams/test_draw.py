@@ -1,4 +1,4 @@
-"""Models as pictures: the drawn elements, every format, and the command."""
+"""Models as pictures: which elements are drawn, every format, and the command."""
 
 from __future__ import annotations
 
@@ -37,20 +37,20 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="session", autouse=True)
 def _dot() -> None:
-    """Pictures are made by the real ``dot``."""
+    """Require the real ``dot``, which draws the pictures."""
     program("dot")
 
 
 def arrows(drawing: Picture) -> dict[tuple[str, str], list[str]]:
-    """Return the events on each edge."""
+    """Return the events on each edge, by source and target."""
     return {(edge.source, edge.target): [label.event for label in edge.labels] for edge in drawing.edges}
 
 
-# -- what is drawn ---------------------------------------------------------------
+# -- the elements of a picture ---------------------------------------------------
 
 
 def test_moves_are_drawn_and_the_rest_is_named() -> None:
-    """Two states are joined by one edge, with the labels of all moves from one to the other."""
+    """One edge joins two states, with a label for each move; events without moves are listed."""
     drawing = picture(machine_of(DOOR))
 
     assert arrows(drawing) == {
@@ -65,7 +65,7 @@ def test_moves_are_drawn_and_the_rest_is_named() -> None:
 
 
 def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
-    """It is drawn from "any state", and from no single one."""
+    """The move is drawn from "any state", and from no state in particular."""
     drawn = arrows(picture(machine_of(DOOR)))
 
     assert drawn[ANY, "gone"] == ["remove"]
@@ -73,7 +73,7 @@ def test_what_is_the_same_in_every_state_is_drawn_once() -> None:
 
 
 SHOWN = [
-    # An option, and an edge that is drawn exactly if it is given.
+    # An option, and an edge that is drawn only with this option.
     ("ignores", "open", "open", "push"),
     ("refuses", "gone", "gone", "push"),
     ("silent", "gone", "gone", "knock"),
@@ -83,7 +83,7 @@ SHOWN = [
 
 @pytest.mark.parametrize(("part", "source", "target", "event"), SHOWN, ids=[each[0] for each in SHOWN])
 def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event: str) -> None:  # noqa: ANN401
-    """Each part has its own option."""
+    """Each kind of cell without a move has an option."""
     machine = machine_of(DOOR)
 
     assert event not in arrows(picture(machine)).get((source, target), [])
@@ -91,7 +91,7 @@ def test_the_rest_is_drawn_on_request(part: Any, source: str, target: str, event
 
 
 def test_interruptions_are_drawn_on_request() -> None:
-    """A crash leads from every state."""
+    """A crash leads from every state, so it is not drawn by default."""
     machine = machine_of(JOB)
 
     assert "crash" in picture(machine).left_out
@@ -100,7 +100,7 @@ def test_interruptions_are_drawn_on_request() -> None:
 
 
 def test_an_error_is_drawn_where_nothing_else_leads() -> None:
-    """An error beside another outcome is drawn only on request."""
+    """An error is drawn if it is the only move between its states; otherwise only on request."""
     machine = machine_of(edited(JOB, 'name = "too-early", to = "waiting"', 'name = "too-early", to = "starting"'))
     both = ("waiting", "starting")
 
@@ -110,7 +110,7 @@ def test_an_error_is_drawn_where_nothing_else_leads() -> None:
 
 
 def test_short_cuts_are_drawn_on_request() -> None:
-    """An immediate outcome is left out if the call also leads there through other states."""
+    """An immediate outcome is not drawn if the call also leads to its target in several steps."""
     at_once = '{ name = "begins", begins = "starting" },\n  { name = "at-once", to = "running" },'
     machine = machine_of(edited(JOB, '{ name = "begins", begins = "starting" },', at_once))
 
@@ -119,7 +119,7 @@ def test_short_cuts_are_drawn_on_request() -> None:
 
 
 def test_states_that_differ_in_nothing_drawn_are_one() -> None:
-    """The three unknown states are merged, because only a restart leads to them, unless restarts are drawn."""
+    """Only restarts distinguish the three unknown states, so they are merged unless restarts are drawn."""
     machine = load("container-status")
     together = ("unknown-created", "unknown-running", "unknown-exited")
 
@@ -132,7 +132,7 @@ def test_states_that_differ_in_nothing_drawn_are_one() -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_what_has_an_arrow_is_not_said_to_have_none(name: str) -> None:
-    """For example a restart, drawn only to states that nothing else leads to."""
+    """An event with some arrows, such as restart, is listed as partly drawn."""
     drawn = picture(load(name))
     events = {label.event for edge in drawn.edges for label in edge.labels}
     undrawn, _, partly = " ".join(footer(drawn)).partition("not drawn: ")[2].partition(" drawn only to states ")
@@ -154,7 +154,7 @@ def test_states_drawn_as_one_have_the_same_arrows(machine: Machine) -> None:
 
 
 def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str, str]]:
-    """Return every move to or from *state* without replies, except those between it and the states it is *among*."""
+    """Return the moves from *state* to states that are not *among* the given ones, without replies."""
     found = set()
     for event in machine.events.values():
         for cells in (event.cells, event.ends):
@@ -166,7 +166,7 @@ def _alone(machine: Machine, state: str, among: set[str]) -> set[tuple[str, str,
 
 
 def test_deviations_are_always_drawn() -> None:
-    """Even if they do not change the state."""
+    """A deviation is drawn even if it does not change the state."""
     machine = machine_of(DOOR)
     drawing = picture(machine.under("old"))
 
@@ -177,7 +177,7 @@ def test_deviations_are_always_drawn() -> None:
 
 
 def test_only_what_an_event_touches_is_drawn() -> None:
-    """Other states are left out."""
+    """With a selected event, states without a move of the event are left out."""
     drawing = picture(machine_of(DOOR), events=["slam"])
 
     assert [node.name for node in drawing.nodes] == ["shut", "open"]
@@ -210,7 +210,7 @@ def test_every_move_is_on_an_edge(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_dot_takes_it(name: str) -> None:
-    """Graphviz reads it back, with one node for each state, and without warnings."""
+    """Graphviz reads the picture without warnings and finds one node for each state."""
     drawing = picture(load(name))
     ran = subprocess.run(["dot", "-Tjson"], input=dot(drawing).encode(), capture_output=True, check=True)  # noqa: S607
     document: Any = json.loads(ran.stdout)
@@ -223,14 +223,14 @@ def test_dot_takes_it(name: str) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_svg_is_small_and_suits_the_dark(name: str) -> None:
-    """It fits a README, has a transparent background, and contains the words of its states."""
+    """The picture fits a README, has a transparent background, and names its states."""
     drawing = picture(load(name))
     made = svg(drawing)
     root = ET.fromstring(made)  # noqa: S314
 
     width = float(root.attrib["width"])
     words = {text.text for text in root.iter(f"{SVG}text")}
-    assert width < 948  # what GitHub shows of a README without scaling it
+    assert width < 948  # GitHub scales wider pictures in a README
     assert abs(width - float(root.attrib["viewBox"].split()[2])) <= 1
     assert {state for node in drawing.nodes for state in node.states} <= words
     assert root.attrib["data-source"] == digest(dot(drawing))
@@ -241,7 +241,7 @@ def test_svg_is_small_and_suits_the_dark(name: str) -> None:
 
 
 def test_png_is_sharp_and_opaque() -> None:
-    """It has twice the resolution of the SVG, on white, so that it suits pages of any colour."""
+    """The PNG has twice the resolution of the SVG, and a white background."""
     drawing = picture(load("cri-pod"))
     made = png(drawing)
     width, depth, kind = int.from_bytes(made[16:20]), made[24], made[25]
@@ -253,7 +253,7 @@ def test_png_is_sharp_and_opaque() -> None:
 
 
 def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
-    """Return the contents of the PNG's chunks of one *kind*."""
+    """Yield the contents of the PNG chunks of the given *kind*."""
     start = 8
     while start < len(made):
         size = int.from_bytes(made[start : start + 4])
@@ -263,7 +263,7 @@ def _parts(made: bytes, kind: bytes) -> Iterator[bytes]:
 
 
 def test_every_colour_has_a_dark_one() -> None:
-    """With any marks, every colour is replaced on a dark page."""
+    """Whatever the marks, every colour has a replacement for dark pages."""
     counts = {("stop", state): 10**number for number, state in enumerate(load("container-status").states)}
     steps, states = frozenset({("create", "absent", "created")}), frozenset({"created"})
     marks = Marks(counts=counts, steps=steps, states=states, failed=frozenset({"absent"}))
@@ -286,18 +286,18 @@ def test_text_forms_are_the_same_on_every_run(machine: Machine) -> None:
 
 
 ODD = '<b>&"OPEN"\'; state x : #9; %% [*] --> y\\n @enduml } end'
-"""Characters with a meaning in other languages."""
+"""Characters with a special meaning in DOT, Mermaid, PlantUML or XML."""
 
 
 def odd() -> Machine:
-    """Return a door with special characters wherever the language allows them."""
+    """Return a door with special characters in every place that the language allows."""
     shown = edited(DOOR, 'shows = "OPEN"', f"shows = {json.dumps(ODD)}")
     titled = edited(shown, 'title   = "A door"', f"title   = {json.dumps(f'{ODD} {ODD}')}")
     return machine_of(titled.replace("ajar", "a-jar").replace("gone", "a_jar").replace("shut", "state"))
 
 
 def test_odd_words_stay_words_to_dot() -> None:
-    """Quotes, angle brackets and similar characters are escaped."""
+    """Quotes, angle brackets and the like are shown as they are."""
     ran = subprocess.run(["dot", "-Tsvg"], input=dot(picture(odd())).encode(), capture_output=True, check=True)  # noqa: S607
     words = [text.text for text in ET.fromstring(svg(picture(odd()))).iter(f"{SVG}text")]  # noqa: S314
 
@@ -307,13 +307,13 @@ def test_odd_words_stay_words_to_dot() -> None:
 
 @pytest.mark.slow
 def test_mermaid_takes_it() -> None:
-    """Its own parser reads back every state and arrow of every model, with special characters too."""
+    """Mermaid's parser finds every state and arrow of every model, even with special characters."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
     drawings.append(picture(machine_of(DOOR).under("old"), marks=Marks(states=frozenset({"open"}))))
     found_by_mermaid = read_by_mermaid(list(map(mermaid, drawings)))
     for drawing, found in zip(drawings, found_by_mermaid, strict=True):
         pseudo = len({origin(edge, drawing) for edge in drawing.edges if edge.source in {ANY, ELSEWHERE}})
-        assert len(drawing.nodes) + pseudo == len(found["states"]) - 1  # the beginning
+        assert len(drawing.nodes) + pseudo == len(found["states"]) - 1  # without the initial pseudo-state
         assert len(drawing.edges) + 1 == len(found["arrows"])
         described = {word for state in found["states"] for text in state["descriptions"] for word in text.split("<br>")}
         assert {state for node in drawing.nodes for state in node.states} <= described
@@ -322,7 +322,7 @@ def test_mermaid_takes_it() -> None:
 
 
 def test_words_of_mermaid_can_be_states() -> None:
-    """Keywords are not used as names."""
+    """A keyword of Mermaid is a valid name of a state."""
     words = ("state", "State", "note", "end", "class", "default", "scale", "click", "as", "style", "href", "accTitle")
     drawings = [picture(machine_of(DOOR.replace("shut", word))) for word in words]
 
@@ -332,7 +332,7 @@ def test_words_of_mermaid_can_be_states() -> None:
 
 @pytest.mark.slow
 def test_plantuml_takes_it(tmp_path: Path) -> None:
-    """The program itself accepts it."""
+    """PlantUML accepts the pictures, and refuses a damaged one."""
     drawings = [*(picture(load(name), show=part) for name in names() for part in ((), PARTS)), picture(odd())]
 
     read_by_plantuml(tmp_path, list(map(plantuml, drawings)))
@@ -344,7 +344,7 @@ def test_plantuml_takes_it(tmp_path: Path) -> None:
     ("name", "words"), [("container-status", ["restart"] * 2), ("cri-pod", ["any state"]), ("plugin-pod", [])]
 )
 def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None:
-    """A word that is not a state has no box, and its style is written only if it is used."""
+    """Words that are not states have no border, and their style is written only if it is used."""
     written = plantuml(picture(load(name)))
 
     assert words == re.findall(r'^state "(.*)" as \w+ <<word>>$', written, re.MULTILINE)
@@ -353,7 +353,7 @@ def test_plantuml_draws_words_without_a_box(name: str, words: list[str]) -> None
 
 
 def test_the_table_has_every_cell() -> None:
-    """It has a column for each state, and an additional row for calls that take time."""
+    """The table has a column for each state, and a second row for each call that takes time."""
     machine = machine_of(JOB)
     rows = [line for line in markdown(machine).splitlines() if line.startswith("|")]
 
@@ -363,7 +363,7 @@ def test_the_table_has_every_cell() -> None:
 
 
 def test_odd_words_do_not_break_the_table() -> None:
-    """Each row has as many columns as the head, and Markdown syntax is escaped."""
+    """All rows have the same number of columns, and Markdown syntax is escaped."""
     wide = machine_of(edited(DOOR, 'shows = "OPEN"', "shows = 'a | <b> *c* \\'"))
     rows = [line for line in markdown(wide).splitlines() if line.startswith("|")]
 
@@ -385,7 +385,7 @@ def test_odd_words_do_not_break_the_table() -> None:
     ],
 )
 def test_to_standard_output(form: str, begins: str) -> None:
-    """One picture."""
+    """The picture is printed in the requested format."""
     ran = fsm("draw", "cri-pod", "--format", form)
 
     assert (ran.returncode, ran.stderr) == (0, "")
@@ -394,7 +394,7 @@ def test_to_standard_output(form: str, begins: str) -> None:
 
 @pytest.mark.slow
 def test_into_a_folder(tmp_path: Path) -> None:
-    """Every model is drawn in every requested format."""
+    """The folder is created, and every model is drawn in every requested format."""
     ran = fsm("draw", "-o", str(tmp_path / "new"), "-f", "dot", "-f", "png")
 
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "", "")
@@ -405,7 +405,7 @@ def test_into_a_folder(tmp_path: Path) -> None:
 
 
 def test_the_suffix_selects_the_format(tmp_path: Path) -> None:
-    """An unknown suffix is an error."""
+    """An unknown suffix is an error, and no file is written."""
     assert fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.mmd")).returncode == 0
     assert (tmp_path / "pod.mmd").read_text(encoding="utf-8").startswith("stateDiagram-v2")
     ran = fsm("draw", "cri-pod", "-o", str(tmp_path / "pod.gif"))
@@ -431,7 +431,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("arguments", "message"), WRONG, ids=[" ".join(each[0]) for each in WRONG])
 def test_wrong_input(arguments: list[str], message: str) -> None:
-    """A message with a remedy, and exit code 2."""
+    """The message has a remedy, and the exit code is 2."""
     ran = fsm(*arguments)
 
     assert (ran.returncode, ran.stdout) == (2, "")
@@ -440,7 +440,7 @@ def test_wrong_input(arguments: list[str], message: str) -> None:
 
 
 def test_without_dot(tmp_path: Path) -> None:
-    """The message that says how to install it appears once, and the text formats are still written."""
+    """The hint to install Graphviz is printed once, and the formats without it are still written."""
     env = {**os.environ, "PATH": str(tmp_path)}
     alone, every = fsm("draw", "cri-pod", env=env), fsm("draw", "-o", str(tmp_path / "out"), env=env)
 
@@ -456,7 +456,7 @@ def test_without_dot(tmp_path: Path) -> None:
 
 
 def test_when_dot_fails(tmp_path: Path) -> None:
-    """Its message is passed on."""
+    """The message of ``dot`` is part of the error."""
     (tmp_path / "dot").write_text("#!/bin/sh\necho it has no such format >&2; exit 1\n", encoding="utf-8")
     (tmp_path / "dot").chmod(0o755)
     env = {**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
@@ -467,7 +467,7 @@ def test_when_dot_fails(tmp_path: Path) -> None:
 
 
 def test_a_run_in_a_log_is_marked() -> None:
-    """The steps of the first container of a real log."""
+    """The steps of the log's first container are marked."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", HOLDING)
     marked = re.findall(r'"?([\w-]+)"? -> "?([\w -]+?)"? \[.*color="#0969da"', ran.stdout)
 
@@ -477,7 +477,7 @@ def test_a_run_in_a_log_is_marked() -> None:
 
 
 def test_where_a_run_failed_is_marked() -> None:
-    """In red, the state in which the next observation is illegal, with that observation."""
+    """The state in which an observation is illegal is red, and so is the observation."""
     ran = fsm("draw", "container-status", "-f", "dot", "--highlight", FAILING)
     failed = [line for line in ran.stdout.splitlines() if "#cf222e" in line]
 
@@ -491,7 +491,7 @@ def test_where_a_run_failed_is_marked() -> None:
 
 
 def test_a_counterexample_is_marked(tmp_path: Path) -> None:
-    """The run comes from the checker's output."""
+    """The highlighted run is read from the JSON output of ``fsm check``."""
     for folder, text in (
         ("models", DOOR),
         (
@@ -515,7 +515,7 @@ def test_a_counterexample_is_marked(tmp_path: Path) -> None:
     ["[" * 100_000, '{"machines":[{"machine":"cri-pod","properties":[{"counterexample":{"x":1}}]}]}', "\udcff"],
 )
 def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
-    """In whatever way it is damaged."""
+    """The file is nested too deeply, has the wrong structure, or is not text."""
     (tmp_path / "run.json").write_bytes(content.encode(errors="surrogateescape"))
 
     ran = fsm("draw", "cri-pod", "--highlight", "run.json", cwd=tmp_path)
@@ -526,7 +526,7 @@ def test_what_is_no_run_is_refused(content: str, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_run_can_come_through_a_pipe() -> None:
-    """From process substitution of the shell, which can be read only once; no more than necessary is read."""
+    """A pipe can be read only once; an endless one is refused at a limit."""
     command = "fsm draw container-status -f dot --highlight"
     drawn = [shell(f"{command} {each}", FAILING) for each in ('"$1"', '<(cat "$1")')]
     endless = shell(f"{command} /dev/zero")
@@ -540,7 +540,7 @@ def test_a_run_can_come_through_a_pipe() -> None:
 
 
 def test_coverage_shades_visited_states() -> None:
-    """The numbers are added, in the picture and in the table."""
+    """The counts of several recordings are added, in the picture and in the table."""
     drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
     table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
 

@@ -1,4 +1,4 @@
-"""Drawings are read as drawn, or refused with the place and a remedy."""
+"""Drawings are read as they look, or refused with the place and a remedy."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fsm.language.codes import RULES
 
 
 def arrows(drawing: Drawing) -> list[str]:
-    """Return the arrows in order: ``source label target``, with a dot if there is no source."""
+    """Return the arrows as text, in order: ``source label target``, with a dot for a missing source."""
     return [f"{arrow.source or '.'} {'|'.join(arrow.labels) or '-'} {arrow.target}" for arrow in drawing.arrows]
 
 
@@ -23,7 +23,7 @@ def picture(text: str) -> str:
 
 
 def test_a_drawing_in_a_comment_with_its_flaws() -> None:
-    """A corner is missing; a loop on the right, labels on either side, a trunk with branches, a target without a box."""
+    """A corner is missing, a loop is on the right, a trunk has branches, and a target has no box."""
     assert [
         ". Create CREATED",
         ". Load CREATED",
@@ -39,7 +39,7 @@ def test_a_drawing_in_a_comment_with_its_flaws() -> None:
 
 
 def test_an_arrow_has_all_labels_along_it() -> None:
-    """A trunk that branches and crosses another, labels of several lines with remarks, and a repeated word."""
+    """A trunk branches and crosses another one; labels have several lines, remarks and a repeated word."""
     assert [
         ". Create(Run) then Start(Run) READY",
         ". Load READY",
@@ -55,7 +55,7 @@ def test_an_arrow_has_all_labels_along_it() -> None:
 
 
 def test_places_are_those_of_the_file() -> None:
-    """Lines and columns count from one, tabs and comment marks included."""
+    """Lines and columns are counted from one, including tabs and comment marks."""
     drawing = drawing_of("\t// +---+ go +---+\n\t// | A +----> B |\n\t// +---+    +---+\n")
 
     assert [("A", 2, 7), ("B", 2, 16)] == [(name, place.line, place.column) for name, place in drawing.states.items()]
@@ -252,7 +252,7 @@ def test_reads_in_comments_of_all_kinds(mark: str) -> None:
 
 
 def test_sentences_around_a_drawing_are_none_of_it() -> None:
-    """Even directly above and below the drawing, with arrows in the text."""
+    """Text directly above and below the drawing is ignored, although it contains arrows."""
     text = "It goes a -> b, as x <- y:\n" + picture(DRAWN["plain"][0]) + "Then c -> d, and that | is | all.\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -278,7 +278,7 @@ WRONG = {
 
 @pytest.mark.parametrize("case", WRONG)
 def test_refuses_what_could_be_misread(case: str) -> None:
-    """The error has code, place and remedy, and nothing is read from the drawing."""
+    """The error has a code, a place and a remedy."""
     code, text, what = WRONG[case]
 
     (found,) = parse(text, "wrong.txt")
@@ -289,14 +289,14 @@ def test_refuses_what_could_be_misread(case: str) -> None:
 
 
 def squeezed(text: str) -> str:
-    """Squeeze runs of blanks in *text* into one, as some web pages do."""
+    """Return *text* with each run of blanks reduced to one, as on some web pages."""
     return "\n".join(" ".join(line.split()) for line in text.split("\n"))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", range(6, 31))
 def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
-    """One error is reported instead of everything that is torn apart, wherever the blank was."""
+    """A missing blank anywhere causes a single error, and not one for each torn part."""
     lines = CONTAINER.split("\n")
     written = lines[line - 1]
     first = len(written) - len(written.lstrip("# "))
@@ -310,7 +310,7 @@ def test_a_line_that_has_lost_a_blank_is_named(line: int) -> None:
 
 @pytest.mark.parametrize("wide", [2, 3, 4])
 def test_tabs_of_another_width_are_named(wide: int) -> None:
-    """The message has the line of the first tab, and the width with which the drawing can be read."""
+    """The message has the line of the first tab, and the width of tabs with which the drawing is readable."""
     lines = [line.removeprefix("#").rstrip() for line in CONTAINER.split("\n")]
     pieces = [[line[at : at + wide] for at in range(0, len(line), wide)] for line in lines]
     tabbed = ["".join("\t" if each == " " * wide else each for each in those) for those in pieces]
@@ -336,7 +336,7 @@ def test_tabs_are_named_though_the_drawing_has_another_mistake() -> None:
 
 @pytest.mark.parametrize("text", [CONTAINER, POD])
 def test_a_drawing_without_its_columns_is_recognised(text: str) -> None:
-    """It is neither read nor reported as merely damaged."""
+    """The message reports that runs of blanks were squeezed."""
     with pytest.raises(InputError) as caught:
         parse(squeezed(text), "copy.txt")
 
@@ -355,7 +355,7 @@ NOTHING = {
 
 @pytest.mark.parametrize("code", NOTHING)
 def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
-    """The message explains what a drawing is."""
+    """The hint explains what is read as a drawing."""
     text, what = NOTHING[code]
 
     with pytest.raises(InputError) as caught:
@@ -369,7 +369,7 @@ def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
 
 @pytest.mark.parametrize("head", ["flowchart LR", "graph TD"])
 def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
-    """The twin is a state diagram."""
+    """A flowchart is refused by its name; the twin is a state diagram, which is read."""
     with pytest.raises(InputError) as caught:
         parse(f"```mermaid\n{head}\n  a -->|go| b\n```\n", "x.md")
     (problem,) = caught.value.problems
@@ -381,7 +381,7 @@ def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
 
 
 def test_a_table_is_no_drawing() -> None:
-    """A box without arrows is not a drawing either."""
+    """A table has no arrows, and neither has a single box."""
     for text in ("+---+---+\n| a | b |\n+---+---+\n| c | d |\n+---+---+\n", "+------+\n| NOTE |\n+------+\n"):
         with pytest.raises(InputError):
             parse(text, "table.md")
@@ -417,7 +417,7 @@ Then a --> b.
 
 
 def test_reads_mermaid_between_fences() -> None:
-    """States are named by their text if they have one; notes and colours are skipped."""
+    """The text of a state is its name; notes, titles and colours are skipped."""
     drawing = drawing_of(MERMAID, "states.md")
 
     assert (7, 20) == (drawing.line, drawing.last)
@@ -432,7 +432,7 @@ def test_reads_mermaid_between_fences() -> None:
 
 
 def test_reads_mermaid_in_a_comment() -> None:
-    """The diagram ends with the comment."""
+    """The diagram ends where the comment ends."""
     text = "// stateDiagram\n//   A --> B: go\ncode --> is: none\n"
 
     assert ["A go B"] == arrows(drawing_of(text))
@@ -440,7 +440,7 @@ def test_reads_mermaid_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "A -> B: go", "A --> B --> C", "state x <<choice>>", "--"])
 def test_refuses_mermaid_that_is_not_flat(statement: str) -> None:
-    """The error has its line."""
+    """Nested and unsupported statements are errors with their line."""
     (found,) = parse(f"stateDiagram-v2\n  A --> B: go\n  {statement}\n", "x.mmd")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -472,7 +472,7 @@ EXITED --> [*] : Remove
 
 
 def test_reads_plantuml() -> None:
-    """Shapes of arrows, colours, stereotypes, titles and notes are skipped."""
+    """Shapes of arrows, colours, stereotypes, titles and notes are ignored."""
     drawing = drawing_of(PLANTUML, "states.puml")
 
     assert (2, 19) == (drawing.line, drawing.last)
@@ -487,7 +487,7 @@ def test_reads_plantuml() -> None:
 
 
 def test_reads_plantuml_in_a_comment() -> None:
-    """The comment ends with the diagram; sequence diagrams are skipped."""
+    """The diagram ends at @enduml, and sequence diagrams are ignored."""
     text = "# @startuml\n# [*] --> A\n#   A --> B: go\n# @enduml\n@startuml\nAlice -> Bob : go\n@enduml\n"
 
     assert [". - A", "A go B"] == arrows(drawing_of(text))
@@ -495,7 +495,7 @@ def test_reads_plantuml_in_a_comment() -> None:
 
 @pytest.mark.parametrize("statement", ["state A {", "state x <<choice>>", "A --> B --> C", "--", "A --> B[H]"])
 def test_refuses_plantuml_that_is_not_flat(statement: str) -> None:
-    """The error has its line."""
+    """Nested and unsupported statements are errors with their line."""
     (found,) = parse(f"@startuml\n[*] --> A\n{statement}\n@enduml", "x.puml")
 
     assert [("FSM408", 3)] == [(problem.code, problem.line) for problem in found.problems]
@@ -516,7 +516,7 @@ strict digraph "a b" {
 
 
 def test_reads_dot() -> None:
-    """Names are read as displayed, edges with their lines."""
+    """States have the names that are displayed, and edges have the line of their statement."""
     drawing = drawing_of(DOT, "x.dot")
 
     assert [
@@ -547,7 +547,7 @@ def test_reads_dot() -> None:
     ],
 )
 def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
-    """The error has its line."""
+    """Syntax errors and undirected graphs are errors with their line."""
     (found,) = parse(text, "x.dot")
 
     assert [("FSM409", line)] == [(problem.code, problem.line) for problem in found.problems]
@@ -555,7 +555,7 @@ def test_refuses_dot_that_is_none(text: str, line: int, what: str) -> None:
 
 
 def test_finds_several_in_one_file() -> None:
-    """Drawings of all kinds are found, in the order of their lines."""
+    """Drawings of all kinds are found in the order of the file."""
     found = parse(f"{MERMAID}\n{picture(DRAWN['plain'][0])}\n{DOT}\n{CONTAINER}", "all.md")
 
     assert [
@@ -585,7 +585,7 @@ def test_a_file_that_is_no_text(tmp_path: object) -> None:
 
 
 def test_every_code_of_drawings_has_a_case() -> None:
-    """FSM410 concerns the choice between drawings, and is tested with the command."""
+    """The only exception is FSM410 about the choice between drawings, which is tested with the command."""
     cases = {"FSM401", "FSM403", "FSM408", "FSM409", "FSM410", "FSM411", *NOTHING} | {
         code for code, _, _ in WRONG.values()
     }

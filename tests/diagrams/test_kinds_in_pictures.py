@@ -1,4 +1,4 @@
-"""Pictures show kinds of states with a legend, profiles, counts, and ids for pages."""
+"""Pictures show kinds of states with a legend, states of profiles, counts, and ids for web pages."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 SVG = "{http://www.w3.org/2000/svg}"
 ENOUGH = 4.5
-"""Contrast of text, by the Web Content Accessibility Guidelines, level AA."""
+"""Minimum contrast of text according to the Web Content Accessibility Guidelines, level AA."""
 
 NURSED = (
     DOOR.replace('shows = "OPEN"', 'shows = "OPEN", kind = "active"')
@@ -49,14 +49,14 @@ def contrast(one: str, other: str) -> float:
 
 
 def test_letters_stand_out_in_light_and_dark() -> None:
-    """Text in states contrasts with each fill, and text beside arrows with the page."""
+    """Text has enough contrast to the fill of its state, or to the page."""
     fills = [graphviz.HEAT, (each.fill for each in (captions.UNSTATED, *captions.LOOKS.values()))]
     pairs = [(graphviz.INK, fill) for each in fills for fill in each]
     pages = [(each, "#ffffff") for each in (graphviz.INK, graphviz.DIM, graphviz.RED, graphviz.OTHER, graphviz.BAD)]
 
     assert [pair for pair in (*pairs, *pages) if contrast(*pair) < ENOUGH] == []
     assert [pair for pair in (*pairs, *pages) if contrast(*map(DARK.__getitem__, pair)) < ENOUGH] == []
-    assert contrast("#59636e", "#80ccff") < ENOUGH  # as it once was
+    assert contrast("#59636e", "#80ccff") < ENOUGH  # a former combination
 
 
 @pytest.mark.parametrize(
@@ -69,13 +69,13 @@ def test_letters_stand_out_in_light_and_dark() -> None:
     ids=["graphviz", "mermaid", "plantuml"],
 )
 def test_kinds_differ_without_colours(lines: list[object]) -> None:
-    """They differ by their borders; PlantUML has four, and marks the initial state in its own way."""
+    """The borders of any two kinds differ; PlantUML has a symbol of its own for the initial state."""
     assert all(one != other for one, other in combinations(lines, 2))
 
 
 @pytest.mark.parametrize("name", names())
 def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
-    """In each format, with a legend of exactly the kinds that occur."""
+    """A kind has one style in each format, and the legend has the kinds that occur."""
     drawing = picture(load(name))
     met = {node.kind for node in drawing.nodes} - {None}
     written = dot(drawing)
@@ -92,7 +92,7 @@ def test_a_kind_looks_the_same_in_every_picture(name: str) -> None:
 
 
 def test_a_machine_without_kinds_has_no_legend() -> None:
-    """Only its initial state is marked, which needs no explanation."""
+    """The mark of the initial state needs no explanation."""
     plain, told = picture(machine_of(DOOR)), picture(machine_of(NURSED))
 
     assert captions.legend(plain) == ()
@@ -115,7 +115,7 @@ ONLY = {
 
 @pytest.mark.parametrize("name", names())
 def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
-    """The text below the picture names it, with the profile."""
+    """The caption names the profile, and the states are drawn on request."""
     machine = load(name)
     only = ONLY.get(name, set())
     drawn, asked = picture(machine), picture(machine, show=["profiles"])
@@ -127,7 +127,7 @@ def test_what_only_a_profile_reaches_is_left_out_or_drawn_so(name: str) -> None:
 
 
 def test_under_the_profile_its_states_are_dotted() -> None:
-    """They have the profile's name in every format; states reachable without it are not dotted."""
+    """States that only the profile reaches have dotted borders and the profile's name."""
     drawing = picture(load("stats-collector").under("upstream"))
 
     assert {node.name for node in drawing.nodes if node.only} == ONLY["stats-collector"]
@@ -136,13 +136,13 @@ def test_under_the_profile_its_states_are_dotted() -> None:
 
 
 def test_what_was_met_is_drawn() -> None:
-    """Under whichever profile the recording reached it."""
+    """A state that a recording has reached is drawn even if only a profile reaches it."""
     marks = Marks(counts={("read", "blocked"): 1})
 
     assert "blocked" in {node.name for node in picture(load("container-events"), marks=marks).nodes}
 
 
-# -- the way through ------------------------------------------------------------------
+# -- lifecycles -----------------------------------------------------------------------
 
 
 def leads(drawing: Picture) -> set[tuple[str, str]]:
@@ -150,7 +150,7 @@ def leads(drawing: Picture) -> set[tuple[str, str]]:
 
 
 def test_a_life_can_be_followed() -> None:
-    """From absent to absent, even if every event may occur in every state."""
+    """Arrows lead from absent through a life to absent, although every event may occur in every state."""
     life = [("absent", "created"), ("created", "running"), ("running", "stopped"), ("stopped", "absent")]
 
     assert set(life) <= leads(picture(load("nri-container")))
@@ -161,7 +161,7 @@ def test_a_life_can_be_followed() -> None:
 
 @pytest.mark.parametrize(("name", "words"), [("plugin-container", 1), ("nri-container", 1), ("nri-pod", 2)])
 def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
-    """Many such arrows are merged into one word."""
+    """Arrows from any state start from a common word."""
     assert len(re.findall("any state<", dot(picture(load(name))))) == words
     assert mermaid(picture(load(name))).count('"any state"') == words
     assert plantuml(picture(load(name))).count('"any state"') == words
@@ -171,7 +171,7 @@ def test_what_leads_from_any_state_is_gathered(name: str, words: int) -> None:
 
 
 def test_a_call_is_counted_once() -> None:
-    """It is counted where it begins, not again for each of its ends; the first of several ways shows the total."""
+    """The count is at the begin of the call; if it has several ways, it is at the first one."""
     counts = {("start", "created"): 3, ("…start", "starting"): 3, ("stop", "running"): 5}
     drawing = picture(load("container-status"), marks=Marks(counts=counts))
     lines = {line for line in dot(drawing).splitlines() if "×" in line and "->" in line}  # noqa: RUF001  (times)
@@ -182,7 +182,7 @@ def test_a_call_is_counted_once() -> None:
 
 
 def test_several_ways_share_a_number() -> None:
-    """A stop that was observed five times may have led to either state; both arrows are drawn as taken."""
+    """A stop may have led to either state, so both arrows are drawn, and the count is for both."""
     marks = Marks(counts={("stop", "ready"): 5})
     written = dot(picture(load("cri-pod"), show=["outcomes"], marks=marks))
 
@@ -195,13 +195,13 @@ def test_several_ways_share_a_number() -> None:
 
 @pytest.fixture(scope="module", autouse=True)
 def _dot() -> None:
-    """Pictures are made by the real ``dot``."""
+    """Require the real ``dot``, which draws the pictures."""
     program("dot")
 
 
 @pytest.mark.parametrize("name", ["container-status", "cri-pod", "nri-container"])
 def test_a_page_finds_every_part(name: str) -> None:
-    """Each state, edge and cell has a unique id that begins with the picture's name, and attributes that identify it."""
+    """Each state, edge and cell has a unique id with the name of the picture, and descriptive attributes."""
     drawing = picture(load(name))
     root = ET.fromstring(svg(drawing))  # noqa: S314
     groups = {each.attrib["id"]: each for each in root.iter() if "id" in each.attrib}
@@ -222,7 +222,7 @@ def test_a_page_finds_every_part(name: str) -> None:
 
 
 def test_the_words_of_an_event_are_its_own() -> None:
-    """Even if they take two lines, or another event is on the same edge."""
+    """The group of a cell has only its own words, even if they take two lines or share an edge."""
     root = ET.fromstring(svg(picture(load("nri-container"))))  # noqa: S314
     cells = {
         each.attrib["id"]: "".join(each.itertext()) for each in root.iter(f"{SVG}g") if each.get("class") == "cell"
@@ -259,7 +259,7 @@ ignores    = ["broken", "lost"]
 
 
 def test_events_that_are_not_drawn_stand_in_one_line() -> None:
-    """So no two labels begin alike and continue differently; each event in them can be found, too."""
+    """The events share a label, but each is a group of its own."""
     machine = machine_of(LAMP)
     written = svg(picture(machine))
     cells = {each.attrib["id"]: each for each in ET.fromstring(written).iter(f"{SVG}g") if each.get("class") == "cell"}  # noqa: S314
@@ -275,7 +275,7 @@ def test_events_that_are_not_drawn_stand_in_one_line() -> None:
 
 
 def test_an_edge_without_a_cell_is_not_found() -> None:
-    """A door has no way from open to ajar."""
+    """The door cannot move from open to ajar, so there is no such edge."""
     written = svg(picture(machine_of(edited(DOOR, 'shows = "OPEN"', 'shows = "OPEN", kind = "active"')))).decode()
 
     assert 'id="door:edge:shut:open"' in written

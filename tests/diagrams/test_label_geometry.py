@@ -1,4 +1,4 @@
-"""Words in shipped pictures touch no line and no other words, according to their font; and a renderer draws them."""
+"""Words in shipped pictures touch neither lines nor other words, according to the font, and a renderer draws them."""
 
 from __future__ import annotations
 
@@ -22,26 +22,26 @@ PICTURES = sorted(DIAGRAMS.glob("*.svg"))
 
 @pytest.fixture(scope="module")
 def pictures() -> dict[str, Drawn]:
-    """Return the elements of each picture."""
+    """The elements of each shipped picture."""
     return {path.stem: drawn(path.read_bytes()) for path in PICTURES}
 
 
 @pytest.fixture(scope="module")
 def wide(pictures: dict[str, Drawn]) -> Mapping[Style, float]:
-    """Return the widths of all texts, measured in one run."""
+    """The widths of all texts, measured in one run."""
     program("dot")
     return widths(style for picture in pictures.values() for style, _, _ in picture.texts)
 
 
 def test_no_label_touches_a_line(pictures: dict[str, Drawn], wide: Mapping[Style, float]) -> None:
-    """Labels touch neither their own arrow nor another, nor each other."""
+    """Labels do not touch arrows, including their own, or each other."""
     assert all(picture.texts and picture.lines for picture in pictures.values())
     assert [f"{name}: {each}" for name, picture in pictures.items() for each in touching(picture, wide)] == []
 
 
 @pytest.mark.parametrize("name", ["cri-pod", "plugin-container"])
 def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide: Mapping[Style, float]) -> None:
-    """A label moved onto a line is found, with its left end or its middle on the line; and one on another label."""
+    """A label that is moved onto a line or onto another label is found."""
     picture = pictures[name]
     (style, at, _), (other, _, _) = picture.texts[0], picture.texts[-1]
     for of, points in picture.lines:
@@ -55,7 +55,7 @@ def test_a_label_on_a_line_is_found(name: str, pictures: dict[str, Drawn], wide:
 
 
 def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:
-    """Return *picture* as PNG, drawn by rsvg-convert, and its messages."""
+    """Draw *picture* with rsvg-convert; return the PNG and the messages."""
     made = folder / "picture.png"
     made.unlink(missing_ok=True)
     ran = subprocess.run(
@@ -67,7 +67,7 @@ def rendered(picture: bytes, folder: Path) -> tuple[bytes, str]:
 @pytest.mark.slow
 @pytest.mark.parametrize("path", PICTURES, ids=lambda path: path.stem)
 def test_a_renderer_draws_it(path: Path, tmp_path: Path) -> None:
-    """The size is right, there is no complaint, and words and lines both change the result."""
+    """The renderer prints no messages, the size is right, and both words and lines are visible."""
     picture = path.read_bytes()
     whole, said = rendered(picture, tmp_path)
 
@@ -80,7 +80,7 @@ def test_a_renderer_draws_it(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_is_broken_is_not_drawn(tmp_path: Path) -> None:
-    """The renderer says why."""
+    """Twin: the renderer refuses a truncated picture with a message."""
     drawn_, said = rendered(PICTURES[0].read_bytes().replace(b"</svg>", b""), tmp_path)
 
     assert drawn_ == b""

@@ -1,4 +1,4 @@
-"""Contributions of packages to fsm, also if they are broken, disagree, or are not wanted."""
+"""Contributions of packages to fsm, including broken, conflicting and unwanted ones."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ BROKEN: Final = {
         "FileNotFoundError",
     ),
 }
-"""Sources of domains that cannot be loaded, and what is wrong with each."""
+"""Sources of domains that cannot be loaded, each with the error."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_broken_domain_is_one_warning(kind: str, tmp_path: Path) -> None:
-    """It names the distribution, the rest works, and the exit code is that of the rest."""
+    """The warning names the distribution; everything else works, with its usual exit code."""
     source, wrong = BROKEN[kind]
     install(tmp_path, "broken", source, {"fsm.domains": "jobs = broken:DOMAIN"}, version="2.5")
 
@@ -68,7 +68,7 @@ def test_unreadable_rules_of_a_package_are_one_warning(rules: str | None, wrong:
 
 @pytest.mark.slow
 def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
-    """Whether it cannot be imported or its sniff raises. A recording that fsm itself knows does not reach it."""
+    """The form cannot be imported, or its sniff raises; it is not tried for recordings that fsm knows."""
     install(tmp_path, "broken", "import no_such_module", {"fsm.recordings": "a = broken:FORM"})
     install(tmp_path, "raising", FORM.replace("assert", "assert not"), {"fsm.recordings": "b = raising:FORM"})
     environment = {"PYTHONPATH": str(tmp_path)}
@@ -86,7 +86,7 @@ def test_a_broken_form_is_one_warning_and_no_verdict(tmp_path: Path) -> None:
 
 
 def test_two_forms_that_claim_a_recording_are_an_error(tmp_path: Path) -> None:
-    """It names both, and --form decides. Without the second package nothing has to be decided."""
+    """The error names both forms, and --form selects one; with a single package there is no conflict."""
     install(tmp_path, "ones", FORM.replace("NAME", "bar-log"), {"fsm.recordings": "bar-log = ones:FORM"})
     log = tmp_path / "bar.log"
     log.write_text("| restart\n", encoding="utf-8")
@@ -129,7 +129,7 @@ FORM = RecordingForm(
 
 
 def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
-    """Without the package it is no recording."""
+    """Without the package, the folder is refused."""
     install(tmp_path, "spools", FOLDER, {"fsm.recordings": "spool = spools:FORM"})
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / "a.job").touch()
@@ -143,7 +143,7 @@ def test_a_form_may_claim_a_folder(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("size", [1 << 16, 3 << 20])
 def test_a_form_is_asked_about_64_kib(size: int, tmp_path: Path) -> None:
-    """However long the lines are: one line, or many short ones. Otherwise the form's assertion would be a warning."""
+    """The form asserts the size of its sample, for one long line and for many short ones."""
     install(tmp_path, "bars", FORM, {"fsm.recordings": "NAME = bars:FORM"})
     environment = {"PYTHONPATH": str(tmp_path)}
 
@@ -160,12 +160,12 @@ TWICE: Final = {
     "fsm.suts": ("jobs", "suts", "", ["test", "cri-pod", "--against", "jobs:here"]),
     "fsm.commands": ("jobs", "commands", "", ["jobs"]),
 }
-"""Groups with a name in them that two packages add, and a command that uses it."""
+"""For each group of entry points, a name that two packages add, and a command that uses the name."""
 
 
 @pytest.mark.parametrize("group", TWICE)
 def test_a_name_that_two_packages_add_is_refused(group: str, tmp_path: Path) -> None:
-    """The message names both. The first of them alone is loaded."""
+    """The message names both packages."""
     name, module, source, words = TWICE[group]
     install(tmp_path, module, source, {group: f"{name} = {module}:FORM"})
     install(tmp_path, "the-other", source, {group: f"{name} = the_other:FORM"}, version="0.9")
@@ -177,7 +177,7 @@ def test_a_name_that_two_packages_add_is_refused(group: str, tmp_path: Path) -> 
 
 
 def _with_models(site: Path, name: str, model: str) -> None:
-    """Install in *site* the package *name*, whose domain has this model."""
+    """Install the package *name* in *site*; its domain has the model named *model*."""
     source = (
         f"from fsm.entry_points import Domain\nDOMAIN = Domain(name='{name}', about='', models='{name}_data:models')"
     )
@@ -187,7 +187,7 @@ def _with_models(site: Path, name: str, model: str) -> None:
 
 
 def test_a_model_that_two_packages_add_is_refused(tmp_path: Path) -> None:
-    """Both files are named. A name that fsm itself ships stays its own."""
+    """The message names both files; a package cannot replace a model that fsm ships."""
     _with_models(tmp_path, "first", "door")
     _with_models(tmp_path, "third", "container-status")
     alone, shipped = fsm_with(tmp_path, "show", "door"), fsm_with(tmp_path, "show", "container-status")
@@ -229,7 +229,7 @@ JUDGE = DomainCommand(about="Judge differently.", target="counting:wait")
 
 
 def test_commands_of_packages(tmp_path: Path) -> None:
-    """An exit code is passed on, data are printed, a lost target is an error, and fsm's own commands stay its own."""
+    """Exit codes are passed on, data are printed, a missing target is an error, and fsm's own commands are kept."""
     lines = "count = counting:COUNT\nwait = counting:WAIT\nlost = counting:LOST\njudge = counting:JUDGE"
     install(tmp_path, "counting", COMMANDS, {"fsm.commands": lines})
 
@@ -248,7 +248,7 @@ def test_commands_of_packages(tmp_path: Path) -> None:
 
 
 def test_an_endless_command_has_no_limit_of_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command of a package that is not declared endless has the usual one."""
+    """Other commands of packages have the usual limit."""
     limits: list[float] = []
 
     def limited(most: float, _memory: int) -> AbstractContextManager[None]:
@@ -265,7 +265,7 @@ def test_an_endless_command_has_no_limit_of_time(tmp_path: Path, monkeypatch: py
 
 
 def test_the_table_of_the_runtimes_is_their_entry_points() -> None:
-    """``fsm.runtimes`` declares the same where there is no metadata, in the same order."""
+    """Without metadata ``fsm.runtimes`` declares the same entry points in the same order."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     declared = {group: names for group, names in project["entry-points"].items() if group.startswith("fsm.")}
 
@@ -288,7 +288,7 @@ try:
 finally:
     print([each for each in asked if str(each.get("group")).startswith("fsm.")], file=sys.stderr)
 """
-"""A program like fsm that finally prints the groups of its entry points that it has read from metadata."""
+"""A program that runs fsm and then prints the groups of entry points that were read from metadata."""
 
 
 @pytest.mark.slow
@@ -303,7 +303,7 @@ finally:
     ],
 )
 def test_metadata_is_read_only_if_needed(words: list[str], read: bool) -> None:  # noqa: FBT001
-    """The start of a command does not wait for it, nor the judge of a log that fsm itself knows."""
+    """Most commands, and judging a log that fsm itself knows, do not read it."""
     ran = subprocess.run([sys.executable, "-c", SPY, *words], capture_output=True, env=PLAIN, text=True, check=False)
 
     assert read == ("'group': 'fsm." in ran.stderr), ran.stderr
@@ -315,7 +315,7 @@ FORM_OF: Final = "import sys; from fsm.recordings import open_recording; print(o
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel of fsm."""
+    """A wheel of fsm, built from this checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     command = [sys.executable, "-m", "hatchling", "build", "--target", "wheel", "--directory", str(folder)]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
@@ -324,7 +324,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the libraries of fsm, without fsm itself and its metadata."""
+    """A folder with the libraries that fsm needs, without fsm itself and its metadata."""
     folder = tmp_path_factory.mktemp("libraries")
     for each in Path(pytest.__file__).parent.parent.iterdir():
         if "container_fsm" not in each.name and each.suffix != ".pth":
@@ -335,7 +335,7 @@ def libraries(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 @pytest.mark.parametrize("place", ["wheel", "folder", "zip"])
 def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, libraries: Path, tmp_path: Path) -> None:
-    """Installed from a wheel, in a folder without metadata, or in a zip file, with models, properties and rules."""
+    """Installed from a wheel, in a folder without metadata, or in a zip file, fsm is complete."""
     where = tmp_path / place
     with zipfile.ZipFile(wheel) as packed:
         names = [name for name in packed.namelist() if place == "wheel" or name.startswith("fsm/")]
@@ -347,7 +347,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
             packed.extractall(where, names)
 
     def python(*words: str) -> subprocess.CompletedProcess[str]:
-        """Run Python with the arguments *words*. It can import no other copy of fsm."""
+        """Run Python with the arguments *words*, so that it can import only this copy of fsm."""
         environment = PLAIN | {"PYTHONPATH": f"{where}:{libraries}"}
         command = [sys.executable, "-S", *words]
         return subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
@@ -363,7 +363,7 @@ def test_container_runtimes_are_found_wherever_fsm_is(place: str, wheel: Path, l
 
 @pytest.mark.slow
 def test_container_runtimes_are_found_in_an_editable_install(tmp_path: Path) -> None:
-    """The checkout that is tested is one. Without the room, a log is of no known form, and the commands are gone."""
+    """The tested checkout is an editable install; without ``fsm.runtimes`` its commands are missing."""
     (tmp_path / "sitecustomize.py").write_text("import sys\nsys.modules['fsm.runtimes'] = None\n", encoding="utf-8")
     without = {"PYTHONPATH": str(tmp_path), "FSM_NO_PLUGINS": "1"}
 

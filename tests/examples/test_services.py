@@ -46,7 +46,7 @@ def test_systemd_takes_the_unit() -> None:
     [("KillMode=mixed", "KillMode=mixt"), ("ExecStart=/bin/bash", "ExecStart=/bin/bsh"), ("RestartSec", "RestartSecs")],
 )
 def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None:
-    """So the test above can fail."""
+    """A damaged unit causes a complaint, so the test above can fail."""
     unit = tmp_path / UNIT.name
     unit.write_text(UNIT.read_text(encoding="utf-8").replace(right, wrong), encoding="utf-8")
 
@@ -55,7 +55,7 @@ def test_systemd_refuses_another(right: str, wrong: str, tmp_path: Path) -> None
 
 @pytest.mark.parametrize("version", KUBERNETES)
 def test_kubernetes_takes_the_daemon_set(version: str) -> None:
-    """It matches the API's own schema, which knows each field; ports, volumes and labels match."""
+    """The file matches the schema of the API, and its ports, volumes and labels are consistent."""
     found = _daemon_set()
     kubernetes_validate.validate(found, version, strict=True)
     pod, labels = found["spec"]["template"], found["spec"]["selector"]["matchLabels"]
@@ -88,7 +88,7 @@ def test_kubernetes_refuses_another(field: str) -> None:
 
 
 def _commands() -> dict[str, list[str]]:
-    """Return the commands that the services run."""
+    """Return the command that each service runs."""
     unit = re.findall(r"^ExecStart=(.*)$", UNIT.read_text(encoding="utf-8"), re.MULTILINE)
     return {
         "systemd": shlex.split(unit[0]),
@@ -100,7 +100,7 @@ def _commands() -> dict[str, list[str]]:
 @pytest.mark.parametrize("service", ["systemd", "kubernetes"])
 @pytest.mark.parametrize(("year", "code"), [("2026", 3), ("2999", 1)])
 def test_what_the_services_run(service: str, year: str, code: int, tmp_path: Path) -> None:
-    """Entries of the journal from before the start are no violations; later ones are."""
+    """Journal entries from before the start are not violations, but later ones are."""
     journal = tmp_path / "journal"
     lines = Path(FAILING).read_text(encoding="utf-8").replace('time="2026-', f'time="{year}-').splitlines()
     journal.write_text("".join(json.dumps({"MESSAGE": line}) + "\n" for line in lines), encoding="utf-8")

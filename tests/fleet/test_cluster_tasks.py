@@ -1,4 +1,4 @@
-"""The tasks of a cluster, row by row, without the cluster: the result is that of judging each recording in one piece."""
+"""The tasks of a cluster, row by row, without the cluster: the result equals that of judging each recording whole."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_lines_in_any_batches_come_to_what_their_files_do(seed: int) -> None:
 
 
 def test_lines_stand_where_their_numbers_say() -> None:
-    """Even if lines in between are missing, or some rows span several lines."""
+    """Lines keep their numbers even if lines in between are missing, or a row spans several lines."""
     rows = [row for row in lines_of(NAMES[0]) if b"level=debug" not in row["value"] and row["line"] != 3]
     rows[0]["value"] += b"\nand more of it"
     [whole] = total([EXPECTED]).of_all().shares[:1]
@@ -93,7 +93,7 @@ def test_lines_stand_where_their_numbers_say() -> None:
 
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str, Any]]]:
-    """Return a trace with violations and with events that concern all containers, and its rows."""
+    """Return the path of a trace with violations and with events that concern all containers, and its rows."""
     chance = random.Random(7)
     made = fsm(
         *("simulate", KIND, "--length", "600", "--entities", str(ENTITIES)),
@@ -108,7 +108,10 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[dict[str
 
 
 def in_parts(rows: list[dict[str, Any]], number: int, *, everywhere: bool = True) -> list[dict[str, Any]]:
-    """Divide *rows* by entity into a *number* of parts; each part, or only the first, has the rows that concern all."""
+    """Divide *rows* by entity into *number* parts.
+
+    Rows that concern all entities are in each part if *everywhere* is true, and only in the first part otherwise.
+    """
     return [
         {**row, "part": part}
         for part in range(number)
@@ -139,7 +142,7 @@ def test_entities_in_any_parts_come_to_the_whole(trace: tuple[Path, list[dict[st
 def test_what_is_of_all_is_counted_once(
     trace: tuple[Path, list[dict[str, Any]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A variant that counts what concerns all entities once in each part gets a different result."""
+    """Twin: if rows that concern all entities are counted in each part, the result differs."""
     path, rows = trace
     task = ClusterTask(form="observations", models=(KIND,), profile=None, fresh=True, parts=True)
     monkeypatch.setattr(cluster_tasks, "_without_repeats", lambda counts, *_: dict(counts))

@@ -1,4 +1,4 @@
-"""A Spark cluster has exactly the result of one machine, even if a worker dies."""
+"""A Spark cluster has exactly the result of a single machine, even if a worker dies."""
 
 from __future__ import annotations
 
@@ -78,7 +78,10 @@ def test_lines_in_any_order(session: SparkSession) -> None:
 
 
 def observations(folder: Path) -> tuple[list[tuple[Any, ...]], Summary]:
-    """Return rows of a few nodes, each with events that concern all of its containers, and the result of one machine."""
+    """Return observations of a few nodes as rows, and the summary that a single machine computes for them.
+
+    On each node some events concern all of its containers.
+    """
     rows: list[tuple[Any, ...]] = []
     parts = []
     for node in range(NODES):
@@ -117,7 +120,7 @@ def test_observations_by_node_and_by_entity(session: SparkSession, tmp_path: Pat
 
 
 def test_recordings_that_were_converted(session: SparkSession, tmp_path: Path) -> None:
-    """Their tables name the recording and the order of rows, wherever the cluster stores them."""
+    """The converted tables record the order of rows, so the cluster may store them in any order."""
     tables = [str(tmp_path / f"{number}.parquet") for number in range(len(NAMES))]
     for name, table in zip(NAMES, tables, strict=True):
         assert fsm("convert", str(RECORDINGS / name), "-o", table).returncode == 0
@@ -143,7 +146,7 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
     tracker = session.sparkContext.statusTracker()
 
     def done() -> tuple[int, int]:
-        """Return the number of finished tasks of the stage that judges, and the number of all its tasks."""
+        """Return the numbers of finished tasks and of all tasks of the judging stage."""
         stages = [stage for each in tracker.getActiveStageIds() if (stage := tracker.getStageInfo(each)) is not None]
         return max(
             ((each.numCompletedTasks, each.numTasks) for each in stages if each.numTasks == len(files)), default=(0, 1)
@@ -195,7 +198,7 @@ def test_files_that_cannot_be_read_are_told(session: SparkSession) -> None:
 
 
 def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run the command in a process of its own, which takes a while with Spark."""
+    """Run the command in a separate process, with a generous timeout because Spark starts slowly."""
     return subprocess.run(
         [FSM, "judge", *arguments], env=PLAIN | environment, capture_output=True, check=False, timeout=300, text=True
     )
@@ -203,7 +206,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 
 @pytest.mark.nightly
 def test_the_command(tmp_path: Path) -> None:
-    """On this machine, as a summary and as text."""
+    """The command runs Spark on this machine and prints a summary or text."""
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
     expected = total(summarised([judge(each)], node=node) for each, node in named(files).items())
     (tmp_path / "all.json").write_bytes(encode(expected))
@@ -232,7 +235,7 @@ sys.addaudithook(hook)
 
 
 def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
-    """Its task is run again."""
+    """The task of the killed worker is run again."""
     marker = tmp_path / "killed"
     (tmp_path / "sitecustomize.py").write_text(KILLED.format(marker=str(marker)), encoding="utf-8")
     files = [str(RECORDINGS / name) for name in NAMES[:2]]
@@ -245,7 +248,7 @@ def test_a_killed_worker_of_this_machine_is_replaced(tmp_path: Path) -> None:
 
 
 def test_tables_that_match_a_pattern(tmp_path: Path) -> None:
-    """Each table is a recording of its own, and names the node."""
+    """Each table is a separate recording, and its file name is the name of the node."""
     for number, name in enumerate(NAMES[:2]):
         assert fsm("convert", str(RECORDINGS / name), "-o", str(tmp_path / f"node-{number}.parquet")).returncode == 0
 

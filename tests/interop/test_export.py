@@ -1,4 +1,4 @@
-"""Exported machines, read back by other tools' own readers and by slow readers in the tests."""
+"""Exported machines, read by the readers of other tools and by simple readers in the tests."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ SHIPPED = [(name, profile) for name in names() for profile in (None, *load(name)
 
 
 def machine_under(name: str, profile: str | None) -> Machine:
-    """Return a shipped machine."""
+    """Return the shipped machine *name* under *profile*."""
     return load(name).under(profile)
 
 
 def everything(machine: Machine) -> str:
-    """Return all of *machine* as JSON."""
+    """Return the JSON form of *machine* with all its events and states."""
     return machine_report.json(machine, events=frozenset(machine.events), states=frozenset(machine.states))
 
 
 def toys() -> list[Machine]:
-    """Yield machines with every feature of the language, and some random ones."""
+    """Return machines with every feature of the language, and some random ones."""
     chance = random.Random(7)
     odd = machine_of(edited(DOOR, 'title   = "A door"', 'title = "*/ <&\\" %d"'))
     return [door(), door().under("old"), job(), counter(), odd, *(random_machine(chance) for _ in range(30))]
@@ -70,7 +70,7 @@ def test_toys_are_read_back() -> None:
 
 
 def test_orders_are_kept() -> None:
-    """States, events and profiles come in the order of the model."""
+    """States, events and profiles keep the order of the model."""
     for machine in toys():
         back = from_json(json.loads(everything(machine)))
         assert list(back.states) == list(machine.states)
@@ -86,7 +86,7 @@ ID = r"[A-Za-z_][\w.-]*"
 
 
 def test_names_are_those_of_the_schema() -> None:
-    """Ids are unique, targets exist, and no transition shadows another of its state."""
+    """Ids are unique, targets exist, and no transition of a state shadows another one."""
     for machine in [*toys(), *(load(name) for name in names())]:
         root = ET.fromstring(scxml(machine))  # noqa: S314  (we wrote it)
         ids = [each.attrib["id"] for each in root.iter(f"{SCXML}state")]
@@ -102,7 +102,7 @@ def test_names_are_those_of_the_schema() -> None:
 
 @pytest.mark.parametrize("machine", [door(), job(), *(load(name) for name in names())], ids=lambda each: each.name)
 def test_another_processor_takes_the_same_steps(machine: Machine, tmp_path: Path) -> None:
-    """Each outcome, from each reachable state, has the same target in python-statemachine and in the table."""
+    """python-statemachine has the same targets for the outcomes on a long random run."""
     path = tmp_path / "chart.scxml"
     path.write_text(scxml(machine), encoding="utf-8")
     chart = chart_of(path)
@@ -131,7 +131,7 @@ def _ids(path: Path) -> list[str]:
 
 
 def test_graphviz_reads_every_edge() -> None:
-    """Graphviz's graph has every outcome of every cell."""
+    """Graphviz finds an edge for every outcome of every cell."""
     graphviz = program("dot")
     for machine in [*toys(), *(load(name) for name in names())]:
         ran = subprocess.run([graphviz, "-Tdot_json"], input=dot(machine), capture_output=True, text=True, check=True)
@@ -178,7 +178,7 @@ def export(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.parametrize("form", ["promela", "dot", "json", "scxml"])
 def test_a_file_and_standard_output_are_the_same(form: str, tmp_path: Path) -> None:
-    """The file has the permissions of any new file, with no other file beside it."""
+    """The file has the usual permissions, and no other file is left in the folder."""
     path = tmp_path / "cri-pod.pml"
     printed, written = export("cri-pod", "--to", form), export("cri-pod", "--to", form, "-o", str(path))
 
@@ -219,7 +219,7 @@ def test_mistakes_have_a_way_out(arguments: list[str], message: str, tmp_path: P
 
 
 def properties(folder: Path) -> Path:
-    """Write a door and two properties of it."""
+    """Write a door and two properties, and return the path of the property file."""
     (folder / "models").mkdir()
     (folder / "properties").mkdir()
     (folder / "models" / "door.toml").write_text(DOOR, encoding="utf-8")
@@ -243,7 +243,7 @@ def test_a_property_is_exported_from_its_file_or_its_model(tmp_path: Path) -> No
 
 
 def test_an_interrupted_export_leaves_what_was_there(tmp_path: Path) -> None:
-    """Ctrl-C at any time leaves the old file or the new one, and nothing else."""
+    """An interrupt at any time leaves either the old file or the complete new one."""
     path = tmp_path / "door.scxml"
     for wait in (0.0, 0.1, 0.2, 0.3, 0.4, 0.6):
         path.write_text("old", encoding="utf-8")

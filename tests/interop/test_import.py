@@ -1,4 +1,4 @@
-"""Machines of other libraries become models with the same behaviour; exported models are read back."""
+"""Machines of other libraries become models with the same behaviour, and exported models can be imported again."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROFILED = [machine.under(profile) for machine in SHIPPED for profile in machine
 
 
 def taken(source: str | dict[str, Any], *, outcomes: bool = False) -> str:
-    """Return the model file made of *source*."""
+    """Return the model file that is imported from *source*."""
     text = source if isinstance(source, str) else json.dumps(source)
     return imported(text.encode(), path="lamp.json", outcomes=outcomes)
 
@@ -52,16 +52,16 @@ def ways_of(machine: Machine, event: str, state: str) -> tuple[Outcome, ...]:
 
 
 def same(first: Machine, second: Machine) -> bool:
-    """Check whether the two are weakly bisimilar."""
+    """Return whether the two machines are weakly bisimilar."""
     return bisimilar(tabulate(first), tabulate(second))
 
 
-# -- models as text ----------------------------------------------------------------
+# -- models written as text --------------------------------------------------------
 
 
 @pytest.mark.parametrize("machine", [*SHIPPED, door(), job(), counter()], ids=lambda each: each.name)
 def test_a_model_that_is_written_is_the_machine(machine: Machine) -> None:
-    """Clauses, levels, profiles and drawings are kept."""
+    """The text keeps clauses, levels, profiles and drawings."""
     assert bare(machine_of(toml(machine))) == bare(machine)
 
 
@@ -85,7 +85,7 @@ def test_any_text_can_be_written(text: str) -> None:
 
 
 def test_models_are_short() -> None:
-    """Cells that several states share are written once, and defaults are left out."""
+    """Cells of several states are written once, and defaults are omitted."""
     text = toml(door(), comments=["A door.", "", "By hand."])
 
     assert text.startswith("# A door.\n\n# By hand.\n\n[machine]\n")
@@ -130,7 +130,7 @@ def test_python_statemachine_takes_the_same_steps(machine: Machine, chance: rand
 
 
 def _walk(machine: Machine, chance: random.Random) -> Iterable[tuple[str, str, str | None]]:
-    """Yield random events with their states and targets; ``None`` if they cannot happen."""
+    """Yield random events with their states and targets; the target is ``None`` if the event cannot happen."""
     leads = {(f"{row}.{word}", state): to for row, word, state, to in _steps(machine)}
     events = [*dict.fromkeys(event for event, _ in leads), "no.such"]
     state = machine.initial
@@ -165,7 +165,7 @@ def test_shipped_machines_are_loaded(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", [*sorted(TAKEN), "_private", "__class__", "name", "id", "events", "initial_state"])
 def test_states_may_be_called_like_attributes(name: str) -> None:
-    """python-statemachine's own objects have the states as attributes."""
+    """The exporter renames states whose names are attributes of python-statemachine's objects."""
     machine = machine_of(DOOR.replace("open", name).replace(f'"{name}ed"', '"opened"'))
     running = chart_of(python_statemachine(machine), format="json")()
     running.send("push.opened")
@@ -175,7 +175,7 @@ def test_states_may_be_called_like_attributes(name: str) -> None:
 
 
 def test_all_attributes_are_known() -> None:
-    """No other attribute's name breaks a machine of python-statemachine."""
+    """Every other attribute's name works as the name of a state."""
     first = chart_of(python_statemachine(door()), format="json")()
     for name in {name for name in dir(first) if not name.startswith("_") and "." not in name} - TAKEN:
         back = {"transitions": [{"event": "a.b", "target": name}]}
@@ -185,14 +185,14 @@ def test_all_attributes_are_known() -> None:
         assert [each.id for each in running.configuration] == ["next"]
 
 
-# -- exported and imported ---------------------------------------------------------------
+# -- export and import -------------------------------------------------------------------
 
 
 def plain(machine: Machine, *, raises: bool) -> Machine:
-    """Return *machine* without replies, outputs and shown words.
+    """Return *machine* without clauses, profiles and shown words.
 
-    If it *raises*, every event is a call, with an error reply where it is refused; otherwise every event is a
-    signal, and ignored there.
+    If *raises* is true, every event is a call that replies ok, or an error if it is refused, and outputs are
+    dropped. Otherwise every event is a signal, which is ignored instead of refused, and outputs are kept.
     """
     kept = {each.event.rpartition(".")[0] for each in outcome_events(machine)}
     return replace(
@@ -334,7 +334,7 @@ def test_configurations_do_what_transitions_does(configuration: dict[str, Any]) 
 
 
 def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, str]]:
-    """Return the states of `transitions` after *trigger* in *state*, and whether it raised, for all values of conditions."""
+    """Return the state after *trigger* in *state*, and whether it raised, for all values of the conditions."""
     found = set()
     for values in itertools.product((True, False), repeat=len(CONDITIONS)):
         model = _Model(dict(zip(CONDITIONS, values, strict=True)))
@@ -349,7 +349,7 @@ def _ends(running: MarkupMachine, trigger: str, state: str) -> set[tuple[str, st
 
 
 class _Model:
-    """A model of `transitions`, with its conditions."""
+    """A model object for `transitions` with two conditions."""
 
     state: str
     trigger: Any
@@ -365,7 +365,7 @@ class _Model:
 
 
 def test_a_configuration_in_yaml() -> None:
-    """Words that YAML reads as truth values are names of states, and so are numbers."""
+    """Words that YAML treats as booleans or numbers are names of states here."""
     text = "states: [on, off, 007]\ninitial: off\ntransitions:\n- [press, off, on]\n- {trigger: press, source: on, dest: 007}\n"
     machine = machine_of(imported(text.encode(), path="lamp.yaml"))
 
@@ -482,13 +482,13 @@ def test_a_state_chart_is_its_definition(definition: dict[str, Any]) -> None:
 
 
 def _plainly(cells: Mapping[str, Cell]) -> list[Any]:
-    """Return the effects of *cells*, without names."""
+    """Return the targets and outputs of *cells*, without names of outcomes."""
     ways = [outcomes(cell, state, "signal") or () for state, cell in cells.items()]
     return [[(way.to, way.emits) for way in each] for each in ways]
 
 
 def _chart(definition: dict[str, Any]) -> str:
-    """Return *definition* in SCXML."""
+    """Return *definition* written in SCXML."""
     root = ET.Element("scxml", {"xmlns": "http://www.w3.org/2005/07/scxml", "name": definition["name"]})
     for name, state in definition["states"].items():
         element = ET.SubElement(root, "final" if state.get("final") else "state", {"id": name})
@@ -500,7 +500,7 @@ def _chart(definition: dict[str, Any]) -> str:
 
 
 def test_sent_events_are_emitted() -> None:
-    """On exit, by the transition, and on entry; events that a chart sends to itself are not outputs."""
+    """Events sent on exit, by the transition and on entry are outputs, unless the chart sends them to itself."""
     text = """<scxml xmlns="http://www.w3.org/2005/07/scxml">
       <state id="a"><onexit><send event="left" target="#_parent"/></onexit>
         <transition event="go" target="b"><send event="gone" target="http://x"/><send event="own"/></transition>
@@ -538,7 +538,7 @@ def test_a_chart_that_only_takes_anything() -> None:
 
 
 def test_original_names_are_kept() -> None:
-    """A state shows its original name, and an event has it on the wire; different names stay distinct."""
+    """The original name is what a state shows, or an event's name on the wire; different names stay distinct."""
     configuration = {
         "states": ["a b", "a-b", "ä", "-"],
         "initial": "a b",
@@ -558,14 +558,14 @@ def test_original_names_are_kept() -> None:
 
 
 def test_a_machine_without_transitions() -> None:
-    """The model has no events."""
+    """The imported model has no events."""
     machine = machine_of(taken({"states": ["a"], "initial": "a"}))
 
     assert (list(machine.states), dict(machine.events)) == (["a"], {})
 
 
 def test_many_conditions_are_all_kept() -> None:
-    """If there are too many to combine, each is an outcome."""
+    """Too many conditions to combine become separate outcomes."""
     arrows = [{"trigger": "go", "source": "a", "dest": "a", "conditions": [f"c{n}"]} for n in range(12)]
     machine = machine_of(taken({"states": ["a"], "initial": "a", "transitions": arrows}))
 

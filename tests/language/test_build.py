@@ -1,4 +1,4 @@
-"""From a model as written to a machine: every semantic error with its line and remedy."""
+"""Building a machine from a model file: every semantic error with its line and remedy."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from fsm.machine import Cannot, Ignores, Moves, Refuses, Silent
 if TYPE_CHECKING:
     from fsm.machine import Machine
 
-# -- every mistake of meaning --------------------------------------------------
+# -- every semantic error --------------------------------------------------
 
-# Code, what to replace in the door or the job, by what, what is said, the way out.
-# The mark "# here" stands in the line that is to be named.
+# Code, the text to replace in the door or the job, its replacement, the message, and the hint.
+# The mark "# here" is in the line that the problem must have.
 WARP = 'moves  = { shut = "ajar" }\ncannot = ["*"]'
 EXIT = 'moves  = { running = "ended", checking = "ended" }'
 BEGINS = '{ name = "begins", begins = "starting" },'
@@ -157,7 +157,7 @@ CASES = [
 def test_says_what_is_wrong_where_and_the_way_out(
     code: str, text: str, old: str, new: str, what: str, hint: str
 ) -> None:
-    """One error is one problem: in its line, with the value, and with a hint."""
+    """One error causes one problem, which has the line, the value and a hint."""
     text = edited(text, old, new)
 
     problems = problems_of(text)
@@ -171,7 +171,7 @@ def test_says_what_is_wrong_where_and_the_way_out(
     ("number", "cells"), [(501, 'silent = ["*"]'), (11, "moves.'*' = ["), (501, "moves.'*' = 'shut1'")]
 )
 def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
-    """It is refused before any cell is built; the limit is for outcomes."""
+    """The model is refused before any cell is built, because it has too many outcomes."""
     cells += "".join(f"{{ name = 'o{each}' }}," for each in range(50)) + "]" if cells.endswith("[") else ""
     head, _, _ = DOOR.partition("[states]")
     states = "".join(f'shut{number} = {{ about = "" }}\n' for number in range(1_000))
@@ -184,14 +184,14 @@ def test_a_table_that_is_too_large_is_refused(number: int, cells: str) -> None:
 
 
 def test_every_rule_of_meaning_has_a_case() -> None:
-    """Every code in the list of rules is raised by something."""
+    """Every code in the list of rules is raised by some test case."""
     assert {code for code in RULES if "FSM1" < code < "FSM2"} == {case[0] for case in CASES if case[0] > "FSM1"} | {
         "FSM120"
     }
 
 
 def test_every_code_that_is_used_has_a_rule() -> None:
-    """In families of codes with rules, every used code has a rule and every rule is used."""
+    """The codes in the source and the codes of the rules are the same, in every family that has rules."""
     families = {code[:4] for code in RULES}
     used = {
         code
@@ -206,7 +206,7 @@ def test_every_code_that_is_used_has_a_rule() -> None:
 
 @pytest.mark.parametrize("code", RULES)
 def test_a_rule_says_what_it_finds_and_why(code: str) -> None:
-    """Two short parts: no capital letter, no full stop."""
+    """Both parts begin with a lower-case letter and do not end with a full stop."""
     rule = RULES[code]
 
     assert re.fullmatch(r"FSM[0-9]{3}", code)
@@ -239,17 +239,17 @@ def test_says_all_mistakes_at_once() -> None:
 
 
 def test_a_mistake_behind_a_star_is_said_once() -> None:
-    """However many states the star stands for."""
+    """The number of states for which the star stands does not matter."""
     text = edited(DOOR, 'silent = ["*"]', 'moves = { "*" = "nowhere" }')
 
     assert ["FSM104"] == [problem.code for problem in problems_of(text)]
 
 
-# -- what is built ---------------------------------------------------------------
+# -- the machine -----------------------------------------------------------------
 
 
 def test_every_cell_is_there_in_the_order_of_the_model() -> None:
-    """The star stands for the states that are not mentioned in any group."""
+    """The star stands for the states that the event does not mention elsewhere."""
     machine = door()
 
     assert [
@@ -266,7 +266,7 @@ def test_every_cell_is_there_in_the_order_of_the_model() -> None:
 
 
 def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
-    """If no clause is named, the event itself is the clause, with the level of the event or of the machine."""
+    """Without a named clause, the event itself is the clause, with the level of the event or of the machine."""
     machine = door()
 
     assert [
@@ -283,12 +283,12 @@ def test_a_cell_rests_on_the_clause_of_its_state_or_of_its_event() -> None:
 
 
 def test_a_state_shows_its_name_unless_it_says_otherwise() -> None:
-    """Two states may show the same: an observer cannot distinguish them."""
+    """Two states may show the same word, and an observer cannot distinguish them."""
     assert ["CLOSED", "OPEN", "CLOSED", "gone"] == [state.shows for state in door().states.values()]
 
 
 def test_a_call_that_begins_replies_where_it_ends() -> None:
-    """It has no reply before its end; a plain state stands for an outcome that replies ok."""
+    """The call has no reply before its end; a target without an outcome replies ok."""
     start = job().events["start"]
 
     assert [("begins", "starting", (), True), ("too-early", "waiting", ("error",), False)] == [
@@ -304,7 +304,7 @@ def test_a_call_that_begins_replies_where_it_ends() -> None:
 
 
 def test_signals_have_no_reply() -> None:
-    """A signal has no caller."""
+    """A signal has no caller that could get a reply."""
     moves = job().events["exit"].cells["running"]
 
     assert isinstance(moves, Moves)
@@ -316,14 +316,14 @@ def test_signals_have_no_reply() -> None:
     [("", "signal"), ('rpc = "Bang"', "call"), ('kind = "call"', "call"), ('kind = "hidden"\nrpc = "Bang"', "hidden")],
 )
 def test_what_has_a_name_on_the_wire_is_a_call_and_all_else_a_signal(words: str, kind: str) -> None:
-    """If no kind is given."""
+    """This is the default if the event has no kind."""
     events = machine_of(f'{DOOR}\n[event.bang]\n{words}\nabout = "A noise."\nsilent = ["*"]\n').events
 
     assert kind == events["bang"].kind
 
 
 def test_a_cell_knows_its_line() -> None:
-    """The line is that of the word that made the cell, also in a list or for a star."""
+    """The line is that of the word which defines the cell, even in a list or for a star."""
     events = door().events
 
     for event, state, mark in [
@@ -335,14 +335,14 @@ def test_a_cell_knows_its_line() -> None:
 
 
 def test_header_words_reach_the_machine() -> None:
-    """The entity is named like the machine by default."""
+    """By default the entity has the name of the machine."""
     assert ("task", ("CANCELED",)) == (job().entity, job().indefinite)
     assert ("counter", ()) == (counter().entity, counter().indefinite)
 
 
 @pytest.mark.parametrize("name", names())
 def test_every_shipped_model_is_well_formed(name: str) -> None:
-    """With and without each of its profiles."""
+    """Each model can be built with and without each of its profiles."""
     machine = load(name)
 
     assert name == machine.name
@@ -354,7 +354,7 @@ def test_every_shipped_model_is_well_formed(name: str) -> None:
 
 
 def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
-    """Its outcomes carry the deviation; outcomes that the machine allows anyway do not."""
+    """The additional outcomes carry the deviation; those that the machine allows anyway do not."""
     cell = door().under("old").events["push"].cells["shut"]
 
     assert isinstance(cell, Moves)
@@ -365,7 +365,7 @@ def test_a_deviation_is_allowed_beside_what_the_machine_does() -> None:
 
 
 def test_an_override_that_narrows_replaces_the_cell() -> None:
-    """Under the profile the other outcomes are gone, and the clause stays."""
+    """Under the profile the cell has only the outcomes of the override, but the same clause."""
     cell = door().under("old").events["push"].cells["ajar"]
 
     assert isinstance(cell, Moves)
@@ -374,7 +374,7 @@ def test_an_override_that_narrows_replaces_the_cell() -> None:
 
 
 def test_the_other_cells_are_those_of_the_machine() -> None:
-    """A profile changes only what it names."""
+    """A profile changes only the cells that it names."""
     machine = door()
     profiled = machine.under("old")
 
@@ -415,7 +415,7 @@ ends = { starting = { begins = "checking" } }
 
 
 def test_a_deviation_may_take_time() -> None:
-    """Ends are extended like cells: the machine's own stay, and new ones carry the deviation."""
+    """Ends are extended like cells: the machine's own ends stay, and new ones carry the deviation."""
     events = machine_of(JOB + SLOW_START).under("slow").events
 
     assert {
@@ -430,7 +430,7 @@ def test_a_deviation_may_take_time() -> None:
 
 
 def test_ends_may_be_narrowed() -> None:
-    """Without a deviation they are replaced."""
+    """An override without a deviation replaces the ends."""
     ends = machine_of(JOB + SLOW_START).under("sure").events["start"].ends
 
     assert [("checking", True)] == [(way.to, way.begins) for way in ends["starting"].outcomes]
@@ -447,13 +447,13 @@ about = "It moves what is in progress, or the specification does not say."
 @pytest.mark.parametrize(
     ("shake", "state"),
     [
-        ('ignores = ["*"]', "ended"),  # where an exit leads
-        ('silent = ["checking"]\ncannot = ["*"]', "absent"),  # anywhere
-        ('moves = { checking = "waiting" }\ncannot = ["*"]', "running"),  # where a second start leads, begun meanwhile
+        ('ignores = ["*"]', "ended"),  # to the target of an exit
+        ('silent = ["checking"]\ncannot = ["*"]', "absent"),  # to any state
+        ('moves = { checking = "waiting" }\ncannot = ["*"]', "running"),  # to the target of a second, concurrent start
     ],
 )
 def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
-    """An end in another state is legal if some event moves the entity there, and an error otherwise."""
+    """An end in another state is legal only if some event may move the entity to that state."""
     text = edited(JOB, CHECKING, f'{CHECKING}{state} = {{ stays = true, reply = "GONE" }}\n')
     still = edited(text, EXIT, 'moves = { running = "ended" }')
 
@@ -462,7 +462,7 @@ def test_a_call_may_end_wherever_others_move_it(shake: str, state: str) -> None:
 
 
 def test_a_call_can_end_under_each_profile() -> None:
-    """Even if the profile removes the only other end."""
+    """A profile that leaves a call no way to end is an error."""
     again = edited(
         JOB, CHECKING, 'checking = [{ name = "again", begins = "starting" }, { name = "done", to = "running" }]\n'
     )
@@ -481,7 +481,7 @@ ends = { starting = { begins = "checking" }, checking = { begins = "starting" } 
 
 
 def test_deviations_from_one_cell_may_meet() -> None:
-    """Each allows its own outcome."""
+    """Each deviation from the cell allows its own outcome."""
     more = (
         DOOR
         + '\n[profile.old.cell.falls-off]\nevent = "push"\nabout = ""\ndeviates = "push-opens"\nmoves = { shut = "gone" }\n'
@@ -493,7 +493,7 @@ def test_deviations_from_one_cell_may_meet() -> None:
 
 
 def test_an_unknown_profile_is_misuse() -> None:
-    """The message has the value and the existing profiles."""
+    """The message contains the unknown name and the existing profiles."""
     with pytest.raises(ValueError, match="machine 'door' has no profile 'new'; profiles: old"):
         door().under("new")
     with pytest.raises(ValueError, match="machine 'counter' has no profile 'old'; profiles: none"):
@@ -501,7 +501,7 @@ def test_an_unknown_profile_is_misuse() -> None:
 
 
 def test_all_kinds_of_cells_are_in_the_toys() -> None:
-    """So tests that use the toys cover every kind of cell."""
+    """Tests that use the toys therefore cover every kind of cell."""
     kinds = {
         type(cell) for machine in (door(), job()) for event in machine.events.values() for cell in event.cells.values()
     }
@@ -510,7 +510,7 @@ def test_all_kinds_of_cells_are_in_the_toys() -> None:
 
 
 def test_an_outcome_that_stays_leads_to_the_state_it_is_in() -> None:
-    """For a star, that is another state each time."""
+    """With a star, each state stays as it is."""
     machine = machine_of(edited(DOOR, 'silent = ["*"]', 'moves = { "*" = { stays = true, emits = ["Knock"] } }'))
     cells = machine.events["knock"].cells
 
@@ -547,7 +547,7 @@ def _overrides(machine: Machine, profile: str) -> list[tuple[str, str, list[str]
 
 
 def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
-    """Along a chain and in any order in the file; the profiles keep the order of the file."""
+    """Profiles may form a chain, in any order; the machine keeps the order of the file."""
     machine = machine_of(OLDER)
 
     old = [("lock-jams", "push", ["shut"]), ("never-stuck", "push", ["ajar"])]
@@ -557,7 +557,7 @@ def test_a_profile_has_the_cells_of_the_one_that_it_extends() -> None:
 
 
 def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> None:
-    """It has the versions and the link of its definition."""
+    """The inherited deviation has the name of the extending profile, and the version of its definition."""
     machine = machine_of(OLDER)
 
     deviations = {name: each.overrides[0].deviation for name, each in machine.profiles.items()}
@@ -579,14 +579,14 @@ def test_a_deviation_that_is_taken_over_is_one_of_the_profile_that_has_it() -> N
     ids=["another name", "the same name", "another event"],
 )  # fmt: skip
 def test_a_profile_overrides_cell_by_cell_what_it_extends(own: str, expected: list[tuple[str, str, list[str]]]) -> None:
-    """Other cells stay; an override with the same name replaces the other one completely."""
+    """Other cells are inherited, but an override replaces an inherited override of the same name entirely."""
     machine = machine_of(f'{DOOR}\n[profile.older]\nabout = ""\nextends = "old"\n{own}')
 
     assert expected == _overrides(machine, "older")
 
 
 def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
-    """The cycle is reported once."""
+    """Only the cycle itself is reported."""
     text = DOOR
     for name, parent in (("one", "two"), ("two", "one"), ("three", "two")):
         text += f'\n[profile.{name}]\nabout = ""\nextends = "{parent}"\n'
@@ -594,11 +594,11 @@ def test_a_profile_that_extends_a_circle_is_no_further_mistake() -> None:
     assert ["FSM125"] == [problem.code for problem in problems_of(text)]
 
 
-# -- clauses with their cells, events alike, sets of states ---------------------------
+# -- clauses with their cells, events like others, sets of states ----------------------
 
 
 def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
-    """It is a clause like any other, and other events may name it."""
+    """A clause that is defined in an event is a clause like any other, and other events may name it."""
     rests = (
         """clauses.deaf = { says = "What is gone hears nothing.", MAY = "handbook, section 6", cannot = ["gone"] }"""
     )
@@ -616,7 +616,7 @@ def test_a_clause_may_stand_with_the_cells_that_rest_on_it() -> None:
 
 
 def test_the_star_stands_for_the_states_that_no_clause_mentions() -> None:
-    """At any position in the event."""
+    """The star may be at any position in the event."""
     text = edited(DOOR, SILENT, 'refuses = { gone = "NOT_FOUND" }\nclauses.push-opens.silent = ["*"]')
 
     cells = machine_of(text).events["knock"].cells
@@ -635,7 +635,7 @@ about = "Open the door with a foot."
 
 
 def test_an_event_that_is_like_another_has_its_cells() -> None:
-    """It has the same kind and clauses under its own name; its own cells replace those of the states that they mention."""
+    """The new event has its own name, and the kind and clauses of the other; its own cells take precedence."""
     machine = machine_of(f'{DOOR}{KICK}refuses = {{ open = "STUCK" }}\nclauses.gone-is-gone.silent = ["gone"]')
 
     push, kick = machine.events["push"], machine.events["kick"]
@@ -648,7 +648,7 @@ def test_an_event_that_is_like_another_has_its_cells() -> None:
 
 
 def test_an_event_that_is_like_one_without_a_clause_is_its_own_clause() -> None:
-    """It has the level and source of the other event, and its own sentence."""
+    """The clause has the level and source of the other event, but its own sentence."""
     machine = machine_of(DOOR + KICK.replace('"push"', '"remove"'))
 
     clause = machine.events["kick"].cells["shut"].clause
@@ -662,7 +662,7 @@ def test_an_event_that_is_like_one_without_a_clause_is_its_own_clause() -> None:
 
 
 def test_an_event_that_is_like_a_call_that_takes_time_ends_like_it() -> None:
-    """Except the ends that it defines itself."""
+    """Ends that the event defines itself take precedence."""
     machine = machine_of(
         f'{JOB}\n[event.retry]\nlike = "start"\nabout = "Once more."\nends = {{ checking = "ended" }}\n'
     )
@@ -676,7 +676,7 @@ def test_an_event_that_is_like_a_call_that_takes_time_ends_like_it() -> None:
 
 
 def test_an_event_may_be_like_one_that_stands_behind_it() -> None:
-    """The order of events is that of the file."""
+    """Events keep the order of the file, even if an event refers to a later one."""
     head, _, tail = DOOR.partition("[event.push]")
 
     assert ["kick", "push", "remove"] == list(machine_of(f"{head}{KICK}[event.push]{tail}").events)[:3]
@@ -690,7 +690,7 @@ off-frame = ["shuttable", "gone"]
 
 
 def test_a_set_of_states_stands_for_each_of_them() -> None:
-    """In all groups of cells, in profiles and in the list of drawing omissions; a set may contain other sets."""
+    """Sets work in all groups of cells, in profiles and in drawing omissions, and may contain other sets."""
     text = edited(DOOR, "[clause.push-opens]", f"{SETS}\n[clause.push-opens]")
     text = edited(text, "moves   = { open = { to", "moves   = { shuttable = { to")
     text = edited(text, CANNOT, 'cannot = ["gone"]')
@@ -709,7 +709,7 @@ def test_a_set_of_states_stands_for_each_of_them() -> None:
 
 
 def test_what_a_set_stands_for_stays_where_it_is() -> None:
-    """An outcome that stays, stays in each of them."""
+    """If an outcome of a set stays, each state of the set stays as it is."""
     text = edited(DOOR, "[clause.push-opens]", f"{SETS}\n[clause.push-opens]")
     text = edited(text, SILENT, 'ignores = ["shut"]\nmoves = { off-frame = { stays = true } }')
 

@@ -1,4 +1,4 @@
-"""Every code has an example that raises it, and a corrected one that is accepted: both are run."""
+"""Every code has an example that raises it, and a corrected example that is accepted; both are run."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ PLACES = {
     "FSM703": "count   = 2",
     "FSM508": "  - {trigger: press, source: off, dest: on}",
 }
-"""The text that an example replaces, if its corrected form is not in the text."""
+"""The text that an example replaces if the file does not contain the corrected example."""
 
 BEFORE = dict.fromkeys(["FSM123", "FSM124", "FSM125", "FSM132", "FSM133"], "[profile.old]") | {
     "FSM709": "[event.crash]"
@@ -93,7 +93,7 @@ READERS: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "FSM5": ("lamp.txt", "import lamp.txt", (LAMP,)),
     "FSM7": ("systems/office.toml", "show systems/office.toml", (OFFICE + CRASH,)),
 }
-"""For each family of codes, the file of an example, the command that reads it, and its context."""
+"""For each family of codes: the file of an example, the command that reads it, and the text around the example."""
 
 
 JOB_LOG = {"fsm.recordings": "job-log = fsm_jobs.job_log:JOB_LOG"}
@@ -112,7 +112,7 @@ COMMAND = DomainCommand(about="Count.", target="fsm_jobs.atempts:command")
 
 
 def text_of(code: str, snippet: str) -> str:
-    """Return a complete file with *snippet* in it, or the snippet itself if it is complete."""
+    """Return *snippet* if it is a complete file, and otherwise a complete file that contains it."""
     place = PLACES.get(code) or BEFORE.get(code) or RULES[code].right
     text = next((each for each in READERS[code[:4]][2] if each.count(place) == 1), "")
     return edited(text, place, f"{snippet}\n{place}" if code in BEFORE else snippet) if text else snippet
@@ -120,7 +120,7 @@ def text_of(code: str, snippet: str) -> str:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Create the files that the commands of the examples need."""
+    """A folder with the files that the commands of the examples need."""
     folder = tmp_path_factory.mktemp("examples")
     for name in ("logs", "models", "properties", "systems"):
         (folder / name).mkdir()
@@ -174,7 +174,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 @contextmanager
 def _listening(folder: Path) -> Iterator[None]:
-    """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*, as processes, because others are forked here."""
+    """Run a runtime at ``cri.sock`` and another server at ``other.sock`` in *folder*.
+
+    They are processes and not threads, because other tests fork this process.
+    """
     other = (
         "import socketserver\n"
         "class Greets(socketserver.BaseRequestHandler):\n"
@@ -195,12 +198,12 @@ def _listening(folder: Path) -> Iterator[None]:
 
 
 def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
-    """Return the exit code of the command that reads *example*, and the codes of the problems."""
+    """Run the command that reads *example*; return its exit code and the codes of the problems."""
     command = example
     if not example.startswith("fsm "):
         name, command, _ = READERS[code[:4]]
         text = text_of(code, example) + "\n" + ('{"entity": "c1", "event": "stop"}' if code == "FSM205" else "")
-        # What stands for a byte in an example is that byte.
+        # An escape such as \x1b in an example stands for that byte.
         (folder / name).write_bytes(re.sub(rb"\\x(..)", lambda byte: bytes.fromhex(byte[1].decode()), text.encode()))
         command = f"fsm {command}"
     with tempfile.TemporaryDirectory() as site, importable(Path(site)):
@@ -213,16 +216,16 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # what is served here has any image
+@pytest.mark.parametrize("code", [code for code in RULES if code != "FSM606"])  # our server has every image
 def test_an_example_raises_its_code(code: str, folder: Path) -> None:
-    """It raises no other code."""
+    """The example raises no other code."""
     assert (2, {code}) == codes(code, RULES[code].wrong, folder)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("code", [code for code in RULES if code != "FSM607"])  # a server does not end
+@pytest.mark.parametrize("code", [code for code in RULES if code != "FSM607"])  # a server does not end by itself
 def test_the_mended_example_is_accepted(code: str, folder: Path) -> None:
-    """The result may be any verdict."""
+    """The corrected example raises no code; its verdict does not matter."""
     status, found = codes(code, RULES[code].right, folder)
 
     assert set() == found

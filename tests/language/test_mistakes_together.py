@@ -1,4 +1,4 @@
-"""Syntactic and semantic errors in one file are reported together, without errors that only follow from others."""
+"""Syntactic and semantic errors in a file are reported together, without consequential errors."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ FOUND = [
 
 
 def problems(path: Path, text: str) -> tuple[Problem, ...]:
-    """Return the problems of *text* as a model."""
+    """Return the problems of *text* when it is loaded as a model."""
     path.write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as caught:
         load(path)
@@ -77,7 +77,7 @@ def problems(path: Path, text: str) -> tuple[Problem, ...]:
 
 
 def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
-    """No semantic error is reported that disappears once the syntax is fixed."""
+    """Every reported semantic error is still there once the syntax is fixed."""
     together = problems(tmp_path / "door.toml", SEVERAL)
     mended = SEVERAL.replace('titel   = "A door"', "").replace("shows = 1", 'shows = "OPEN"').replace('"cal"', '"call"')
     mended = mended.replace('"fine"', '"FINE"').replace("[event.pull]", '[event.pull]\nabout = ""')
@@ -89,7 +89,7 @@ def test_both_kinds_are_reported_in_one_step(tmp_path: Path) -> None:
 
 
 def test_of_properties_too(tmp_path: Path) -> None:
-    """A missing word is not quoted in a message."""
+    """Property files report both kinds together, too, and messages do not quote a missing word."""
     text = PROPERTIES.replace("says   =", "sayz   =").replace('under = "old"', 'under = "older"')
     at = repository(tmp_path, properties=text.replace('machine = "door"', 'machine = "doer"'))
     with pytest.raises(InputError) as machine:
@@ -104,14 +104,14 @@ def test_of_properties_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("gone", ["machine", "states", "event"])
 def test_where_too_little_is_left_only_the_form_is_reported(gone: str, tmp_path: Path) -> None:
-    """For example if the file is not TOML."""
+    """For example, a required table is written as an array of tables."""
     found = problems(tmp_path / "door.toml", SEVERAL.replace(f"[{gone}", f"[[{gone}").replace("]\n", "]]\n"))
 
     assert {each.code for each in found} <= {"FSM004", "FSM010", "FSM011", "FSM012"}
 
 
 def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
-    """Yield every place in *document*."""
+    """Yield the path of every value in *document*."""
     items = (
         document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
     )
@@ -124,7 +124,7 @@ def places(document: Value, at: tuple[str | int, ...] = ()) -> Iterator[tuple[st
 @pytest.mark.parametrize("model", [DOOR, JOB], ids=["door", "job"])
 @pytest.mark.parametrize("how", ["wrong", "renamed", "dropped"])
 def test_one_mistake_of_form_makes_none_of_meaning(model: str, how: str) -> None:
-    """At any place: a value of the wrong kind, a key that is not a name, a missing key."""
+    """At any place, the value has a wrong kind, the key is not a name, or the key is missing."""
     for number, at in enumerate(places(tomllib.loads(model))):
         if number % 5 and TIMES == 1:
             continue

@@ -30,7 +30,7 @@ TWICE = PROPERTIES.replace("fails = {", f"fails = [{EVERYWHERE}, {{").replace("l
 
 
 def found(name: str) -> Machine:
-    """The machines that the files may name."""
+    """Return the machine called *name*, as the files may refer to it."""
     if name == "door":
         return machine_of(DOOR)
     from fsm.language.library import load  # noqa: PLC0415
@@ -44,14 +44,14 @@ def specified(text: str) -> Specification[Machine]:
 
 
 def problems(text: str) -> tuple[Problem, ...]:
-    """Return the problems of the file."""
+    """Return the problems of the property file *text*."""
     with pytest.raises(InputError) as raised:
         specified(text)
     return raised.value.problems
 
 
 def test_all_that_is_written_is_there() -> None:
-    """A property has its words, and the profiles under which it is known to fail."""
+    """The property has all its words, and its known failure under a profile."""
     whole = specified(PROPERTIES)
     (stated,) = whole.properties
 
@@ -71,14 +71,14 @@ def test_all_that_is_written_is_there() -> None:
 
 
 def test_everywhere_is_everywhere() -> None:
-    """A failure stated for a profile takes precedence."""
+    """A failure stated for one profile takes precedence over a failure stated for all."""
     (stated,) = specified(TWICE).properties
 
     assert [getattr(stated.expected(each), "length", None) for each in (None, "old")] == [1, 2]
 
 
 CASES = [
-    # The code, what is written for the claim (or what else), and what is said.
+    # The code, the replacement of the claim, the message, and the hint.
     ("FSM301", 'once = "open"', "makes no claim", "make one of idempotent, always"),
     ("FSM301", 'always = "open"\nnever = "open"  # here', "makes 2 claims: always, never", "make one of"),
     ("FSM302", 'always = "open"\nuntil = "gone"  # here', "'until' has no meaning with 'always'", "leave it out"),
@@ -116,7 +116,7 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "claim", "what", "hint"), CASES, ids=[each[1][:40] for each in CASES])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: str, hint: str) -> None:
-    """Each error by itself, in its line."""
+    """Each error is reported alone, with its line, a message and a hint."""
     text = edited(PROPERTIES.split("fails = ", maxsplit=1)[0], CLAIM, claim)
     (problem,) = problems(text)
 
@@ -127,7 +127,7 @@ def test_says_what_is_wrong_where_and_the_way_out(code: str, claim: str, what: s
 
 
 def test_one_failure_under_several_profiles_is_written_once() -> None:
-    """It stands for each of them; for no profile if none is named."""
+    """A failure may list several profiles; without a list it concerns the machine without a profile."""
     several = edited(PROPERTIES, 'under = "old"', 'under = ["none", "old"]')
     plain = edited(PROPERTIES, 'under = "old", ', "")
     ghosts = KnownFailure(about="Ghosts.", length=2)
@@ -138,7 +138,7 @@ def test_one_failure_under_several_profiles_is_written_once() -> None:
 
 
 def test_what_is_defined_stands_for_what_it_is() -> None:
-    """A condition in parentheses, and a set of states wherever a state may stand, including from-each."""
+    """The name of a condition stands for it in parentheses; the name of a set stands for its states."""
     define = '[define]\nwide = ["open", "ajar"]\noff = ["wide", "gone"]\nback = "was gone and wide or was wide"\n'
     text = edited(PROPERTIES, CLAIM, 'reachable = ["was wide then is off", "not back"]\nfrom-each = ["wide"]')
     spelled = edited(
@@ -162,7 +162,7 @@ def test_what_is_defined_stands_for_what_it_is() -> None:
 
 
 DEFINED = [
-    # The code, what is defined, the claim, and what is said; the mark "# here" is in the line that is named.
+    # The code, the definition, the claim, the message, and the hint; the mark "# here" is in the line of the problem.
     ("FSM303", "back = 'was opne'  # here", f"{CLAIM}\nuntil = 'back'", "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM303", "back = 'was gone then open'  # here", f"{CLAIM}\nuntil = 'back'", "speaks of several instants", "leave 'then' out here"),
     ("FSM303", "away = 'gone'", "never = 'was away'  # here", "unknown state 'away'", "states: shut, open, ajar, gone"),
@@ -177,7 +177,7 @@ DEFINED = [
 
 @pytest.mark.parametrize(("code", "define", "claim", "what", "hint"), DEFINED, ids=[each[1][:30] for each in DEFINED])
 def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: str, what: str, hint: str) -> None:
-    """In the line of the definition, except if its use is wrong."""
+    """The problem has the line of the definition, unless only its use is wrong."""
     text = edited(PROPERTIES, CLAIM, claim).replace("[property.", f"[define]\n{define}\n[property.")
 
     (problem,) = problems(text)
@@ -188,7 +188,7 @@ def test_says_what_is_wrong_with_what_is_defined(code: str, define: str, claim: 
 
 
 def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> None:
-    """The cycle is reported at its definition, and so is the condition that cannot be read."""
+    """The cycle is one error, and the condition that uses it is another, because it cannot be read."""
     define = "[define]\nnear = 'far'\nfar = 'not near'\n"
     text = edited(PROPERTIES, CLAIM, f"{CLAIM}\nuntil = 'near'").replace("[property.", f"{define}[property.")
 
@@ -196,7 +196,7 @@ def test_a_definition_that_needs_itself_is_one_mistake_and_its_use_another() -> 
 
 
 def test_a_property_has_one_level_with_its_source() -> None:
-    """No level, or two, is an error."""
+    """A property without a level is an error, and so is one with two levels."""
     level = 'SHOULD = "handbook, section 5"\n'
     bare = edited(PROPERTIES, level, "")
     both = edited(PROPERTIES, level, f'{level}MAY = "hearsay"  # here\n')
@@ -213,7 +213,7 @@ def test_a_property_has_one_level_with_its_source() -> None:
 
 
 def test_a_profile_that_is_not_there() -> None:
-    """Also for the expected size."""
+    """Unknown profiles are errors in the expected sizes, too."""
     text = edited(PROPERTIES, "\nold = ", "\nodl = ")
     (problem,) = problems(text)
 
@@ -227,14 +227,14 @@ def test_no_property_is_a_mistake() -> None:
 
 
 def test_every_mistake_is_said_at_once() -> None:
-    """Including errors in the file as a whole."""
+    """Errors in several properties are reported together."""
     text = edited(PROPERTIES, CLAIM, 'never = "opne"') + '[property.other]\nsays = ""\nMUST  = ""\n'
 
     assert [problem.code for problem in problems(text)] == ["FSM303", "FSM301"]
 
 
 def test_every_rule_is_broken_here() -> None:
-    """Every code has a case; FSM306 is about files."""
+    """Every code has a case, except FSM306, which is about files."""
     assert {code for code in RULES if "FSM3" < code < "FSM4"} == {case[0] for case in CASES} | {"FSM306"}
 
 
@@ -243,7 +243,7 @@ def test_every_rule_is_broken_here() -> None:
 
 @pytest.mark.parametrize("path", ["models/door.toml", "properties/door.toml"])
 def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -> None:
-    """Either of the two may be named."""
+    """The specification can be loaded from either of the two files."""
     whole = specification(str(repository(tmp_path) / path))
 
     assert whole.machine.path == str(tmp_path / "models" / "door.toml") or path.startswith("models")
@@ -251,14 +251,14 @@ def test_a_model_and_its_properties_find_each_other(tmp_path: Path, path: str) -
 
 
 def test_a_machine_may_be_named_by_its_path(tmp_path: Path) -> None:
-    """The path is relative to the property file."""
+    """The path of the machine is relative to the property file."""
     text = edited(PROPERTIES, 'machine = "door"', 'machine = "../models/door.toml"')
 
     assert specification(str(repository(tmp_path, properties=text) / "properties" / "door.toml")).machine.name == "door"
 
 
 def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> None:
-    """The message says where the file belongs."""
+    """The hint has the path at which a property file is expected."""
     repository(tmp_path)
     (tmp_path / "properties" / "door.toml").unlink()
     with pytest.raises(InputError) as raised:
@@ -270,7 +270,7 @@ def test_a_model_without_properties_says_where_they_belong(tmp_path: Path) -> No
 
 
 def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
-    """At its own line, not at the property that names it."""
+    """The error is reported in the model, and not at the property file that names it."""
     repository(tmp_path)
     model = tmp_path / "models" / "door.toml"
     model.write_text(edited(DOOR, 'initial = "shut"', 'initial = "shutt"  # here'), encoding="utf-8")
@@ -282,7 +282,7 @@ def test_a_broken_model_is_reported_as_such(tmp_path: Path) -> None:
 
 
 def test_refines_finds_what_is_beside_the_file(tmp_path: Path) -> None:
-    """A model in the same folder takes precedence over a shipped one."""
+    """A model beside the property's own model takes precedence over a shipped one."""
     text = edited(PROPERTIES, CLAIM, 'refines = "cri-pod"')
     repository(tmp_path, properties=text)
     (tmp_path / "models" / "cri-pod.toml").write_text(

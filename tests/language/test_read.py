@@ -1,4 +1,4 @@
-"""From bytes to a model as written: every syntactic error with its line and remedy."""
+"""Reading a model file: every syntactic error with its line and remedy."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SHIPPED = sorted((home() / "models").glob("*.toml"))
 TEXTS = [DOOR, JOB, counter_text(to=3), *(path.read_text(encoding="utf-8") for path in SHIPPED)]
 
 
-# -- every mistake of form -----------------------------------------------------
+# -- every syntactic error -----------------------------------------------------
 
 PUSH = 'about   = "Open the door."\n'
 
-# Code, what to replace in the door, by what, what is said, the way out.
-# The mark "# here" stands in the line that is to be named.
+# Code, the text to replace in the door, its replacement, the message, and the hint.
+# The mark "# here" is in the line that the problem must have.
 CASES = [
     ("FSM003", 'title   = "A door"', 'title = "A d\udcf6r"  # here', "is not UTF-8: byte 0xf6 at offset", "save the file as UTF-8"),
     ("FSM004", 'initial = "shut"', "initial = shut  # here", "is not TOML: invalid value (at line 6, column 11)", "see https://toml.io"),
@@ -72,7 +72,7 @@ CASES = [
 
 @pytest.mark.parametrize(("code", "old", "new", "what", "hint"), CASES, ids=lambda part: part[:40])
 def test_says_what_is_wrong_where_and_the_way_out(code: str, old: str, new: str, what: str, hint: str) -> None:
-    """One error is one problem: in its line, with the value, and with a hint."""
+    """One error causes one problem, which has the line, the value and a hint."""
     text = edited(DOOR, old, new)
 
     (problem,) = problems_of(text.encode(errors="surrogateescape"))
@@ -92,7 +92,7 @@ FILES: list[tuple[str, Callable[[Path], object], str]] = [
 
 @pytest.mark.parametrize(("code", "make", "what"), FILES, ids=["missing", "directory", "loop", "huge"])
 def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object], what: str, tmp_path: Path) -> None:
-    """A problem of the file as a whole has no line."""
+    """A problem with the file as a whole has no line."""
     path = tmp_path / "toy.toml"
     make(path)
 
@@ -105,13 +105,13 @@ def test_says_why_a_file_cannot_be_used(code: str, make: Callable[[Path], object
 
 
 def test_a_path_that_no_file_can_have_is_said() -> None:
-    """A NUL in a path is reported like any other wrong input."""
+    """A NUL in a path is an error in the input, and not a crash."""
     with pytest.raises(InputError, match=r"cannot be opened: embedded null byte \[FSM001\]"):
         content("a\0b")
 
 
 def test_every_rule_of_form_has_a_case() -> None:
-    """Every code in the list of rules is raised by something."""
+    """Every code in the list of rules is raised by some test case."""
     assert {code for code in RULES if code < "FSM1"} == {case[0] for case in (*CASES, *FILES)}
 
 
@@ -141,7 +141,7 @@ interrupts = true
 
 
 def test_says_all_mistakes_at_once() -> None:
-    """Ten errors in a file are ten problems, in the order of their lines."""
+    """A file with ten errors has ten problems, sorted by line."""
     said = [(problem.line, problem.code) for problem in problems_of(TEN_MISTAKES)]
 
     assert [
@@ -212,12 +212,12 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "line"), PLACES, ids=str)
 def test_finds_the_line_of(path: tuple[str | int, ...], line: int) -> None:
-    """Every way of writing a key is located; for a missing key, the table around it."""
+    """Every way to write a key is found; a missing key has the line of the table around it."""
     assert line == locate(LINES.encode()).find(*path)
 
 
 def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
-    """A missing key is reported at the table's header, whatever comes first."""
+    """A missing key is reported at the header of its table, even if a subtable is above it."""
     text = edited(
         DOOR,
         '[event.warp]\nkind   = "hidden"\nabout  = ',
@@ -229,7 +229,7 @@ def test_a_header_of_its_own_counts_before_a_table_that_is_implied() -> None:
 
 
 def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
-    """The hint can be followed."""
+    """The hint shows a line for a missing text, and a header for a missing table."""
     with pytest.raises(InputError) as raised:
         parse(b"", Stated, path="door.toml")
 
@@ -239,7 +239,7 @@ def test_what_is_missing_at_the_top_is_no_table_where_it_is_text() -> None:
 
 
 def test_a_byte_order_mark_is_no_mistake() -> None:
-    """Some editors write one at the start of every file."""
+    """Some editors write a byte order mark at the start of every file."""
     assert DOOR == DOOR.strip("\ufeff")
     assert () == problems_of("\ufeff" + DOOR)
 
@@ -291,7 +291,7 @@ def _paths(path: tuple[str | int, ...], value: object) -> Iterator[tuple[str | i
 
 @st.composite
 def damaged_bytes(draw: st.DrawFn) -> bytes:
-    """Return a model file that was cut short, or with some bytes flipped, inserted or left out."""
+    """Return a model file that is cut short, or in which some bytes are flipped, inserted or omitted."""
     data = bytearray(draw(st.sampled_from(TEXTS)).encode())
     for _ in range(draw(st.integers(1, 6))):
         at = draw(st.integers(0, max(0, len(data) - 1)))
@@ -311,7 +311,7 @@ def damaged_bytes(draw: st.DrawFn) -> bytes:
 
 @st.composite
 def damaged_lines(draw: st.DrawFn) -> bytes:
-    """Return a model file with some lines left out, repeated or moved."""
+    """Return a model file in which some lines are omitted, repeated or moved."""
     lines = draw(st.sampled_from(TEXTS)).split("\n")
     for _ in range(draw(st.integers(1, 6))):
         line = lines.pop(draw(st.integers(0, len(lines) - 1)))
@@ -340,14 +340,14 @@ def test_a_damaged_file_is_a_machine_or_says_what_is_wrong(data: bytes) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("text", TEXTS, ids=["door", "job", "counter", *(path.stem for path in SHIPPED)])
 def test_a_file_cut_short_says_what_is_wrong(text: str) -> None:
-    """Cut after any line, a file is a machine or a list of problems."""
+    """A file that is cut after any line is a machine or a list of problems."""
     lines = text.splitlines(keepends=True)
     for end in range(0, len(lines), max(1, len(lines) // (40 if TIMES > 1 else 12))):
         problems_of("".join(lines[:end]))
 
 
 def test_a_large_file_of_mistakes_is_read_in_time() -> None:
-    """Each of thousands of unknown words is reported."""
+    """All of several thousand unknown words are reported."""
     text = "".join(f"word{number} = {number}\n" for number in range(5_000))
 
     assert 5_000 + 3 == len(problems_of(text))
@@ -363,7 +363,7 @@ def test_nesting_as_deep_as_allowed_is_read() -> None:
 
 
 def test_dots_in_strings_and_numbers_nest_nothing() -> None:
-    """Only the parts of a key count."""
+    """Only dots between the parts of a key count as nesting."""
     dots = "a." * 100
     text = edited(
         DOOR, 'about   = "Open the door."', f'about = """{dots}\n\\"{dots}"""  # {dots}\naliases = [\'{dots}\']'
@@ -373,7 +373,7 @@ def test_dots_in_strings_and_numbers_nest_nothing() -> None:
 
 
 def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
-    """Problems carry the path."""
+    """The result does not depend on the source."""
     path = tmp_path / "door.toml"
     path.write_text(DOOR, encoding="utf-8")
 
@@ -381,7 +381,7 @@ def test_reads_the_same_from_bytes_and_from_a_file(tmp_path: Path) -> None:
 
 
 def test_a_message_lists_so_many_mistakes_and_no_more() -> None:
-    """Thousands would hide the first ones."""
+    """The message lists the first hundred problems and the number of the others."""
     text = edited(DOOR, 'silent = ["*"]', f"silent = [{'0, ' * 1_000}]")
 
     with pytest.raises(InputError) as caught:

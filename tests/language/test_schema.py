@@ -1,4 +1,4 @@
-"""The JSON Schema agrees with the parser about documents."""
+"""The JSON Schema and the parser accept the same documents."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ DOCUMENTS = [tomllib.loads(text) for text in (DOOR, JOB, SHIPPED[0].read_text(en
 
 
 def _well_formed(document: dict[str, Any]) -> bool:
-    """Check whether the parser finds no syntactic error in *document*."""
+    """Return whether the parser finds no syntactic error in *document*."""
     return not {"FSM010", "FSM011", "FSM012", "FSM131"} & {problem.code for problem in problems_of(toml_text(document))}
 
 
 def _nodes(node: object) -> Iterator[dict[str, Any]]:
-    """Yield every table in *node*, including itself."""
+    """Yield every table in *node*, including *node* itself."""
     if isinstance(node, dict):
         yield node
     for below in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
@@ -44,7 +44,7 @@ def _nodes(node: object) -> Iterator[dict[str, Any]]:
 
 
 def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
-    """Its id is not an address."""
+    """Its id is a URN, and not an address."""
     jsonschema.Draft202012Validator.check_schema(schema())
 
     assert "https://json-schema.org/draft/2020-12/schema" == schema()["$schema"]
@@ -54,7 +54,7 @@ def test_it_is_a_schema_of_the_draft_that_it_names() -> None:
 
 
 def test_every_call_gives_a_schema_of_its_own() -> None:
-    """A caller may change the returned schema without affecting others."""
+    """A caller may change the returned schema without an effect on other callers."""
     mine = schema()
     mine["$defs"].clear()
 
@@ -63,12 +63,12 @@ def test_every_call_gives_a_schema_of_its_own() -> None:
 
 @pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.stem)
 def test_shipped_models_are_valid(path: Path) -> None:
-    """An editor reports nothing."""
+    """An editor with the schema reports no error in them."""
     VALIDATOR.validate(tomllib.loads(path.read_text(encoding="utf-8")))
 
 
 def test_editors_understand_every_form() -> None:
-    """Alternatives are oneOf, nothing is null, and tables refuse unknown words and invalid names."""
+    """Alternatives are oneOf, no type is null, and tables refuse unknown words and invalid names."""
     for node in _nodes(schema()):
         assert "anyOf" not in node
         assert node.get("type") != "null"
@@ -77,7 +77,7 @@ def test_editors_understand_every_form() -> None:
 
 
 def test_its_words_are_those_of_the_parser() -> None:
-    """Every class of the model is a definition with the same words."""
+    """Every class of the parser is a definition of the schema with the same words."""
     classes = {
         name: each
         for name, each in inspect.getmembers(fsm.language.machine_file, inspect.isclass)
@@ -91,19 +91,19 @@ def test_its_words_are_those_of_the_parser() -> None:
     found = {name: set(node["properties"]) for name, node in schema()["$defs"].items()}
     found["Written"] = set(schema()["properties"])
 
-    # Cells is no table of its own: events and overrides have its words.
+    # Cells is not a table by itself: events and overrides have its words.
     cells = words.pop("Cells")
     assert cells < found["WrittenEvent"]
     assert cells < found["WrittenOverride"]
     assert cells < found["WrittenRest"]
     assert words.pop("WrittenDemand") < found["WrittenRequirement"]
-    # Nor are levels with their sources.
+    # Neither are levels with their sources.
     cited = words.pop("Cited")
     assert cited < found["WrittenClause"]
     assert cited < found["WrittenEvent"]
     assert cited < found["WrittenRest"]
     assert cited < found["WrittenRequirement"]
-    # Nor is what events of machines and of systems have in common.
+    # Neither are the words that events of machines and of systems have in common.
     assert words.pop("Happening") < found["WrittenEvent"]
     assert words == found
 
@@ -195,7 +195,7 @@ EVENTS: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("words", "fits"), EVENTS, ids=str)
 def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits: bool) -> None:
-    """The schema has the same dependencies between words as the parser."""
+    """The schema and the parser require the same combinations of words."""
     machine = {"name": "lamp", "title": "A lamp", "about": "Is on.", "source": "the box", "initial": "on"}
     document = {"machine": machine, "states": {"on": {"about": "On."}}, "event": {"look": {"about": "Look.", **words}}}
 
@@ -205,7 +205,7 @@ def test_a_clause_has_its_sentence_and_one_level(words: dict[str, Any], *, fits:
 
 @pytest.mark.parametrize("level", [{}, {"MUST": "page 1"}, {"MUST": "page 1", "MAY": "page 2"}], ids=str)
 def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
-    """Neither none nor two."""
+    """A clause without a level is invalid, and so is one with two levels."""
     document: dict[str, Any] = copy.deepcopy(DOCUMENTS[0])
     document["clause"]["push-opens"] = {"says": "A door that is pushed opens.", **level}
 
@@ -214,7 +214,7 @@ def test_a_clause_alone_has_one_level(level: dict[str, str]) -> None:
 
 
 def test_both_kinds_of_documents_are_tried() -> None:
-    """The documents to mutate are valid; an empty one is not."""
+    """The documents that are mutated are valid, and an empty document is not."""
     assert [True, True, True, False] == [_well_formed(document) for document in (*DOCUMENTS, {})]
     assert [True, True, True, False] == [VALIDATOR.is_valid(document) for document in (*DOCUMENTS, {})]
 
@@ -239,12 +239,12 @@ PATHS: list[tuple[tuple[str | int, ...], str]] = [
 
 @pytest.mark.parametrize(("path", "words"), PATHS, ids=str)
 def test_knows_the_words_at_a_path(path: tuple[str | int, ...], words: str) -> None:
-    """There are none where authors choose the names."""
+    """The list is empty if authors choose the names at this path."""
     assert words == " ".join(Vocabulary().words(*path))
 
 
 def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
-    """Alternatives are outcomes."""
+    """A list of alternatives consists of outcomes."""
     alone = Vocabulary().words("event", "push", "moves", "open")
 
     assert {"name", "to", "begins", "reply", "emits"} < set(alone)
@@ -265,5 +265,5 @@ def test_an_outcome_has_the_same_words_alone_and_in_a_list() -> None:
     ids=str,
 )
 def test_says_what_is_expected_at_a_path(path: tuple[str | int, ...], expected: str) -> None:
-    """In plain words, not those of JSON Schema."""
+    """The description uses plain words, and not the terms of JSON Schema."""
     assert expected == Vocabulary().expected(*path)

@@ -1,4 +1,4 @@
-"""Histories that are linearizable, their twins that are not, and a second opinion on thousands of random ones."""
+"""Linearizable histories, twins that are not linearizable, and a second opinion on thousands of random histories."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ PAIRS = {
 
 
 def machine(name: str) -> Machine:
-    """Return the toy or shipped machine of that name."""
+    """Return the toy or the shipped machine called *name*."""
     return job() if name == "job" else load(name)
 
 
@@ -124,7 +124,7 @@ def test_one_is_legal_and_its_twin_is_not(case: str) -> None:
 
 
 def test_of_a_call_that_is_displaced_nothing_is_specified() -> None:
-    """The job ended while its start was in progress; the start then replied ok and emitted nothing."""
+    """If another event moves the job while its start is in progress, the start may reply anything."""
     displaced = history("0 1 make ok", "2 9 start ok", "3 8 exit", outputs="")
     ended = history("0 1 make ok", "2 9 start ok", outputs="")
 
@@ -132,11 +132,11 @@ def test_of_a_call_that_is_displaced_nothing_is_specified() -> None:
     assert isinstance(linearize(job(), ended), NotLinearizable)
 
 
-# -- what is said of it --------------------------------------------------------
+# -- the illegal part ----------------------------------------------------------
 
 
 def found(machine: Machine, seen: History) -> NotLinearizable:
-    """Return the illegal part of *seen*."""
+    """Return the answer that *seen* is not linearizable, with its illegal part."""
     answer = linearize(machine, seen)
     assert isinstance(answer, NotLinearizable)
     return answer
@@ -150,7 +150,7 @@ def test_a_reply_is_told_with_those_that_would_have_been_legal() -> None:
 
 
 def test_what_came_later_is_no_part_of_the_longest_legal_beginning() -> None:
-    """A start that returned afterwards may have acted before, and then it belongs to the beginning."""
+    """A start that returned later may have acted earlier, and is then part of the beginning."""
     answer = found(
         load("container-status"), history(CREATED, "2 9 start ok", "3 4 exec ok", "5 6 start ok", "7 8 stop ok")
     )
@@ -172,7 +172,7 @@ def test_a_signal_is_told_as_one_that_cannot_happen() -> None:
 
 
 def test_outputs_are_told_with_those_that_could_have_come() -> None:
-    """A missing output is reported for the operation that should have emitted it; a surplus one at the end."""
+    """A missing output is reported at the operation that should emit it, and a surplus output at the end."""
     operations = ("0 1 create-container ok", "2 3 stop-container ok")
     lacking = found(load("nri-container"), history(*operations, outputs="CreateContainer"))
     needless = found(load("nri-container"), history(*operations, outputs="CreateContainer StopContainer StopContainer"))
@@ -184,7 +184,7 @@ def test_outputs_are_told_with_those_that_could_have_come() -> None:
 
 
 def test_entities_do_not_meet() -> None:
-    """Each is judged separately, and the illegal one is named."""
+    """Each entity is judged separately, and the answer names the illegal one."""
     one, other = history(*RUNNING), history(CREATED, "2 3 exec ok")
     operations = [replace(each, entity="a") for each in one.operations]
     operations += [replace(each, entity="b") for each in other.operations]
@@ -200,7 +200,7 @@ def test_a_search_that_ends_early_knows_nothing() -> None:
 
 
 def test_many_operations_one_after_the_other_take_no_more_than_a_little_each() -> None:
-    """Only concurrent operations are tried in every order, so a history may be long."""
+    """Only concurrent operations are tried in several orders, so long histories are feasible."""
     lines = [f"{10 * number + each} {10 * number + 9} status ok" for number in range(200) for each in (1, 2, 3)]
 
     assert isinstance(linearize(load("container-status"), history("0 0 create ok", *lines), limit=20_000), Linearizable)
@@ -250,7 +250,7 @@ def test_no_operation_returns_before_it_is_called() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(4))
 def test_a_second_opinion_agrees_on_random_histories(part: int) -> None:
-    """The returned order is a possible one."""
+    """Both have the same verdict, and the returned steps are possible in this order."""
     answers: Counter[bool] = Counter()
     for number in range(amount(50, night=3_000)):
         chance = random.Random(f"{part} {number}")
@@ -288,7 +288,7 @@ def _check_steps(machine: Machine, seen: History, steps: tuple[Step, ...], *, wh
 
 @pytest.mark.slow
 def test_what_is_linearizable_is_a_behaviour_to_the_monitor() -> None:
-    """The monitor does not know which of two equal calls a reply belongs to, so it may allow more, but not less."""
+    """The monitor cannot tell which of two equal calls got a reply, so it may allow more, but never less."""
     judged = 0
     for number in range(600 * TIMES):
         chance = random.Random(number)

@@ -1,4 +1,4 @@
-"""The window of a history that is shown: it is illegal by itself, and no shorter window with the same end is."""
+"""The window of a history: a part that is illegal by itself, and the shortest such part with the same end."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def history(*lines: str) -> History:
 
 
 def window(machine: Machine, seen: History) -> Window:
-    """Return the window of *seen* that is not linearizable."""
+    """Return the window of *seen*, which is not linearizable."""
     answer = linearize(machine, seen)
     assert isinstance(answer, NotLinearizable)
     return answer.window
 
 
 def shown(found: Window) -> list[str]:
-    """Abbreviate the operations of a window."""
+    """Return the operations of a window as text."""
     return [str(each) for each in found.operations]
 
 
@@ -57,7 +57,7 @@ LONG = [f"{10 * number} {10 * number + 5} status ok" for number in range(1, 100)
 
 
 def test_what_came_long_before_is_not_in_it() -> None:
-    """Two of a hundred operations show everything."""
+    """Two of a hundred operations show the violation."""
     seen = history("0 1 create ok", *LONG, "1000 1001 start ok", "1002 1003 start ok", "1004 1005 status ok")
 
     found = window(load("container-status"), seen)
@@ -66,7 +66,7 @@ def test_what_came_long_before_is_not_in_it() -> None:
 
 
 def test_what_needs_the_beginning_says_so() -> None:
-    """From another state it would be legal, so everything from the beginning is shown."""
+    """From another state the call would be legal, so the window starts at the beginning of the history."""
     seen = history("0 1 start ok", "2 3 status ok")
 
     found = window(load("container-status"), seen)
@@ -75,14 +75,14 @@ def test_what_needs_the_beginning_says_so() -> None:
 
 
 def test_an_operation_may_be_illegal_alone() -> None:
-    """In no state is this reply possible."""
+    """The reply is impossible in every state."""
     found = window(door(), history("0 1 push ok", "2 3 push NONSENSE"))
 
     assert (["push: NONSENSE"], False) == (shown(found), found.begins)
 
 
 def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
-    """A start that was called before may have acted in it, and the two looks still cannot both be right."""
+    """The earlier start may act within the window, but it cannot explain both states that were shown."""
     seen = history("0 1 create ok", "2 20 start ok", "4 5 - =CONTAINER_RUNNING", "6 7 - =CONTAINER_CREATED")
 
     found = window(load("container-status"), seen)
@@ -92,7 +92,7 @@ def test_operations_in_progress_at_its_beginning_are_beside_it() -> None:
 
 
 def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
-    """A hundred lost starts make the window no harder to find; they explain the start, and not the look."""
+    """A hundred lost starts make the search no harder; they explain the exec, but not the state shown after it."""
     lost = [f"{number} - start" for number in range(2, 102)]
     seen = history("0 1 create ok", *lost, "200 201 exec ok", "202 203 - =CONTAINER_CREATED")
 
@@ -105,7 +105,7 @@ def test_those_that_never_return_may_do_what_they_do_at_any_time() -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(2))
 def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
-    """In every state that the entity may be in at its beginning; a second opinion agrees."""
+    """A second opinion tries the window from every state in which it may begin."""
     kinds: Counter[str] = Counter()
     for number in range(500 * TIMES):
         chance = random.Random(f"window {part} {number}")
@@ -131,6 +131,6 @@ def test_it_is_illegal_by_itself_and_no_part_of_it_is(part: int) -> None:
 
 
 def _possible(machine: Machine, operations: tuple[Operation, ...], states: list[str]) -> bool:
-    """Check whether some state explains *operations*; a look that never returned may be left out."""
+    """Check whether *operations* are possible from one of *states*; a look that never returned may be omitted."""
     kept = tuple(each for each in operations if each.returned is not None or each.event)
     return any(linearizable(replace(machine, initial=state), History(operations=kept)) for state in states)

@@ -59,7 +59,7 @@ def test_another_socket_of_a_daemon_is_not_cri(containerd: Containerd) -> None:
 
 
 def test_a_life_is_recorded_and_judged(client: CriClient, pod: str, containerd: Containerd, tmp_path: Path) -> None:
-    """containerd 1.6.20 answers a stop of a removed container with NOT_FOUND.
+    """Containerd 1.6.20 answers a stop of a removed container with NOT_FOUND.
 
     Its profile tolerates this; the contract does not.
     """

@@ -1,4 +1,4 @@
-"""``fsm check --parts PART=any``, and with more copies than are searched."""
+"""``fsm check --parts PART=any``, and numbers of copies that are too large to search."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def test_any_number_is_asked_for() -> None:
 
 
 def test_a_hundred_are_decided_by_any_number_and_by_runs_of_two() -> None:
-    """Everything that two copies reach or break, a hundred do too; that all copies are inside takes more steps."""
+    """Runs of two copies are runs of a hundred, too; a claim about every copy being inside stays unknown."""
     found = fsm(*SYNC, "call=100", "--runs", "--format", "json")
     [examined] = json.loads(found.stdout)["machines"]
     properties = {each["name"]: each for each in examined["properties"]}

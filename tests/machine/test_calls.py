@@ -1,4 +1,4 @@
-"""One semantics of calls: all engines and several independent interpreters agree about what is legal."""
+"""All engines and several independent interpreters agree on which calls are legal."""
 
 from __future__ import annotations
 
@@ -39,15 +39,15 @@ if TYPE_CHECKING:
     from fsm.machine import Machine
 
 MANY = TIMES if TIMES == 1 else 5 * TIMES // 2
-"""Factor for the number of machines: a hundred thousand examples in the nightly run."""
+"""Factor for the number of machines; the nightly run has a hundred thousand examples."""
 AT_NIGHT = [1_001_445, 1_001_890, 1_002_028, 2_002_653]
-"""Seeds of machines on which engines disagreed in a nightly run about calls in progress."""
+"""Seeds of machines with calls in progress on which engines once disagreed in a nightly run."""
 REPLIES = ("ok", "ok", "BUSY", "GONE", "NOT_FOUND", "CANCELED", "WEIRD")
 LONGEST = 5
 
 
 def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
-    """Return whole events, one after the other: simulated, and some of them changed."""
+    """Return simulated events, one after the other, some of them changed."""
     made = simulate(machine, seed=chance.randrange(1 << 30), length=2 * LONGEST)
     shown = sorted({state.shows for state in machine.states.values()})
     script = []
@@ -67,7 +67,7 @@ def random_script(chance: random.Random, machine: Machine) -> list[Observation]:
 
 
 def history(script: list[Observation]) -> History:
-    """Return the script as operations that do not overlap."""
+    """Return *script* as operations that do not overlap."""
     return History(
         operations=tuple(
             Operation(called=2 * at, returned=2 * at + 1, event=each.event, reply=each.reply, shows=each.shows)
@@ -77,7 +77,7 @@ def history(script: list[Observation]) -> History:
 
 
 def kit_test(script: list[Observation]) -> Test:
-    """Return the script as steps of a test."""
+    """Return *script* as the steps of a test."""
     return [(Stimulus(each.event), Response(reply=each.reply, shows=each.shows)) for each in script]
 
 
@@ -86,7 +86,7 @@ EXACT = ("naive", "oracle", "property monitor")
 
 
 def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
-    """Return whether a script is legal for *machine* according to every engine and interpreter."""
+    """Return a function that decides whether a script is legal for *machine*, and asserts that all judges agree."""
     traces = {f"{name}, of traces": judge(machine) for name, judge in judges.TRACE.items()}
     histories = {f"{name}, of histories": judge(machine) for name, judge in judges.HISTORY.items()}
     tests = {f"{name}, of tests": judges.KIT[name](machine) for name in EXACT}
@@ -103,7 +103,7 @@ def judging(machine: Machine) -> Callable[[list[Observation]], bool]:
 
 
 class Examples:
-    """Random machines, each with a few inputs; counts them for the report of the run."""
+    """Random machines, each with a few inputs, and the number of inputs for the report of the test run."""
 
     def __init__(
         self, record: Callable[[str, object], None], part: int, *, machines: int, more: Iterable[int] = ()
@@ -113,7 +113,7 @@ class Examples:
         self.legal: list[bool] = []
 
     def machines(self) -> Iterator[tuple[random.Random, Machine]]:
-        """Yield each machine with its random choices."""
+        """Yield each machine with a generator for further random choices."""
         for number in self._numbers:
             chance = random.Random(number)
             yield chance, random_machine(chance)
@@ -124,7 +124,7 @@ class Examples:
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """All judges of traces, histories and tests agree."""
+    """All judges of traces, histories and tests have the same answer."""
     examples = Examples(record_property, part, machines=80)
     for chance, machine in examples.machines():
         agree = judging(machine)
@@ -134,7 +134,7 @@ def test_scripts_that_do_not_overlap(part: int, record_property: Callable[[str, 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", range(3))
 def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable[[str, object], None]) -> None:
-    """The oracle and a naive one agree; whatever they allow is explained as a run, a trace and a history."""
+    """The oracle and a naive judge agree, and every other judge allows whatever they allow."""
     known = [number for number in AT_NIGHT if number // 1_000_000 == part]
     examples = Examples(record_property, part, machines=80, more=known)
     for chance, machine in examples.machines():
@@ -154,7 +154,7 @@ def test_tests_that_leave_calls_in_progress(part: int, record_property: Callable
 
 @pytest.mark.parametrize("part", range(3))
 def test_histories_that_overlap(part: int, record_property: Callable[[str, object], None]) -> None:
-    """Both engines agree on linearizability, and the calls alone are a legal trace, with replies paired with calls."""
+    """Both engines agree on linearizability, and the calls of a linearizable history are a legal trace."""
     examples = Examples(record_property, part, machines=40)
     for chance, machine in examples.machines():
         for history in (random_history(chance, machine) for _ in range(3)):
@@ -175,13 +175,13 @@ def test_histories_that_overlap(part: int, record_property: Callable[[str, objec
 
 
 def only_calls(machine: Machine, history: History) -> History:
-    """Return the calls of *history* without shown states and outputs: all that a trace has of overlapping calls."""
+    """Return only the calls of *history*, without shown states, because a trace of overlapping calls has no more."""
     calls = (each for each in history.operations if each.event and machine.events[each.event].kind == "call")
     return History(operations=tuple(replace(each, shows="") for each in calls))
 
 
 def test_deviations(record_property: Callable[[str, object], None]) -> None:
-    """A deviation is reported as soon as an observation is illegal without it, also if only a deviation explains a history."""
+    """A deviation is reported if and only if the trace or the history is illegal without it."""
     found = Counter[bool]()
     for number in range(120 * TIMES):
         chance = random.Random(number)
@@ -222,7 +222,7 @@ ENGINES = [
 
 @pytest.mark.parametrize(("what", "engine"), ENGINES)
 def test_a_judge_that_reads_other_cells_is_caught(what: str, engine: str) -> None:
-    """Each judge finds illegal for some mutant what is legal for the machine, so the comparisons above can fail."""
+    """Given a mutant, each judge finds a legal input illegal, so the comparisons above can fail."""
     for number in range(100):
         chance = random.Random(number)
         machine = random_machine(chance)
@@ -242,7 +242,7 @@ def test_a_judge_that_reads_other_cells_is_caught(what: str, engine: str) -> Non
     pytest.fail("no mutant was caught")
 
 
-# -- what engines once disagreed on ------------------------------------------------
+# -- former disagreements between engines ------------------------------------------
 
 
 def test_a_refusal_is_no_empty_reply() -> None:
@@ -251,7 +251,7 @@ def test_a_refusal_is_no_empty_reply() -> None:
 
 
 class _StopRefuses(Simulated):
-    """Replies NOT_FOUND to stopping a container that does not exist."""
+    """A simulated container that replies NOT_FOUND to a stop if it does not exist."""
 
     def do(self, event: str) -> str:
         reply = super().do(event)
@@ -260,7 +260,7 @@ class _StopRefuses(Simulated):
 
 @pytest.mark.parametrize(("reply", "legal"), [("ok", True), ("NOT_FOUND", False)])
 def test_the_stop_of_an_absent_container_succeeds(reply: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A hidden restart that interrupts does not make every reply legal."""
+    """The reply must be ok; a hidden restart that may interrupt the call does not make other replies legal."""
     assert legal == judging(load("cri-container"))([Observation(entity="e", event="stop", reply=reply)])
 
 
@@ -280,7 +280,7 @@ def test_a_race_is_found_though_restarts_are_hidden() -> None:
     ],
 )
 def test_hidden_events_may_happen_before_the_look(event: str, shows: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A pod may become not ready between the reply to its run and the look after it; a stopped pod is not ready."""
+    """A running pod may become not ready before its state is shown; a stopped pod stays not ready."""
     run = Observation(entity="e", event="run", reply="ok", shows="SANDBOX_READY")
     script = [run] if event == "stop" else []
 
@@ -330,18 +330,18 @@ cannot = ["*"]
 @pytest.mark.parametrize(
     ("test", "legal"),
     [
-        ("press=ok touch=HOT", True),  # it was hot before it was pressed, which shows only later
+        ("press=ok touch=HOT", True),  # the lamp was hot before it was pressed, but only the touch shows it
         ("touch=HOT press=ok touch=ok", False),
         ("press=ok>hum+hum", True),
         ("press=ok>bang", False),
         ("press=ok@ON touch=ok>hum+hum", True),
         ("press=ok@OFF touch=ok>hum+hum", False),
-        ("touch=HOT press=ok flash=>bang", True),  # where the specification is silent anything may be put out
+        ("touch=HOT press=ok flash=>bang", True),  # in a silent cell any output is legal
         ("touch=HOT flash=>bang", False),
     ],
 )
 def test_what_judges_of_tests_once_disagreed_on(test: str, legal: bool) -> None:  # noqa: FBT001  (a column)
-    """A hidden event may be needed to explain a later step, and may emit repeatedly."""
+    """A hidden event may be needed to explain a later step, and may emit outputs repeatedly."""
     steps = []
     for word in test.split():
         event, _, seen = word.partition("=")

@@ -38,12 +38,12 @@ LARGEST = 400
 
 
 def numbers(text: str, machines: dict[str, Machine]) -> Callable[[int], System]:
-    """Return the system of *text*, in which a part has two copies, with another number of copies."""
+    """Return a function from a number of copies to the system in *text*, whose part has two copies."""
     return lambda count: system_of(text.replace("count = 2", f"count = {count}"), machines)
 
 
 def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, Crowd]:
-    """Return a random system by the number of copies of a part, that part, and the simulation of any number of copies."""
+    """Return a random system for each number of copies of a part, that part, and the simulation of any number."""
     for _ in range(60):
         text, machines = random_text(chance)
         if text.count("count = 2") == 1:
@@ -57,7 +57,7 @@ def random_crowd(chance: random.Random) -> tuple[Callable[[int], System], str, C
 
 
 def forgetful(patch: pytest.MonkeyPatch) -> None:
-    """Assume that no other copy remains in the state that one copy leaves."""
+    """Patch the simulation so that no other copy stays in a state that one copy leaves."""
     one_does = vars(Crowd)["_one_does"]
     patch.setattr(
         Crowd,
@@ -67,14 +67,14 @@ def forgetful(patch: pytest.MonkeyPatch) -> None:
 
 
 def called(name: str, part: System, of: str) -> str:
-    """Return the *name* of an event or output with 2 instead of the number of a copy *of* this part in a crowd."""
+    """Return *name* with 2 in place of the number of a higher copy; *of* is the part with many copies."""
     for copy in part.parts[of].copies[2:]:
         name = f"{name.removesuffix(copy.suffix)}.2" if name.endswith(copy.suffix) else name
     return name
 
 
 def not_simulated(system: System, crowd: Crowd, part: str) -> str:
-    """Return a step of *system* that *crowd* cannot take, if there is one: every state is tried."""
+    """Return a step of *system* that *crowd* cannot take, or an empty string.  Try every state."""
     table, more = SystemTable(system), SystemTable(crowd.system, mentioned=crowd.system.events)
     crowded = {copy.digit for copy in system.parts[part].copies[1:]}
     named = table.table_of(part).named
@@ -129,7 +129,7 @@ def test_steps_of_shipped_systems_are_simulated(name: str, part: str) -> None:
 
 
 def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: the states of the other copies are forgotten."""
+    """Twin: a simulation that forgets the states of other copies lacks a step."""
     forgetful(monkeypatch)
     three, two = (load_system("plugin-sync", {"call": count}) for count in (3, 2))
 
@@ -137,7 +137,7 @@ def test_a_step_that_is_not_simulated_is_noticed(monkeypatch: pytest.MonkeyPatch
 
 
 def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], System]:
-    """Return a door called *named* whose outputs are *heard*, and jobs that *do* something."""
+    """Return a system with jobs that *do* something, and a door called *named* with its *heard* line."""
     work = f'[event.work]\nkind = "call"\nof = "job"\nabout = "W"\nsteps = [{do}]\n'
     text = OFFICE.replace("count   = 2", "count = 2").replace('heard   = "door is open"', "") + work
     text = text.replace('machine = "door"', f'machine = "door"\n{heard}').replace("part.door", f"part.{named}")
@@ -152,7 +152,7 @@ def worked(do: str, *, heard: str = "", named: str = "door") -> Callable[[int], 
     ],
 )
 def test_what_follows_a_move_is_simulated(do: str, heard: str) -> None:
-    """An error ends the event after one copy has moved, and outputs are delivered in the state that it moved to."""
+    """After one copy has moved, an error may end the event, or outputs may depend on its new state."""
     numbered = worked(do, heard=heard)
     crowd = Crowd(numbered(3), numbered(2), "job")
 
@@ -165,7 +165,7 @@ def test_a_part_may_be_called_impossible() -> None:
     assert not not_simulated(numbered(3), Crowd(numbered(3), numbered(2), "job"), "job")
 
 
-# -- which systems have one --------------------------------------------------------------
+# -- systems without a simulation --------------------------------------------------------
 
 JOBS = {"door": door(), "job": job()}
 
@@ -183,7 +183,7 @@ def event(steps: str, kind: str = "call") -> str:
     ],
 )
 def test_copies_that_differ_are_no_crowd(more: str, why: str) -> None:
-    """If an error of one copy ends the call, or each copy does something else, more copies behave differently."""
+    """If an event treats copies one after the other, more copies may behave differently."""
     numbered = numbers(OFFICE.replace("count   = 2", "count = 2") + more, JOBS)
     with pytest.raises(NoCrowdError, match=why):
         Crowd(numbered(3), numbered(2), "job")
@@ -256,7 +256,7 @@ steps = ["door.push/opened"]
 
 
 def of_three() -> Unknown | Proved | Refuted:
-    """Return the conclusion about three copies, which break what two do not."""
+    """Return the conclusion on a claim that two copies keep and three copies break."""
     numbered = numbers(THREE, {"door": door(), "counter": counter(to=3)})
     [found] = examine_any(lambda count: specification_of(numbered(count), 'never = "meet"'), "it").checked
     return found.verdict
@@ -270,7 +270,7 @@ def test_what_three_break_is_not_proved_of_any_number() -> None:
 
 
 def test_it_would_be_if_others_went_with_each_that_goes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: the states of the other copies are forgotten, as above."""
+    """Twin: if the simulation forgets the states of other copies, the claim is wrongly proved."""
     forgetful(monkeypatch)
 
     assert of_three() == Proved(any_number="it")
@@ -320,7 +320,7 @@ steps = ["it.add/refused"]
 
 
 def test_a_step_that_leads_nowhere_is_an_instant() -> None:
-    """One of three copies passes while the door is ajar and the first one is at the start; with two copies, none can."""
+    """One of three copies can pass while another is at the start and the door is ajar; one of two cannot."""
     numbered = numbers(STEP, {"door": door(), "counter": counter(to=2)})
     twice = 'for = "it"\nnever = "(door is ajar and it is n0) then (door is ajar and it is n0)"'
     stated = {count: specification_of(numbered(count), twice) for count in (1, 2, 3)}
@@ -341,7 +341,7 @@ def test_what_only_three_put_to_the_test_is_unknown() -> None:
 
 
 def test_what_one_breaks_and_two_do_not_is_unknown_of_many() -> None:
-    """The door lets one copy in, so all copies are inside only if there is one."""
+    """The door lets in a single copy, so every copy is inside only if there is one copy."""
     text = THREE.replace('steps = ["it.add"]', 'steps = ["door.warp", "it.add"]')
     numbered = numbers(text, {"door": door(), "counter": counter(to=3)})
 

@@ -1,4 +1,4 @@
-"""Requirements of states on fields: compared with the same rules written by hand, and each operator separately."""
+"""Requirements on the fields of states, compared with rules written by hand, and each operator separately."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def broken(machine: str, shown: str, status: Mapping[str, int | str]) -> set[str
 
 
 def by_hand(shown: str, status: Mapping[str, int | str]) -> set[str]:
-    """Return the broken clauses of ``cri-container`` by rules written by hand."""
+    """Return the clauses of ``cri-container`` that *status* breaks, according to rules written by hand."""
     created, started, finished = (status.get(name) for name in ("created", "started", "finished"))
     code, reason = status.get("exit-code"), status.get("reason")
 
@@ -94,7 +94,7 @@ LATE = {"created": 5, "started": 7_000_000_000, "finished": 9, "exit-code": 128,
     ],
 )
 def test_containerd_keeps_its_records_so(shown: str, status: Mapping[str, int | str], clauses: set[str]) -> None:
-    """Exceptions: killed by the out-of-memory killer, unknown, a start that failed, an exit without a time."""
+    """The exceptions are an out-of-memory kill, an unknown state, a failed start, and an exit without a time."""
     assert clauses == broken("container-status", shown, status)
 
 
@@ -114,7 +114,7 @@ when = { opened = [3, 4] }
 
 
 def test_a_state_that_shows_the_same_as_another_is_held_to_what_both_require() -> None:
-    """A door that is ajar shows as shut. A time in RFC 3339 is the same time, and Go's zero time means none."""
+    """Only requirements of all states that show the word count; RFC 3339 and Go's zero time are understood."""
     door = machine_of(DOOR.replace("[profile.old]", REQUIRES.replace('["open"]', '["shut"]')))
     assert [] == list(demanded(door, "CLOSED", {"opened": 3, "by": ""}))
 
@@ -141,7 +141,7 @@ values = { draught = [1] }
 @pytest.mark.parametrize(
     ("events", "known", "found"),
     [
-        # A door that was just opened and slammed is shut or ajar, both of which are shown as closed.
+        # A door that was opened and slammed is shut or ajar, and both states show CLOSED.
         (["push", "slam"], (), []),
         (["push", "slam", "warp"], ("warp",), ["ajar-lets-air-in"]),
     ],
@@ -149,7 +149,7 @@ values = { draught = [1] }
 def test_a_state_that_is_certain_is_held_to_what_it_requires(
     events: list[str], known: tuple[str, ...], found: list[str]
 ) -> None:
-    """Other states that show the same do not matter; here a hidden event is either observed or not."""
+    """If the hidden event was observed, the state is certain, and its requirement applies."""
     monitor = Monitor(machine_of(DATED), fresh=True, seen=frozenset({"slam", *known}))
     for event in events:
         assert () == monitor.observe(Observation(entity="d", event=event, reply="ok" if event == "push" else ""))
@@ -160,7 +160,7 @@ def test_a_state_that_is_certain_is_held_to_what_it_requires(
 
 @pytest.mark.parametrize(("draught", "fails"), [(0, True), (1, False)])
 def test_the_kit_holds_a_certain_state_to_what_it_requires(draught: int, *, fails: bool) -> None:
-    """The event that leads there is not hidden, so nothing else may have happened."""
+    """No hidden event leads to this state, so it is certain."""
     text = DATED.replace('kind   = "hidden"', 'kind   = "signal"')
 
     class Ajar:

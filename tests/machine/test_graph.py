@@ -1,4 +1,4 @@
-"""The reachable part of a machine is that of the brute force, with shortest paths that are runs."""
+"""The reachable part of a machine equals that of the brute force, and shortest paths are runs."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def graph_of(machine: Machine) -> Graph[Table]:
 
 
 def moves(machine: Machine) -> set[tuple[str, str, str]]:
-    """Return source, event and target of every step of any run, by brute force; the end of a call has a leading ellipsis."""
+    """Return source, event and target of every step of any run, by brute force; an end of a call has an ellipsis."""
     return {
         (here[0][0], f"{'…' * (step.stage in {'ends', 'continues'})}{step.event}", step.target[0][0])
         for here, steps in Runs(MachineModel(machine)).steps.items()
@@ -45,7 +45,7 @@ def distances(machine: Machine) -> dict[str, int]:
 
 
 def reaching(machine: Machine) -> dict[str, set[str]]:
-    """Return the states reachable from each state, itself included: the closure, by brute force."""
+    """Return the states reachable from each state, including itself, by brute force."""
     found = {state: {state} | {to for at, _, to in moves(machine) if at == state} for state in machine.states}
     for _ in machine.states:
         found = {state: {far for near in to for far in found[near]} for state, to in found.items()}
@@ -53,7 +53,7 @@ def reaching(machine: Machine) -> dict[str, set[str]]:
 
 
 def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
-    """Return the strongly connected components of *graph* in topological order; states in the model's order."""
+    """Return the strongly connected components of *graph* in order; states are in the model's order."""
     following: dict[int, list[int]] = {state: [] for state in graph.depth}
     for step in graph.transitions:
         following[step.source].append(step.to)
@@ -62,7 +62,7 @@ def components_of(graph: Graph[Table]) -> tuple[tuple[str, ...], ...]:
 
 
 def agree(machine: Machine) -> None:
-    """Assert that the graph of *machine* equals the one found by brute force."""
+    """Assert that the graph of *machine* equals the graph found by brute force."""
     graph = graph_of(machine)
     states = graph.table.states
     distance = distances(machine)
@@ -80,7 +80,7 @@ def agree(machine: Machine) -> None:
 
 
 def ends_of(machine: Machine, path: tuple[str, ...]) -> set[str]:
-    """Return the states in which the run *path* may end; steps are ``event/outcome``, ends of calls ``…event``."""
+    """Return the states in which *path* may end; its steps are ``event/outcome``, with ``…event`` for an end."""
     here = {machine.initial}
     for step in path:
         event, outcome = step.removeprefix("…").split("/")
@@ -97,7 +97,7 @@ def test_agrees_with_brute_force(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_brute_force_on_shipped_machines(name: str) -> None:
-    """The same for the shipped machines."""
+    """States, distances, shortest paths and components agree for shipped machines, too."""
     agree(load(name))
 
 
@@ -129,7 +129,7 @@ def test_has_every_transition_of_every_reachable_state_once(machine: Machine) ->
 
 
 def test_finds_the_far_end_of_a_long_line() -> None:
-    """A line of a thousand states does not exceed the recursion limit."""
+    """A line of a thousand states does not cause a recursion error."""
     graph = graph_of(counter(to=1_000))
 
     assert 1_000 == graph.depth[1_000]
@@ -138,7 +138,7 @@ def test_finds_the_far_end_of_a_long_line() -> None:
 
 
 def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
-    """A door opens and shuts until it is gone; a job never goes back."""
+    """The states of a door that opens and shuts form one component; a job never returns to a state."""
     assert (("shut", "open", "ajar"), ("gone",)) == components_of(graph_of(door()))
     assert (("absent",), ("waiting", "starting"), ("checking",), ("running",), ("ended",)) == components_of(
         graph_of(job())
@@ -147,14 +147,14 @@ def test_what_cannot_be_undone_is_a_component_of_its_own() -> None:
 
 
 def test_silence_leads_nowhere() -> None:
-    """A state that only a silent cell could lead to is not reached."""
+    """A state that only silent cells could lead to is not reachable."""
     graph = graph_of(silent_door())
 
     assert ("gone",) == graph.unreachable()
 
 
 def silent_door() -> Machine:
-    """Return the door with silent cells for its removal."""
+    """Return the door with silent cells for *remove*."""
     return machine_of(edited(DOOR, 'moves   = { "*" = "gone" }\nignores = ["gone"]', 'silent  = ["*"]'))
 
 

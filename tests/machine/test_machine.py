@@ -1,4 +1,4 @@
-"""A machine by itself: the outcomes of an event, and the changes of a profile."""
+"""A machine alone: the outcomes of an event, and the changes of a profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MACHINES = [each for name in names() for each in (load(name), *map(load(name).un
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
 def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
-    """In each state, for each event and the ends of each call, the machine and its table have the same outcomes."""
+    """The machine and its table have the same outcomes in each state, for each event and each end of a call."""
     table = tabulate(machine)
 
     for row in table.rows:
@@ -31,7 +31,7 @@ def test_a_step_is_a_step_of_the_table(machine: Machine) -> None:
 
 
 def test_a_silent_cell_is_not_one_in_which_nothing_can_happen() -> None:
-    """``None`` means silence; an empty set of outcomes means that the event cannot happen."""
+    """A silent cell is ``None``; if the event cannot happen, the set of outcomes is empty."""
     machine = load("sandbox-controller")
 
     assert (None, ()) == (machine.step("ready", "start"), machine.step("ready", "handle"))
@@ -50,7 +50,7 @@ def test_a_step_names_what_the_machine_has(state: str, event: str, message: str)
 
 
 def test_only_a_call_in_progress_has_an_end() -> None:
-    """A state through which no call passes has no end of a call."""
+    """In a state that no call passes through, no call can end."""
     machine = job()
 
     assert ["starting", "checking"] == [state for state in machine.states if machine.step(state, "start", ends=True)]
@@ -58,7 +58,7 @@ def test_only_a_call_in_progress_has_an_end() -> None:
 
 
 def test_profiles_combine() -> None:
-    """Replacements of a cell come first, whatever the order of the profiles; deviations are added."""
+    """Replacements of cells are applied first, in any order of the profiles; then deviations are added."""
     new = '[profile.new]\nabout = "."\n[profile.new.cell.oiled]\nevent = "push"\nabout = "."\n'
     machine = machine_of(DOOR + new + 'moves = { shut = { to = "open", emits = ["Creak"] } }\n')
 

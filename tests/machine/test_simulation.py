@@ -1,4 +1,4 @@
-"""Simulated traces are behaviours of their machine, the same for the same seed."""
+"""Simulated traces are behaviours of their machine, and the same seed yields the same trace."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def simulated(machine: Machine, seed: int, length: int, entities: int = 1, overl
 
 
 def accepts(machine: Machine, trace: list[Observation]) -> bool:
-    """Check that the monitor finds no violation in *trace*, which starts with the creation of its entities."""
+    """Return whether the monitor finds no violation in *trace*, which begins before its entities exist."""
     monitor = Monitor(machine, fresh=True)
     monitor.feed(trace, range(1, len(trace) + 1))
     return not isinstance(monitor.judgement().verdict, Fails)
@@ -54,7 +54,7 @@ def test_every_short_trace_is_legal_by_brute_force(machine: Machine, seed: int, 
 @pytest.mark.parametrize("overlap", [1, 2, 3])
 @pytest.mark.parametrize("name", names())
 def test_every_trace_of_a_shipped_machine_is_legal(name: str, overlap: int) -> None:
-    """The same for the shipped machines."""
+    """The monitor accepts simulated traces of every shipped machine."""
     assert accepts(load(name), simulated(load(name), overlap, 150 // overlap, entities=5, overlap=overlap))
 
 
@@ -81,7 +81,7 @@ def test_each_step_is_a_step_of_the_machine(machine: Machine, seed: int) -> None
 
 
 def between(machine: Machine, here: set[str], asked: set[str]) -> set[str]:
-    """Return the states reachable from *here* by signals and the one call in progress."""
+    """Return the states reachable from *here* by signals and by the call in progress."""
     signals = [event.name for event in machine.events.values() if event.kind == "signal"]
     found = set(here)
     for _ in machine.states:
@@ -101,7 +101,7 @@ def test_the_same_seed_gives_the_same_trace(machine: Machine, seed: int, overlap
 
 
 def test_another_seed_gives_another_trace() -> None:
-    """Ten seeds, ten traces."""
+    """Ten seeds yield ten different traces."""
     assert 10 == len({tuple(map(repr, simulated(door(), seed, 30))) for seed in range(10)})
 
 
@@ -121,7 +121,7 @@ def test_every_request_is_answered_lost_or_interrupted(
 
 @pytest.mark.parametrize("length", [0, 1, 7, 100])
 def test_is_as_long_as_asked(length: int) -> None:
-    """There are at least as many observations as requested, followed only by pending replies."""
+    """The trace has at least the requested length; only replies to pending calls may follow."""
     trace = simulated(door(), 1, length, entities=2, overlap=2)
 
     assert length <= len(trace) <= length + 4
@@ -129,7 +129,7 @@ def test_is_as_long_as_asked(length: int) -> None:
 
 
 def test_names_entities_after_the_machine() -> None:
-    """Every observation names its kind of entity and the entity."""
+    """Every observation has the kind and the name of its entity."""
     trace = simulated(job(), 1, 60, entities=3)
 
     assert {"task-1", "task-2", "task-3"} == {each.entity for each in trace}
@@ -137,7 +137,7 @@ def test_names_entities_after_the_machine() -> None:
 
 
 def test_uses_every_outcome_in_the_end() -> None:
-    """Refused, ignored, failed and interrupted outcomes all occur, and hidden events are never shown."""
+    """A long trace has refused, ignored, failed and interrupted calls, and never a hidden event."""
     seen = {(each.event, each.reply) for each in simulated(job(), 1, 3_000, entities=20, overlap=2)}
     expected = {
         ("make", "ok"), ("make", "EXISTS"), ("make", "BUSY"), ("start", "ok"), ("start", "UNKNOWN"),
@@ -163,7 +163,7 @@ ignores = ["*"]
 
 @pytest.mark.parametrize("text", [SILENT, HIDDEN], ids=["silent", "hidden"])
 def test_ends_where_nothing_more_can_be_observed(text: str) -> None:
-    """It ends in a state in which all cells are silent, or only hidden events happen."""
+    """A trace ends early if all remaining cells are silent or belong to hidden events."""
     trace = simulated(machine_of(text), 1, 100, entities=3)
 
     assert {"request": 3, "reply": 3} == Counter(each.phase for each in trace)

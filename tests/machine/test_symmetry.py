@@ -1,4 +1,4 @@
-"""Interchangeable copies: exchanging them turns steps into steps, and claims have the same verdicts."""
+"""Interchangeable copies: exchanging two of them maps steps to steps and preserves verdicts."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
 def small(system: System) -> System:
-    """Return *system* if it is small."""
+    """Return *system*, or let Hypothesis reject it if it has too many states."""
     try:
         reachable_size(SystemTable(system), Limit(states=LARGEST))
     except LimitError:
@@ -51,7 +51,7 @@ def small(system: System) -> System:
 
 
 def exchanged(state: Locals, exchange: Exchange) -> Locals:
-    """Return *state* with the copies of *exchange* swapped."""
+    """Return *state* after *exchange* has swapped its copies."""
     found = list(state)
     for digit, other in exchange.digits.items():
         found[other] = state[digit]
@@ -59,7 +59,7 @@ def exchanged(state: Locals, exchange: Exchange) -> Locals:
 
 
 def differing(system: System, exchange: Exchange) -> str:
-    """Return a step of *system* that *exchange* does not map to a step, or an empty string.  Try every state."""
+    """Return a step of *system* that *exchange* does not map to a step, or an empty string.  All states are tried."""
     table = SystemTable(system)
     for state in explore(table).depth:
         before = table.locals(state)
@@ -89,7 +89,7 @@ def test_exchanges_turn_steps_into_steps(system: System) -> None:
 
 
 def test_an_exchange_that_is_none_is_noticed() -> None:
-    """An error of the first job ends a call before it reaches the second job, so the jobs differ."""
+    """Jobs are not interchangeable if an error of the first job ends a call before it reaches the second."""
     clear = '[event.clear]\nkind = "call"\nabout = "C"\nsteps = ["every job.make"]\n'
     office, other = (system_of(OFFICE + more, {"door": door(), "job": job()}) for more in ("", clear))
     [exchange] = Symmetry(SystemTable(office)).exchanges
@@ -104,7 +104,7 @@ def test_an_exchange_that_is_none_is_noticed() -> None:
     [("nri-plugin-contract", [2]), ("plugin-sync", [2]), ("cri-service", [2]), ("node", [2]), ("late-updates", [])],
 )
 def test_of_shipped_systems(name: str, members: list[int]) -> None:
-    """Pods of a node are interchangeable, but not its containers: an error of one ends the stop of their pod before the next."""
+    """Pods are interchangeable; containers are not, because an error of one ends the stop of their pod."""
     table = SystemTable(load_system(name))
     groups = Symmetry(table).orbits([]).groups
 
@@ -142,7 +142,7 @@ NESTED = Orbits((((1,), (2,)), ((4,), (5,)), ((0, 1, 2), (3, 4, 5))))
 
 
 def orbit(state: Locals) -> set[Locals]:
-    """Return all states into which exchanges of two pods and of their containers turn *state*."""
+    """Return all states that result from *state* by exchanging two pods or their containers."""
     swaps = [{1: 2, 2: 1}, {4: 5, 5: 4}, {0: 3, 1: 4, 2: 5, 3: 0, 4: 1, 5: 2}]
     found, going = {state}, [state]
     while going:
@@ -177,7 +177,7 @@ def test_orbits_of_one_group(state: Locals) -> None:
 
 
 def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
-    """Fold interchangeable copies wherever possible, or nowhere; pack states everywhere, or nowhere."""
+    """Patch the search: *folded* folds all interchangeable copies or none, *quick* packs all states or none."""
     patch.setattr(packing, "FEW", 0 if folded else 10**9)
     patch.setattr(packing, "SMALL", 0)
     patch.setattr(packing, "UNCOMPILED", 0)
@@ -186,7 +186,7 @@ def folding(patch: pytest.MonkeyPatch, *, folded: bool, quick: bool) -> None:
 
 
 def concluded(system: System, stated: Property, *, folded: bool, quick: bool) -> tuple[Conclusion, SystemTable]:
-    """Return the conclusion on *stated*, and the table of its cone."""
+    """Return the conclusion on *stated*, and the table of the cone of its claim."""
     with pytest.MonkeyPatch.context() as patch:
         folding(patch, folded=folded, quick=quick)
         stepping = Cones(system=system).stepping(stated.claim)
@@ -194,14 +194,14 @@ def concluded(system: System, stated: Property, *, folded: bool, quick: bool) ->
 
 
 def runs(verdict: Conclusion) -> list[Run]:
-    """Return the runs that show a conclusion."""
+    """Return the runs that are the evidence of a conclusion."""
     if isinstance(verdict, Proved):
         return list(verdict.witnesses)
     return [verdict.evidence] if isinstance(verdict, Refuted) and isinstance(verdict.evidence, Run) else []
 
 
 def is_run(table: SystemTable, run: Run) -> bool:
-    """Check that the steps of *run* are consecutive steps of *table*."""
+    """Return whether the steps of *run* are consecutive steps of *table*."""
     state = table.initial
     for step in run.steps:
         ways = [
@@ -235,7 +235,7 @@ def test_claims_come_out_the_same(system: System, chance: random.Random, quick: 
 
 
 def test_no_run_is_found_again_if_copies_are_confused(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Twin: if no claim distinguishes copies, a run is lost."""
+    """Twin: if copies are folded although the claim distinguishes them, a run is lost."""
     found = claims("nri-plugin-contract")
     assert is_of(found, System)
     orbits = Symmetry.orbits

@@ -1,4 +1,4 @@
-"""Systems: behaviour, compared with a second opinion; cones, compared with the whole; errors in their files."""
+"""Behaviour of systems, compared with a second opinion; cones, compared with the whole; errors in system files."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ LARGEST = 400
 """Maximum number of states of a random system in a test."""
 
 CHANCES = st.integers(0, 1 << 32).map(random.Random)
-"""Seeds: examples that Hypothesis draws by itself are mostly small, and hide errors."""
+"""Generators with random seeds, because examples that Hypothesis draws itself are mostly too small."""
 
 
 def small(system: System) -> dict[Configuration, list[Step]]:
-    """Return the steps of *system* if it is small."""
+    """Return the steps of *system*, or let Hypothesis reject it if it has too many states."""
     runs = Runs(SystemModel(system), most=LARGEST)
     try:
         return runs.steps
@@ -65,7 +65,7 @@ def located(table: SystemTable, state: int) -> Configuration:
     return tuple(found)
 
 
-# -- what may happen -------------------------------------------------------------
+# -- behaviour -------------------------------------------------------------------
 
 
 @given(CHANCES)
@@ -161,7 +161,7 @@ OPENING = '[event.open]\nkind = "call"\nabout = "O"\nsteps = ["door.push/opened"
 
 @pytest.mark.parametrize(("more", "reached"), [("", False), (OPENING, True)])
 def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool) -> None:
-    """Two outputs are two instants only while the door is open, which the claim does not mention."""
+    """The two outputs are instants only if the door can open, although the claim does not mention the door."""
     system = system_of(HEARD + more, {"door": door(), "told": machine_of(TOLD)})
     twice = stated_of(system, 'never = "told was before then told was before"')
     conclusion = decide(twice, Cones(system=system)).verdict
@@ -171,7 +171,7 @@ def test_outputs_that_are_not_heard_are_no_instants(more: str, *, reached: bool)
 
 
 def _claim(system: System, chance: random.Random) -> Property:
-    """Return a claim that ends in an event: steps of copies outside the cone are no instants of its runs."""
+    """Return a claim that ends with an event, because steps outside the cone are not instants of its runs."""
     event = chance.choice(list(system.events.values()))
     first, other = (_at(system, chance) for _ in range(2))
     last = f"{event.family} replies {chance.choice(('ok', 'error'))}" if event.kind == "call" else event.family
@@ -189,7 +189,7 @@ def _claim(system: System, chance: random.Random) -> Property:
     which = f'for = "{chance.choice(list(system.parts))}"\n' if chance.random() < 0.3 else ""
     try:
         return stated_of(system, which + claim)
-    except InputError:  # several copies have this output, and it is to be said which is meant
+    except InputError:  # several copies have this output, so the claim must name one of them
         reject()
 
 
@@ -229,7 +229,7 @@ steps = ["reset every job", "door.slam"]
 
 
 def office(more: str = WORK, *, instead: tuple[str, str] = ("", "")) -> System:
-    """Build the office, with *more* text, or with some text replaced."""
+    """Return the office as a system, with *more* text, or with some text replaced."""
     return system_of((OFFICE + more).replace(*instead), {"door": door(), "job": job()})
 
 
@@ -239,7 +239,7 @@ def came(system: System, claim: str) -> Conclusion:
 
 
 def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
-    """Return the shortest counterexample of *claim*: each event with its reply and outputs."""
+    """Return the shortest counterexample of *claim*: event, reply and outputs of each step."""
     conclusion = came(system, claim)
     assert isinstance(conclusion, Refuted), conclusion
     evidence = conclusion.evidence
@@ -249,14 +249,14 @@ def way(system: System, claim: str) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def test_undelivered_outputs_are_not_emitted() -> None:
-    """A job that starts behind a shut door is still started."""
+    """The output is lost while the door is shut, but the job starts."""
     claim = 'for = "job"\nnever = "job is running and not emits started"\n'
     assert way(office(), claim) == [("make.1", "ok", ()), ("work.1", "ok", ())]
     assert way(office(), 'for = "job"\nnever = "emits started"\n')[-1] == ("work.1", "ok", ("started.1",))
 
 
 def test_an_error_ends_a_joint_event() -> None:
-    """The door is not slammed when the start fails, unless the joint event goes on."""
+    """If the start fails, the door is slammed only if the joint event continues after errors."""
     failed = 'for = "job"\nnever = "door was open and work replies error and door is shut"\n'
     assert isinstance(came(office(), failed), Proved | Vacuous)
     assert way(office(), 'for = "job"\nnever = "door was open and try replies ok and door is shut"\n')[-1][0] == "try.1"
@@ -280,14 +280,14 @@ steps = [STEP, "second.push"]
 
 
 def in_order(*, kind: str = "call", step: str = '"first.push"') -> System:
-    """Return a system of two doors in which a push may reply ok or an error, whatever it does."""
+    """Return a system of two doors, in which opening a door may reply ok or one of two errors."""
     machine = machine_of(edited(DOOR, 'name = "opened",', 'name = "opened", reply = ["ok", "STUCK", "LATE"],'))
     return system_of(LISTED.replace("KIND", kind).replace("STEP", step), {"door": machine})
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, packed: bool) -> None:
-    """Ok continues with the remaining steps, each error ends the event, and the part has changed either way."""
+    """After ok the remaining steps follow, an error ends the event; the part has changed in both cases."""
     if packed:
         pytest.importorskip("numba")
         monkeypatch.setattr("fsm.checker.packing.SMALL", 0)
@@ -309,31 +309,31 @@ def test_each_reply_of_a_list_is_possible(monkeypatch: pytest.MonkeyPatch, *, pa
 
 
 def test_reset_copies_are_in_their_initial_state() -> None:
-    """This concerns all copies of a part that is reset."""
+    """All copies of a part are reset."""
     assert isinstance(came(office(), 'always = "every job is absent"\nwhen = "crash"\n'), Proved)
     assert isinstance(came(office(), 'always = "door is shut"\nwhen = "crash"\n'), Proved)
     assert way(office(), 'always = "every job is absent"\nwhen = "open"\n')[-1][0] == "open"
 
 
 def test_a_way_is_enabled_only_if_all_its_steps_are() -> None:
-    """A removed door cannot be slammed, so there is no crash."""
+    """There is no crash without the door, because a crash slams it."""
     system = office(WORK + '[event.take]\nkind = "call"\nabout = "Take the door."\nsteps = ["door.remove"]\n')
     assert isinstance(came(system, 'never = "door is gone then crash"\n'), Proved)
     assert isinstance(came(system, 'reachable = "crash then door is gone"\n'), Proved)
 
 
 def test_calls_are_repeated() -> None:
-    """Making a job twice is refused, so it is not idempotent; opening an open door is not enabled at all."""
+    """The second call to make the same job is refused, so the call is not idempotent."""
     assert way(office(), 'for = "job"\nidempotent = "make"\n') == [("make.1", "ok", ()), ("make.1", "EXISTS", ())]
 
 
 def test_fair_events_happen() -> None:
-    """A new job is started if the start is strongly fair; otherwise it may wait for ever."""
+    """A new job is started if the start is fair; otherwise it may wait for ever."""
     claim = 'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\n'
     quiet = (WORK[WORK.index("[event.try]") :], "")
     assert isinstance(came(office(instead=quiet), claim), Refuted)
     assert isinstance(came(office(instead=quiet), f'{claim}fair = ["work/started"]\n'), Proved)
-    assert isinstance(came(office(), f'{claim}fair = ["work/started"]\n'), Refuted)  # a crash comes in between
+    assert isinstance(came(office(), f'{claim}fair = ["work/started"]\n'), Refuted)  # a crash may happen first
 
 
 @pytest.mark.parametrize(
@@ -341,13 +341,13 @@ def test_fair_events_happen() -> None:
     [("", "unknown event ''"), ("/started", "unknown event ''"), ("work/begun", "unknown way 'begun'")],
 )
 def test_fair_events_have_names(text: str, what: str) -> None:
-    """An empty name does not select the events without a name on the wire."""
+    """An empty name does not select events that have no name on the wire."""
     with pytest.raises(InputError, match=what):
         stated_of(office(), f'for = "job"\nfrom = "job is waiting"\nleads-to = "job is running"\nfair = ["{text}"]\n')
 
 
 def test_what_holds_of_nothing_is_vacuous() -> None:
-    """For negations in a last condition, only the negated condition must be reached."""
+    """If the last condition is a negation, only the condition that it negates must be reachable."""
     assert isinstance(came(office(), 'for = "job"\nnever = "job is ended then work"\n'), Vacuous)
     assert isinstance(came(office(), 'for = "job"\nnever = "work then (crash and not door is shut)"\n'), Proved)
 
@@ -363,7 +363,7 @@ steps = ["every job.make"]
 
 
 def test_emits_only_these_outputs() -> None:
-    """These copies emit the outputs in this order and no others; outputs of other copies do not count."""
+    """The part emits exactly these outputs in this order; outputs of other parts do not count."""
     claim = 'for = "job"\nalways = "emits only started"\nwhen = "work replies ok and door is open"\n'
     push = ('{ name = "failed"', '{ name = "creaks", steps = ["door.push/opened", "job.start/begins", "job.start.ends/checks", "job.start.ends"] },\n  { name = "failed"')  # fmt: skip
     assert isinstance(came(office(), claim), Proved)
@@ -395,12 +395,12 @@ steps = ["gate.remove"]
     ],
 )
 def test_what_does_not_affect_a_copy_goes_on_meanwhile(claim: str, found: type[Conclusion]) -> None:
-    """The door is independent of the gate: it opens and emits an output even if the gate is gone."""
+    """The door is independent of the gate, so it opens and emits outputs even if the gate is gone."""
     assert isinstance(came(office(GATE), claim), found)
 
 
 def test_what_holds_of_the_first_copy_may_not_hold_of_the_second() -> None:
-    """An error of the first copy ends a call before it reaches the second, so the copies differ."""
+    """An error of the first copy ends the call before it reaches the second copy, so the copies differ."""
     system = office(CLEAR)
     claim = 'for = "job"\nnever = "clear and job is absent"\n'
     first, second = (decide(stated_of(system, claim, copy=copy), Cones(system=system)).verdict for copy in (0, 1))
@@ -501,7 +501,7 @@ WRONG = [
 
 @pytest.mark.parametrize(("code", "instead", "says"), WRONG)
 def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -> None:
-    """Each error has its code and line."""
+    """Each error has its code, its line and a hint."""
     assert instead[0] in OFFICE + WORK
 
     with pytest.raises(InputError) as caught:
@@ -513,12 +513,12 @@ def test_mistakes_are_reported(code: str, instead: tuple[str, str], says: str) -
 
 
 def test_every_rule_is_tried() -> None:
-    """Each rule has a test case."""
+    """Each rule about systems has a test case."""
     assert {code for code in RULES if "FSM7" < code < "FSM8"} == {code for code, _, _ in WRONG if "FSM7" < code}
 
 
 def test_values_of_a_wrong_type_are_reported() -> None:
-    """Wrong types are reported in the same way as in models."""
+    """Invalid keys are reported in the same way as in models."""
     with pytest.raises(InputError, match="FSM010"):
         parse((OFFICE + 'colour = "red"\n').encode(), WrittenSystem, path="system.toml")
 
@@ -555,7 +555,7 @@ when = "door is open"
 
 
 def test_a_profile_changes_single_ways() -> None:
-    """Ways with the same name are replaced, new ones added, others left out; everything else stays."""
+    """A profile can replace, add or omit a way; the other ways stay."""
     system = office(LATE)
     late = {name: system.under(name).events["late"] for name in (None, *system.profiles)}
     ways = {name: [way.name for way in joint.ways] for name, joint in late.items()}
@@ -574,7 +574,7 @@ def test_a_profile_changes_single_ways() -> None:
 
 
 def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
-    """This is so unless the profile restricts it; without steps, the old condition stays, or the profile's condition applies."""
+    """If a profile gives only steps, the event has no condition; otherwise the condition stays or is replaced."""
     system = office(LATE)
     when = {name: system.under(name).events["late"].when for name in (None, *system.profiles)}
 
@@ -583,7 +583,7 @@ def test_the_only_way_of_a_profile_can_always_be_gone() -> None:
 
 
 def test_what_is_defined_stands_for_what_it_is() -> None:
-    """A condition can be referred to by its name, and a set of states can be used instead of a state."""
+    """The name of a condition stands for the condition, and the name of a set for its states."""
     joint = office(LATE).events["late"]
     busy = frozenset({"starting", "checking", "running"})
     every_job = At(part="job", copies=(1, 2), states=busy)
@@ -596,7 +596,7 @@ def test_what_is_defined_stands_for_what_it_is() -> None:
 
 @pytest.mark.parametrize("name", ["cri-service", "plugin-sync"])
 def test_one_machine_does_what_the_parts_do(name: str) -> None:
-    """Each reachable joint state and each of its steps is in the machine, with a name of its own."""
+    """The machine has every reachable joint state and each of its steps, with distinct names."""
     system = load_system(name)
     flat, whole = flatten(system), explore(SystemTable(system))
 
@@ -618,7 +618,7 @@ def test_one_machine_does_what_the_parts_do(name: str) -> None:
 
 
 def test_one_machine_shows_where_the_parts_are() -> None:
-    """The states are shown in the form in which an implementation reports them."""
+    """The names of the states are the words that an implementation shows."""
     system = load_system("cri-service")
 
     assert system.shows({"service": "idle"}) == flatten(system).initial
@@ -626,7 +626,7 @@ def test_one_machine_shows_where_the_parts_are() -> None:
 
 
 def test_too_large_a_system_is_no_machine() -> None:
-    """The exploration ends at the limit."""
+    """Flattening ends with an error at the limit."""
     with pytest.raises(InputError, match="more than 10 states"):
         flatten(load_system("node"), most=10)
 
@@ -651,7 +651,7 @@ def test_too_large_a_system_is_no_machine() -> None:
     ],
 )
 def test_a_plugin_receives_wrong_events(name: str, outputs: list[str]) -> None:
-    """A shortest run that breaks the plugin's contract delivers these outputs; the fixed node has no such run."""
+    """The shortest run that breaks the property has these outputs; the fixed node has no such run."""
     specification = claims("node")
     system = load_system("node")
     (stated,) = (each for each in specification.properties if each.name == name)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def agree(machine: Machine) -> None:
-    """Assert that every cell and every end in the table of *machine* agrees with the second opinion."""
+    """Assert that every cell and every end in the table of *machine* equals that of the second opinion."""
     table = tabulate(machine)
     for row in table.rows:
         for number, state in enumerate(table.states):
@@ -44,13 +44,13 @@ def test_agrees_with_the_cells_of_any_machine(machine: Machine) -> None:
 
 @pytest.mark.parametrize("name", names())
 def test_agrees_with_the_cells_of_shipped_machines(name: str) -> None:
-    """A step of the table is what the model file defines."""
+    """Each cell of the table equals the cell in the model file."""
     agree(load(name))
 
 
 @pytest.mark.parametrize(("machine", "profile"), [(load(name), p) for name in names() for p in load(name).profiles])
 def test_agrees_with_the_cells_under_a_profile(machine: Machine, profile: str) -> None:
-    """Outcomes that a profile allows in addition are in the table too."""
+    """The table includes the outcomes that a profile adds."""
     agree(machine.under(profile))
 
 
@@ -78,7 +78,7 @@ def test_lists_every_cell_once(machine: Machine) -> None:
 
 
 def test_distinguishes_silent_from_impossible() -> None:
-    """A silent cell is ``None``; one that cannot happen is empty."""
+    """A silent cell is ``None``; the cell of an event that cannot happen is empty."""
     table = tabulate(door())
 
     assert table.step(0, table.row["knock"]) is None
@@ -86,7 +86,7 @@ def test_distinguishes_silent_from_impossible() -> None:
 
 
 def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
-    """The ends follow the event's own row, and lead from the states it begins in."""
+    """The row of the ends follows the row of the event, and has a cell for each state of a call in progress."""
     table = tabulate(job())
     start, end = table.row["start"], table.end[table.row["start"]]
     at = table.states.index("starting")
@@ -99,7 +99,7 @@ def test_has_a_row_for_the_ends_of_a_call_that_takes_time() -> None:
 
 @pytest.mark.parametrize(("reply", "fits"), [("ok", False), ("NOT_FOUND", True), ("WHATEVER", True), ("error", True)])
 def test_any_error_stands_for_all_of_them(reply: str, fits: bool) -> None:  # noqa: FBT001  (a table's column)
-    """``error`` in a model fits every reply but ok."""
+    """The reply ``error`` in a model matches every reply except ok."""
     table = tabulate(job())
     (way,) = table.step(table.states.index("ended"), table.row["start"]) or ()
 
@@ -107,7 +107,7 @@ def test_any_error_stands_for_all_of_them(reply: str, fits: bool) -> None:  # no
 
 
 def test_keeps_the_order_of_the_model() -> None:
-    """States and events are numbered as they are written."""
+    """States and events are numbered in the order of the file."""
     table = tabulate(counter(to=3))
 
     assert ("n0", "n1", "n2", "n3") == table.states

@@ -1,4 +1,4 @@
-"""The one breadth-first search, compared with Floyd and Warshall's distances."""
+"""The common breadth-first search, compared with the distances of the Floyd-Warshall algorithm."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ GRAPHS = st.lists(st.lists(st.integers(0, NODES - 1), max_size=3), min_size=NODE
 
 
 class Arrow(NamedTuple):
-    """An edge that knows its source, so that paths can be checked."""
+    """An edge that stores its source, so that paths can be checked."""
 
     source: int
     to: int
 
 
 def arrows(graph: list[list[int]]) -> Callable[[int], list[Arrow]]:
-    """Return the edges from each node."""
+    """Return the outgoing edges of each node."""
     return lambda node: [Arrow(node, to) for to in graph[node]]
 
 
@@ -69,7 +69,7 @@ def test_closes_a_set(graph: list[list[int]], starts: list[int]) -> None:
 
 
 def test_the_way_to_what_is_found() -> None:
-    """The path is known as soon as the edge is visited, before the search continues from its target."""
+    """The path to a node is known when its edge is visited, before the search continues from the node."""
     search = BreadthFirst([0], arrows([[1, 2], [3], [3], []]))
     found = next(each for each in search if each.to == 3)
 
@@ -78,7 +78,7 @@ def test_the_way_to_what_is_found() -> None:
 
 
 def test_stops_at_its_limit() -> None:
-    """The search stops when there is one node too many, and not before."""
+    """The search stops at the first node above the limit, and not before."""
     search = BreadthFirst([0], lambda node: [Arrow(node, node + 1)], limit=10)
     with pytest.raises(LimitError, match="more than 10 states"):
         list(search)

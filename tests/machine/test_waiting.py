@@ -1,4 +1,4 @@
-"""Who waits for whom at the end of a run of a system: by hand, and by the steps that other states would allow."""
+"""Who waits for whom at the end of a run of a system: known deadlocks, and every state of two systems."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ DEADLOCKS = [
 
 @pytest.mark.parametrize(("name", "states", "expected"), DEADLOCKS, ids=[each[0] for each in DEADLOCKS])
 def test_a_deadlock(name: str, states: dict[str, str], expected: list[tuple[str, str, tuple[str, ...]]]) -> None:
-    """Each waits for the other, and nobody else waits."""
+    """The two copies wait for each other, and no other copy waits."""
     assert list(waiting(load_system(name), states)) == [WaitsFor(*each) for each in expected]
 
 
 @pytest.mark.parametrize(("name", "states"), [each[:2] for each in DEADLOCKS], ids=[each[0] for each in DEADLOCKS])
 def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None:
-    """If one of them is absent, neither waits."""
+    """If only one of the two copies is in its state, neither waits."""
     system = load_system(name)
 
     for copy, state in states.items():
@@ -40,7 +40,7 @@ def test_what_can_go_on_does_not_wait(name: str, states: dict[str, str]) -> None
 
 
 def test_only_what_has_to_happen_counts() -> None:
-    """A plugin that waits for its own update is dropped after a timeout; without that, nothing would continue."""
+    """A timeout ends the wait of a plugin for its own update; it is a deadlock only without the timeout."""
     system, states = load_system("plugin-updates"), {"asked": "sent", "update": "sent", "plugin": "joined"}
 
     assert list(waiting(system, states)) == []
@@ -52,7 +52,7 @@ def test_only_what_has_to_happen_counts() -> None:
 
 @pytest.mark.parametrize("name", ["nri-locks", "plugin-sync"])
 def test_what_waits_has_begun_and_cannot_go_on(name: str) -> None:
-    """In every state, a waiting part has begun, cannot move by itself, and waits for others."""
+    """In every state, a waiting copy has begun, cannot move, and waits for other copies."""
     system = load_system(name)
     table = SystemTable(system)
     machines = [table.table_of(copy.part) for copy in system.copies]

@@ -1,7 +1,7 @@
-"""The node is checked against the plugin's contract: everything that a plugin can observe, in every run.
+"""The node is checked against the contract of plugins: everything that a plugin can observe, in every run.
 
-A second opinion on both: the node's properties state one by one what the contract states as a whole, and the oracle
-judges recordings with it.
+This is a second opinion on both: the properties of the node state one by one what the contract states as a whole,
+and the oracle judges recordings against the contract.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from fsm.machine.table import Table, Way
 
 Heard = frozenset[int]
-"""The states of the contract in which the plugin may believe a container, or a pod, to be."""
+"""A belief: the states of the contract in which a container or a pod may be, as far as the plugin knows."""
 
 ENOUGH = 400_000
 """Maximum number of states of the product; with more, the search would take too long."""
@@ -33,33 +33,33 @@ ENOUGH = 400_000
 
 @dataclass(frozen=True)
 class Contract:
-    """One machine of the contract, and its possible states after the observed events."""
+    """One machine of the contract.  A belief is the set of its states that are possible after the observed events."""
 
     name: str
 
     @property
     def table(self) -> Table:
-        """The machine's table."""
+        """The table of the machine."""
         return tabulated(self.name)
 
     @property
     def nothing(self) -> Heard:
-        """The belief before the plugin has been notified of anything."""
+        """The belief before any notification to the plugin."""
         return frozenset({self.table.initial})
 
     @property
     def anything(self) -> Heard:
-        """The belief if the earlier events are unknown."""
+        """The belief if earlier events are unknown: every state."""
         return frozenset(range(len(self.table.states)))
 
     def after(self, heard: Heard, event: str) -> Heard:
-        """Return the belief after *event*, by its name or its name on the wire; empty if the contract forbids it."""
+        """Return the belief after *event*, which may be a name on the wire; empty if the event is forbidden."""
         table = self.table
         row = next(row.index for row in table.rows if event in {row.event.name, row.event.rpc})
         return frozenset(way.to for state in heard for way in table.step(state, row) or ())
 
     def clause(self, heard: Heard, event: str) -> str:
-        """Return the clause that *event* breaks."""
+        """Return the clause that *event* breaks after the belief *heard*."""
         table = self.table
         row = next(row for row in table.rows if event in {row.event.name, row.event.rpc})
         return row.event.cells[table.states[min(heard)]].clause.name
@@ -67,16 +67,16 @@ class Contract:
 
 @cache
 def tabulated(name: str) -> Table:
-    """Return the table of a machine."""
+    """Return the table of the machine called *name*."""
     return tabulate(load(name))
 
 
 class BrokenError(Exception):
-    """The contract is broken; the text names the machine and its clause."""
+    """The contract is broken; the message is the name of the broken clause."""
 
 
 def broken(profile: str | None, *, part: str) -> set[str]:
-    """Return the clauses that a node breaks towards a plugin, for one ``container`` or one ``pod``, in any run."""
+    """Return the clauses of the contract that a node breaks in any run, for one ``container`` or one ``pod``."""
     node = load_system("node")
     system = node.under(profile)
     number = {copy.name: copy.digit for copy in system.copies}
@@ -114,7 +114,7 @@ def _heard(
     of: tuple[str, str],
     number: dict[str, int],
 ) -> Heard:
-    """Return the plugin's belief about the entity after a joint event took this way."""
+    """Return the plugin's belief about the entity after *way*, a way of the joint *event*."""
     entity, suffix = of
 
     def now(copy: str, at: int) -> str:
@@ -124,10 +124,10 @@ def _heard(
     moved = now(entity, way.to) != now(entity, state)
     called = table.system.events[event].kind == "call"
     if now(entity, state) == "absent" and event in {f"create-{entity}", f"run-{entity}"}:
-        heard = contract.nothing  # whoever is new has an id of its own
+        heard = contract.nothing  # a new entity has a fresh id
     if moved and (now("plugin", state) == "away" if called else now(entity, way.to) == "absent"):
-        # The plugin may be told later, or never, about calls made while it was away.  What is lost
-        # with its record at a restart nobody has, which is a finding by itself.
+        # The plugin may hear late or never of calls made while it was away.  Records that a restart
+        # loses are gone for everybody, which is a separate finding.
         heard = contract.anything
     told = tuple(_told(way, event, suffix, now(entity, way.to)))
     there = now("plugin", state) == "joined"
@@ -144,7 +144,7 @@ def _heard(
 def _told(way: Way, event: str, suffix: str, now: str) -> Iterator[str]:
     if event == "plugin-joins":
         yield "connects"
-        if suffix == ".1" and now == "ready":  # no plugin was ever told about a pod whose run failed
+        if suffix == ".1" and now == "ready":  # plugins are never notified of a pod whose run failed
             yield "listed"
         if suffix == ".1.1" and now in {"created", "running"}:
             yield f"sync-{now}"
@@ -173,18 +173,18 @@ BROKEN = {
     "container": {"no-start-after-stop", "removal-is-relayed", "created-first", "removed-last"},
     "pod": {"stop-is-relayed", "removal-is-relayed", "removed-last"},
 }
-"""Clauses that the node breaks, as its properties ``no-start-after-stop``, ``…-is-told``, ``removal-is-the-end`` and ``pods-stop-before-they-are-removed`` state."""
+"""Clauses that the node breaks; compare its properties ``no-start-after-stop``, ``…-is-relayed`` and so on."""
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_what_the_node_breaks_is_known(part: str) -> None:
-    """It includes everything that real containerd was recorded to break."""
+    """The known clauses include everything that recordings of containerd break."""
     assert broken(None, part=part) == BROKEN[part]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("part", BROKEN)
 def test_the_mended_node_keeps_the_contract(part: str) -> None:
-    """The whole contract, not only the properties of the node."""
+    """The fixed node keeps the whole contract, and not only the properties of the node."""
     assert broken("mended", part=part) == set()

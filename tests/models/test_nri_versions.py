@@ -1,4 +1,4 @@
-"""Changes of the NRI interface since containerd 1.7, according to ``fsm diff`` between two profiles."""
+"""Changes of the NRI interface since containerd 1.7, as ``fsm diff`` reports them between two profiles."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from fsm.language.library import claims, load
 
 OLD, LATER, NEW = "containerd-1.7", "containerd-2.1", "containerd-main"
 FIRST, SECOND = 1, 2
-"""Which of two versions has a line: the older or the newer."""
+"""The version that has a line: the older or the newer one."""
 
 DIFFERENCES = [
-    # Off unless enabled; on unless disabled.
+    # The older version is off by default, the newer one on.
     ("nri-api", OLD, LATER, FIRST, "new-default: none → disabled, replying ok (disabled)"),
     ("nri-api", OLD, LATER, SECOND, "new-default: none → created, replying ok, emitting timeouts (created)"),
-    # Installed plugins are told nothing; they are synchronised.
+    # Installed plugins are synchronised only in the newer version.
     ("nri-api", OLD, LATER, FIRST, "start: created → started, replying ok (unsynchronised)"),
     ("nri-api", OLD, LATER, SECOND, "start: created → started, replying ok, emitting synchronised (started)"),
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → active (unsynchronised)"),
-    # A plugin that fails when it is told is left there.
+    # In the older version a plugin that fails during synchronisation stays there.
     ("nri-plugin", OLD, LATER, FIRST, "synchronise: synchronising → synchronising (unlisted)"),
-    # That a wrong name ends the connection was not read; it does not, and other things are left as well.
+    # The older version closes the connection of a plugin with a wrong name; the newer one leaves it open.
     ("nri-plugin", OLD, LATER, FIRST, "register: registering → absent, replying UNKNOWN, emitting closed"),
     ("nri-plugin", OLD, LATER, SECOND, "register: active → active, replying ok (relabelled)"),
     ("nri-plugin", OLD, LATER, SECOND, "stop: active → active, replying ok (left)"),
-    # Nothing blocks the synchronisation; something does.
+    # Synchronisation can be blocked only in the newer version.
     ("nri-api", OLD, LATER, FIRST, "block: started → started, replying UNIMPLEMENTED (refused)"),
     ("nri-api", OLD, LATER, SECOND, "block: started → blocked, replying ok (blocked)"),
     ("nri-api", OLD, LATER, SECOND, "block: created → held, replying ok (blocked)"),
-    # Pods are not updated; they are.
+    # Pods are updated only in the newer version.
     ("nri-api", LATER, NEW, FIRST, "relay-pod-update: started → started, replying UNIMPLEMENTED (refused)"),
     ("nri-api", LATER, NEW, SECOND, "relay-pod-update: started → started, replying ok, emitting relayed (ok)"),
     ("nri-pod", LATER, NEW, FIRST, "update-pod-sandbox: running → running, replying UNIMPLEMENTED (refused)"),
@@ -55,7 +55,7 @@ DIFFERENCES = [
 
 
 def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
-    """Return the exit code, the lines in both, only in the *first*, and only in the *second*."""
+    """Return the exit code of ``fsm diff``, and the lines of both versions, of *first* only, and of *second* only."""
     ran = CliRunner().invoke(command, [name, "-p", first, "-p", second], standalone_mode=False)
     parts = ran.output.split(f"\nonly in {name} as ")
     by = {part.splitlines()[0]: "".join(map(arrows, re.split(r"\n  (?! )", part)[1:])) for part in parts[1:]}
@@ -63,7 +63,7 @@ def told(name: str, first: str, second: str) -> tuple[int, list[str]]:
 
 
 def arrows(line: str) -> str:
-    """Split a *line* of arrows that differ only in their states."""
+    """Split a *line* with several arrows, which differ only in their states, into one line for each arrow."""
     found = re.fullmatch(r"(\S+): ((?:\S+ → [^\s,]+, )*\S+ → [^\s,]+)(.*)", " ".join(line.split()))
     assert found is not None
     return "".join(f" {found[1]}: {each}{found[3]}\n" for each in found[2].split(", "))
@@ -73,7 +73,7 @@ def arrows(line: str) -> str:
     ("name", "first", "second", "which", "line"), DIFFERENCES, ids=lambda each: str(each).partition(",")[0]
 )
 def test_what_has_changed(name: str, first: str, second: str, which: int, line: str) -> None:
-    """The change is listed for the version that has it, and not for the other."""
+    """The line is listed only for the version that has it."""
     code, parts = told(name, first, second)
 
     assert code == 1
@@ -85,12 +85,12 @@ def test_what_has_changed(name: str, first: str, second: str, which: int, line: 
     [("nri-container", OLD, LATER), ("nri-pod", OLD, LATER)],
 )
 def test_what_has_not_changed(name: str, first: str, second: str) -> None:
-    """Remembered and relayed information is described by the same text in all of them."""
+    """The profiles of both versions have no differences in these machines."""
     assert told(name, first, second)[0] == 0
 
 
 def test_nothing_else_has_changed() -> None:
-    """Every event in the comparison is one of those above."""
+    """Every event in the comparison is in the list above."""
     for name, first, second in {row[:3] for row in DIFFERENCES}:
         _, (_, *only) = told(name, first, second)
         events = {event for event in load(name).events for part in only if f" {event}: " in f" {part} "}
@@ -99,7 +99,7 @@ def test_nothing_else_has_changed() -> None:
 
 
 def test_a_registration_and_a_call_wait_for_each_other_in_the_oldest() -> None:
-    """The property is known to fail there, and nowhere later."""
+    """The property is known to fail in the oldest version only."""
     [stated] = [each for each in claims("nri-locks").properties if each.name == "registrations-end"]
 
     assert [stated.expected(each) is not None for each in (OLD, None, "nri-0.12.1")] == [True, False, False]

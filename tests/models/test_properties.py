@@ -1,7 +1,7 @@
-"""The shipped properties are proved or fail as stated, each is broken by the mutants it names, and no mutant survives.
+"""The shipped properties are proved or fail as stated, each catches the mutants it names, and no mutant survives.
 
 Systems of many copies are checked with one copy of each part if the result is the same;
-`tests/cli/test_check_command.py` proves them as they are.
+`tests/cli/test_check_command.py` proves them with all copies.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FEW = 8
 
 MOST = 100
 EVERY = 48 if TIMES == 1 else 1
-"""Of larger numbers of mutants of a system a sample is tried; at night all are."""
+"""If a system has many mutants, one of so many is tried; at night, all are."""
 
 CASES = [(name, profile) for name in specified() for profile in (None, *load(name).profiles)]
 STATED = [(name, each.name) for name in specified() for each in specification(name).properties]
@@ -44,7 +44,7 @@ COMPLETE = (
     "shared-ids",
     "two-plugins",
 )
-"""Systems of which every mutant is killed, and every property names one."""
+"""Systems whose mutants are all killed, and whose properties each name a mutant."""
 
 JOINT_CASES = [(name, profile) for name in systems() for profile in (None, *load_system(name).profiles)]
 JOINT_STATED = [(name, each.name) for name in systems() for each in claims(name).properties]
@@ -56,7 +56,7 @@ def test_every_model_has_properties() -> None:
 
 @pytest.mark.parametrize(("name", "profile"), CASES, ids=str)
 def test_comes_out_as_stated(name: str, profile: str | None) -> None:
-    """It is proved, or refuted in the known number of steps; and the machine has the stated size."""
+    """The property is proved, or refuted in the stated number of steps, and the machine has the stated size."""
     examined = examine(specification(name), profile)
 
     assert examined.expected == examined.counts
@@ -69,7 +69,7 @@ def test_comes_out_as_stated(name: str, profile: str | None) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), STATED, ids=["/".join(each) for each in STATED])
 def test_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """At least one, unless the property is known to fail without a profile."""
+    """A property names at least one mutant, unless it is known to fail without a profile."""
     known = known_mutants(name)
     (found,) = [each for each in specification(name).properties if each.name == stated]
 
@@ -88,7 +88,7 @@ LONG = {"container-status"}
     "name", [pytest.param(each, marks=pytest.mark.nightly if each in LONG else ()) for each in specified()]
 )
 def test_no_mutant_survives(name: str) -> None:
-    """Every error in one cell breaks a property, or is unobservable."""
+    """Every mutation of one cell breaks a property or is unobservable."""
     found = specification(name)
 
     assert [
@@ -100,7 +100,7 @@ def test_no_mutant_survives(name: str) -> None:
     ("name", "stated"), STATED + JOINT_STATED, ids=["/".join(each) for each in STATED + JOINT_STATED]
 )
 def test_is_worded_and_sourced(name: str, stated: str) -> None:
-    """It has a sentence with a full stop, and a source; ``reachable`` needs no level."""
+    """The property has a sentence that ends with a full stop, and a source; only ``reachable`` needs no level."""
     (found,) = [each for each in claims(name).properties if each.name == stated]
 
     assert found.says.endswith(".")
@@ -128,7 +128,7 @@ def _joint_mutants(name: str) -> dict[str, JointMutant]:
 
 @pytest.mark.parametrize(("name", "profile"), JOINT_CASES, ids=str)
 def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None:
-    """It is proved, or refuted in the known number of steps; the size of the searched part is stated, too."""
+    """The property is proved, or refuted in the stated number of steps, and stated sizes are right."""
     found = _joint(name)
     examined = examine(found, profile)
 
@@ -142,7 +142,7 @@ def test_of_a_system_comes_out_as_stated(name: str, profile: str | None) -> None
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "stated"), JOINT_STATED, ids=["/".join(each) for each in JOINT_STATED])
 def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -> None:
-    """At least one, unless the property is known to fail without a profile."""
+    """A property of a complete system names a mutant, unless it is known to fail without a profile."""
     known = _joint_mutants(name)
     (found,) = [each for each in _joint(name).properties if each.name == stated]
 
@@ -156,7 +156,7 @@ def test_of_a_system_catches_the_mutants_that_it_names(name: str, stated: str) -
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMPLETE)
 def test_no_mutant_of_a_system_survives(name: str) -> None:
-    """Every error in a joint event breaks a property, or takes the same steps; for a large system a sample is tried."""
+    """Every mutation of a joint event breaks a property or changes no step; large systems are sampled."""
     found = _joint(name)
     every = EVERY if len(_joint_mutants(name)) > MOST else 1
     became = joint_mutation_outcomes(found, list(_joint_mutants(name).values())[::every], whole=False)

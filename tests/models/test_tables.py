@@ -1,6 +1,9 @@
-"""Every shipped table equals the stored one, cell by cell: a change of layout changes no meaning, and a change of meaning shows.
+"""Every shipped table equals the stored one, cell by cell.
 
-``tests/models/tables.json.gz`` holds each machine, each system, each of their profiles, and each property file, as built.
+A change of the layout of a model file must not change its meaning, and a change of meaning is noticed.
+
+``tests/models/tables.json.gz`` holds each machine, each system, each of their profiles, and each property file,
+as built.
 """
 
 from __future__ import annotations
@@ -30,18 +33,18 @@ def _built() -> dict[str, Data]:
 
 
 def test_each_table_is_stored() -> None:
-    """No machine, system, profile or property file is added or lost unnoticed."""
+    """Machines, systems, profiles and property files cannot be added or lost unnoticed."""
     assert sorted(STORED) == sorted(_built()), AGAIN
 
 
 @pytest.mark.parametrize("name", STORED)
 def test_is_cell_by_cell_as_stored(name: str) -> None:
-    """States, cells, outcomes, clauses, ways, conditions and claims are the stored ones."""
+    """States, cells, outcomes, clauses, ways, conditions and claims equal the stored ones."""
     assert [] == list(differences(STORED[name], _built()[name], name)), AGAIN
 
 
 def test_a_cell_that_differs_is_named() -> None:
-    """The report has its event, its state and its old content."""
+    """The difference names the event and the state, and has the old and the new kind of the cell."""
     machine = load("container-status")
     stop = machine.events["stop"]
     own = stop.cells["absent"]
@@ -56,7 +59,7 @@ def test_a_cell_that_differs_is_named() -> None:
 
 
 def test_an_override_that_is_lost_is_named() -> None:
-    """The report has its profile, its event and its states."""
+    """The difference names the profile, the event, the override and its states."""
     machine = load("container-status")
     profile = machine.profiles["containerd-1.6"]
     fewer = replace(profile, overrides=tuple(each for each in profile.overrides if each.name != "stop-of-removed"))
@@ -70,7 +73,7 @@ def test_an_override_that_is_lost_is_named() -> None:
 
 
 def test_a_step_that_differs_is_named() -> None:
-    """The report has its joint event and its way."""
+    """The difference names the joint event and the way."""
     system = load_system("nri-setup")
     joint = system.events["set-up"]
     shorter = replace(joint, ways=(replace(joint.ways[0], steps=joint.ways[0].steps[:1]), *joint.ways[1:]))
@@ -82,7 +85,7 @@ def test_a_step_that_differs_is_named() -> None:
 
 
 def test_a_claim_that_differs_is_named() -> None:
-    """The report has its property."""
+    """The difference names the property and the part of its claim."""
     stated = claims("pod-records")
     assert is_of(stated, System)
     first = stated.properties[0]
@@ -110,7 +113,7 @@ def test_a_claim_that_differs_is_named() -> None:
     ],
 )
 def test_spellings_of_one_condition_are_equal(one: str, other: str, *, same: bool) -> None:
-    """Spellings of two different conditions are not."""
+    """Different conditions are not equal."""
     machine = load("container-status")
 
     forms = [

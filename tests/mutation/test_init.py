@@ -205,7 +205,7 @@ def test_the_test_finds_a_mistake(kind: str, file: str, mistake: str, instead: s
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["new", "class", "mermaid"])
 def test_pytest_passes(kind: str, tmp_path: Path) -> None:
-    """pytest passes without further options, and with the properties as separate tests."""
+    """Pytest passes without further options, and with the properties as separate tests."""
     begun(tmp_path, kind)
 
     ran = subprocess.run(

@@ -123,7 +123,7 @@ def test_a_property_that_fails_is_told_with_its_run(repository: Path) -> None:
 
 
 def test_in_ci_the_summary_has_a_line_for_each_failure(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """pytest does not shorten lines in CI, so reports with whole runs would be printed twice."""
+    """Pytest does not shorten lines in CI, so reports with whole runs would be printed twice."""
     asks(repository)
     (repository / "properties" / "door.toml").write_text(
         TEXT.replace("gone then not gone", "open then open"), encoding="utf-8"
@@ -246,7 +246,7 @@ def test_a_model_that_is_not_collected_is_known(repository: Path, asked: str, wh
 
 @pytest.mark.slow
 def test_in_the_folder_of_the_models(repository: Path) -> None:
-    """pytest may run in that folder, as editors do.
+    """Pytest may run in that folder, as editors do.
 
     Modules of SUTs are searched beside pyproject.toml, and the error says so.
     """

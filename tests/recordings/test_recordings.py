@@ -506,7 +506,7 @@ def test_a_stop_that_finds_no_record_afterwards_is_known(
 @pytest.mark.parametrize("name", EVENTS)
 @pytest.mark.parametrize("with_profile", [False, True])
 def test_what_a_plugin_was_told_is_what_the_layer_relays(name: str, tmp_path: Path, *, with_profile: bool) -> None:
-    """containerd's NRI layer may have sent these events, in whatever order its callers called it."""
+    """Containerd's NRI layer may have sent these events, in whatever order its callers called it."""
     version = profile(name) if with_profile else None
     found = judged(content(name), tmp_path, models=("nri-container", "nri-pod"), profile=version)
 

@@ -215,7 +215,7 @@ async def test_what_is_left_when_nri_cannot_be_started(tmp_path: Path, kind: typ
 
 @pytest.mark.parametrize(("kind", "waits"), [(CRIService, False), (UpstreamService, True)])
 async def test_an_error_that_is_not_read(tmp_path: Path, kind: type[CRIService], waits: object) -> None:
-    """containerd's monitor waits forever for its error to be read."""
+    """Containerd's monitor waits forever for its error to be read."""
     async with placed(tmp_path) as place:
         place.domains.register(Domain())
         service = kind(place.parts())

@@ -191,7 +191,7 @@ def test_the_default_is_listed_twice() -> None:
 
 
 def test_upstream_crashes() -> None:
-    """containerd crashes if an optional part is absent, and queries only runtimes of one type."""
+    """Containerd crashes if an optional part is absent, and queries only runtimes of one type."""
     with pytest.raises(
         PanicError, match=r"^the introspection of runtime 'runc' .*: its features document has no Linux"
     ):

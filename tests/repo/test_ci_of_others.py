@@ -132,7 +132,7 @@ def test_every_drawing_is_compared(project: Path) -> None:
 
 @pytest.mark.nightly
 def test_the_action_from_its_first_step(project: Path) -> None:
-    """pip installs the action from this checkout, and the other steps run in the environment that it created."""
+    """Pip installs the action from this checkout, and the other steps run in the environment that it created."""
     for step in STEPS.values():
         ran = run_step(step, project, drawings="models/job.toml job.md")
         assert ran.returncode == 0, (step["name"], ran.stdout, ran.stderr)
