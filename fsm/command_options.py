@@ -50,13 +50,13 @@ def models_named(ctx: click.Context) -> Iterator[Machine | System]:
 
 @completer
 def complete_profiles(ctx: click.Context) -> Iterator[str]:
-    """Yield the profiles of the models on the command line, or of all shipped models if there are none."""
+    """Yield the profiles of the models on the command line, or of all shipped models if it names no model."""
     for model in tuple(models_named(ctx)) or map(load, names()):
         yield from model.profiles
 
 
 def profile_option(about: str) -> Callable[[FC], FC]:
-    """Return the option ``--profile`` with the help text *about*. Repeated names are combined."""
+    """Return the option ``--profile`` with the help text *about*. The names of a repeated option are combined."""
     about = f"{about} Repeat to combine profiles that do not conflict."
     names = ("--profile", "-p")
     complete = complete_profiles

@@ -113,14 +113,14 @@ class _Locator:
 
 
 class _Implementation(CompileResultCacheImpl):
-    _locator_classes = [_Locator]  # type: ignore[list-item]  # noqa: RUF012  (as numba has it)
+    _locator_classes = [_Locator]  # type: ignore[list-item]  # noqa: RUF012  (as in numba)
 
 
 class _Cache(FunctionCache):
     _impl_class = _Implementation
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:  # noqa: ANN401  (of numba's types)
-        """Return the cached machine code, or ``None`` if numba has to compile it. Announce that on a terminal."""
+        """Return the cached machine code, or ``None`` if numba must compile it. Announce compiling on a terminal."""
         found = super().load_overload(sig, target_context)  # type: ignore[no-untyped-call]
         if found is None:
             _announce(Path(self._py_func.__code__.co_filename).parent.name)

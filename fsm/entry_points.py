@@ -2,8 +2,8 @@
 
 A package declares each of them by name, as an entry point ``MODULE:ATTRIBUTE`` in one of four groups. It is imported
 only when it is needed. The packages in :data:`OWN` come with fsm and declare the same in a table ``ENTRY_POINTS``, so
-that they are found without metadata (in a zip file, on PYTHONPATH, in a Spark worker) and without the time that reading
-metadata takes. What the objects are is up to the rooms that use them.
+that they are found without metadata (in a zip file, on PYTHONPATH, in a Spark worker) and without spending time on
+reading metadata. The packages of fsm that use a group define the type of its objects.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ OFF: Final = "FSM_NO_PLUGINS"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Domain:
-    """A field of application: its models, and what a client can make happen.
+    """A field of application: its models, its client and its reference implementations.
 
     ``models`` is a folder of TOML files, written as ``PACKAGE:FOLDER``; their properties are in the folder
     ``properties`` beside it. ``client`` is ``MODULE:ATTRIBUTE`` of a :class:`fsm.conformance.scheme.DomainClient`.
     ``references`` maps machines to the classes that adapt their reference implementations, written in the same way.
     ``codes`` is a TOML file of rules for inputs like ``fsm/language/codes.toml``, written as ``PACKAGE:FILE``.
-    ``examples`` maps commands to lines for their help; those of an empty name are for the help of ``fsm``.
+    ``examples`` maps commands to lines for their help; the lines of an empty name are for the help of ``fsm``.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Domain:
 
     @property
     def folder(self) -> Path | None:
-        """The folder of its models, or ``None`` if it has none of its own."""
+        """The folder of the domain's models, or ``None`` if it has no models."""
         package, _, folder = self.models.partition(":")
         return Path(import_module(package).__path__[0], folder).resolve(strict=True) if package else None
 
@@ -72,8 +72,8 @@ class DomainCommand:
     """A command of ``fsm``: a line ``about`` it, listed under a ``heading``, and ``MODULE:ATTRIBUTE`` of the command.
 
     The target is a :class:`click.Command`, which is loaded only when it is used. Its function returns an exit code, or
-    data to be printed: a mapping, a dataclass, or a list of those. If ``endless`` is true, its computing time has no
-    limit.
+    data to be printed: a mapping, a dataclass, or a list of such objects. If ``endless`` is true, its computing time
+    has no limit.
     """
 
     about: str
@@ -112,7 +112,7 @@ def own(group: str) -> Mapping[str, str]:
 
 
 def own_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield each name in *group* that fsm itself declares, and its object, which is of this *kind*."""
+    """Yield each name in *group* that fsm itself declares, and its object of this *kind*."""
     for name, target in own(group).items():
         yield name, _of_kind(loaded(target), kind)
 
@@ -123,14 +123,17 @@ def foreign_names(group: str) -> tuple[str, ...]:
 
 
 def foreign_objects(group: str, kind: type[T]) -> Iterator[tuple[str, T]]:
-    """Yield each name in *group* that another package declares, and its object of this *kind*. Warn if it has none."""
+    """Yield each name in *group* that another package declares, and its object.
+
+    Warn about an object that cannot be loaded or is not of this *kind*, and omit it.
+    """
     for declared in _foreign(group):
         if (found := _object(declared, kind)) is not None:
             yield declared.name, found
 
 
 def find(group: str, name: str, kind: type[T]) -> T | None:
-    """Return the object *name* in *group*, or ``None`` if there is none or it cannot be loaded.
+    """Return the object *name* in *group*, or ``None`` if it does not exist or cannot be loaded.
 
     Metadata are read only if fsm itself does not declare *name*. Raise :class:`InputError` if two packages declare it.
     """
@@ -144,7 +147,7 @@ def find(group: str, name: str, kind: type[T]) -> T | None:
 
 
 def domains(*, foreign: bool = True) -> Iterator[Domain]:
-    """Yield the domains: those of fsm itself and, if *foreign* is true, those of other packages."""
+    """Yield the domains of fsm itself and, if *foreign* is true, the domains of other packages."""
     for _, domain in chain(own_objects(DOMAINS, Domain), foreign_objects(DOMAINS, Domain) if foreign else ()):
         yield domain
 
@@ -166,7 +169,7 @@ def _foreign(group: str) -> list[EntryPoint]:
 def _object(declared: EntryPoint, kind: type[T]) -> T | None:
     try:
         return _of_kind(declared.load(), kind)
-    except (Exception, SystemExit) as error:  # noqa: BLE001  (anybody's code)
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (the code of another package)
         _warn(declared, error)
         return None
 

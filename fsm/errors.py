@@ -76,7 +76,7 @@ class Problem:
 
 
 class InputError(Exception):
-    """Invalid input. ``problems`` lists everything that is wrong with it; the message shows only the first ones."""
+    """Invalid input. ``problems`` lists all errors in it; the message shows only the first of them."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
@@ -101,7 +101,7 @@ _PAGE: Final = re.compile(r"docs/((?:how-to|reference)/[a-z-]+)\.md")
 
 
 def linked(text: str) -> str:
-    """Return *text* with the URL of each page of the guide in place of its path.
+    """Return *text* with the path of each page of the guide replaced by the URL of the page.
 
     >>> linked("see docs/how-to/starting.md") == f"see {documented('how-to/starting')}"
     True

@@ -32,7 +32,7 @@ def stateful(
     """Return a Hypothesis state machine that drives a SUT and checks each step against *machine*.
 
     Run it like any other, through its ``TestCase`` and with ``settings``. It fails with an :class:`AssertionError`
-    that says what is illegal and why. *sut* is a factory for the SUT, or its name as for :func:`fsm.conform`.
+    that explains what is illegal and why. *sut* is a factory for the SUT, or its name as for :func:`fsm.conform`.
 
     >>> from hypothesis import settings
     >>> from hypothesis.stateful import run_state_machine_as_test

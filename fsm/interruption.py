@@ -208,7 +208,7 @@ class Interruption:
             if "logging" in sys.modules:
                 sys.modules["logging"].disable()
         # Raise from a callback: between two callbacks, the exception would make asyncio lose the next callback, and
-        # whatever awaits it would wait forever.
+        # code that awaits it would wait forever.
         running = getattr(sys.modules.get("asyncio.events"), "get_running_loop", None)
         if running is not None and not self._left_to_loop:
             with suppress(RuntimeError):  # there is no running loop
@@ -262,7 +262,7 @@ class Interruption:
 
 
 def _heeded() -> list[signal.Signals]:
-    """Return the signals that end the command. One that is ignored, as SIGHUP under nohup, stays so."""
+    """Return the signals that end the command. Signals that are ignored, such as SIGHUP under nohup, stay ignored."""
     return [number for number in _ENDING if signal.getsignal(number) is not signal.SIG_IGN]
 
 

@@ -1,4 +1,4 @@
-"""Temporary folders that last as long as their process, and folders for cached machine code.
+"""Temporary folders that exist as long as their process, and folders for cached machine code.
 
 If a process is killed, a later one deletes its temporary folders. A cache can be deleted at any time.
 """
@@ -26,8 +26,8 @@ _ENOUGH: Final = 1 << 24
 class ScratchFolder:
     """A new temporary folder at ``name``, in *where* or the system's temporary folder; :meth:`close` deletes it.
 
-    The process holds a lock on the folder, so that folders in use can be told from those that a killed process left
-    behind. Windows has no such lock, so abandoned folders are never deleted there.
+    The process holds a lock on the folder, so that folders in use can be distinguished from folders that a killed
+    process left behind. Windows has no such lock, so abandoned folders are never deleted there.
 
     >>> with ScratchFolder() as folder:
     ...    (Path(folder) / "state").touch()
@@ -104,13 +104,13 @@ def code_folder(package: Path) -> str:
     compiled functions in the package. Code from another version is therefore never used, and identical sources share
     code wherever the package is installed.
     """
-    usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises where there is no home)
+    usual = os.path.expanduser("~/.cache")  # noqa: PTH111  (Path.expanduser raises if there is no home)
     caches = Path(os.environ.get("NUMBA_CACHE_DIR") or os.environ.get("XDG_CACHE_HOME") or usual)
     if not caches.is_absolute():
         return ""
     here = Path(__file__)
     texts = (path.read_bytes() for path in [here.with_name("compiled.py"), *sorted(package.glob("*.py"))])
-    name = os.path.relpath(package, here.parent).encode()  # machine code has the names of its modules
+    name = os.path.relpath(package, here.parent).encode()  # machine code contains the names of its modules
     text = name + b"".join(text for text in texts if defines_compiled(text))
     folder = caches / "container-fsm" / hashlib.sha256(text).hexdigest()[:16]
     try:

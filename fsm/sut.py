@@ -17,7 +17,7 @@ class Stimulus(NamedTuple):
     """One action of a test. ``expected`` lists the outcome that the event should have at each stage.
 
     ``expected`` is empty if there is only one possible outcome. For a crash, ``point`` is the number of the effect
-    just before which the SUT crashes, and the last expected outcome is that of the restart.
+    just before which the SUT crashes, and the last expected outcome is the outcome of the restart.
     """
 
     event: str
@@ -79,7 +79,7 @@ class SUT(Protocol):
         """
 
     def shows(self) -> str:
-        """Return what an observer sees now, as the machine's states show it, or an empty string if it is unknown."""
+        """Return the visible state, as a value that the machine's states show, or an empty string if unknown."""
 
     def close(self) -> None:
         """Release all resources; no method is called after this."""
@@ -126,7 +126,7 @@ class ArrangingStages(Protocol):
 
 
 def arranger(sut: SUT) -> Callable[[str, str, str], bool] | None:
-    """Return the function of *sut* that arranges an outcome for an event and stage, or ``None`` if it has none."""
+    """Return the method of *sut* that arranges an outcome for an event and stage, or ``None`` if it is missing."""
     if isinstance(sut, ArrangingStages):
         return sut.arrange_stage
     if isinstance(sut, Arranging):

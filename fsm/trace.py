@@ -82,8 +82,8 @@ class Observation(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defa
     state in which the call was executed, if the reply reports it. ``emits`` lists the outputs observed with the event,
     and ``output`` is an output observed on its own. ``fields`` maps the machine's field names to the values shown with
     the state. Times are RFC 3339 or nanoseconds since the epoch. ``start`` and ``end`` are the interval of a whole
-    call. In a history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` say where
-    the observation comes from, if that is not its position in the trace.
+    call. In a history of concurrent operations, ``process`` is the calling client. ``file`` and ``line`` are the
+    origin of the observation, if it is not its position in the trace.
     """
 
     entity: str = ""
@@ -113,7 +113,7 @@ class Columns(NamedTuple):
     the arrays. All batches of a recording share one ``kinds`` list, which only ever grows at the end.
 
     If ``kind[i]`` is not -1, the entity's id is ``ids[entity[i]]``. Each batch numbers its entities separately.
-    ``at[i]`` is the time in nanoseconds since the epoch, or negative if there is none. Times before the epoch are not
+    ``at[i]`` is the time in nanoseconds since the epoch, or negative if it is unknown. Times before the epoch are not
     in the arrays.
     """
 

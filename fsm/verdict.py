@@ -18,7 +18,7 @@ class Fails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unknown:
-    """The question could not be answered. ``why`` gives the reason."""
+    """The question could not be answered. ``why`` is the reason."""
 
     why: str
 

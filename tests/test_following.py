@@ -225,7 +225,7 @@ def test_a_violation_is_printed_at_once_and_a_signal_ends_with_the_verdict(tmp_p
     assert any("1 violation," in line for line in summary)
     assert "— again, container" in second[-1]
     assert "2 violations," in rest
-    assert "  verdict: fails, 2 violations, " in rest
+    assert "  verdict: fails, 2 violations. " in rest
     assert process.returncode == 1
 
 

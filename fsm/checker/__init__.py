@@ -68,9 +68,9 @@ def _only(found: Comparison, where: Where) -> tuple[DrawnItem, ...]:
 def washed_out(machine: Machine, unobserved: Collection[str] | None = None) -> tuple[tuple[str, str, str], ...]:
     """Return the silent cells that *unobserved* events lead to, as triples of event, state and unobserved event.
 
-    The unobserved event leads there from a state in which the first event is specified.  *unobserved* defaults
-    to the hidden events.  An unobserved event that is itself silent is paired with itself.  Cells whose clause has
-    level MAY are omitted, because they are left open on purpose.
+    The unobserved event leads to the silent cell from a state in which the event of the cell is specified.
+    *unobserved* defaults to the hidden events.  An unobserved event that is itself silent is paired with itself.
+    Cells whose clause has level MAY are omitted, because they are left open on purpose.
 
     >>> from fsm.language.library import load
     >>> washed_out(load("event-monitor")), washed_out(load("event-monitor"), ["stop"])
@@ -107,7 +107,7 @@ def check(
     The properties are read from the file named after the machine in the ``properties`` folder, which is next to the
     folder of the model file.  If a search exceeds *limit* states, the verdict is unknown.  Up to *overlap* calls of
     each event may be in progress in one entity.  Raise :class:`InputError` if the property file is missing or
-    malformed, and ``ValueError`` if there is no property with one of these names.
+    malformed, and ``ValueError`` if one of these names is not the name of a property.
 
     >>> from fsm.language.library import load
     >>> (gone_for_good,) = check(load("examples/models/door.toml"), "gone-for-good").checked
@@ -207,9 +207,9 @@ def examine(
     """Check the properties in *specification* for its machine, or for *machine* if given, under *profile*.
 
     If *only* is given, only the properties with these names are checked.  *limit*, *overlap* and *ending* are as in
-    :func:`check` and :func:`decide`.  *advanced* is called after each property.  Properties in *copies* are the same
-    properties stated about other copies, which are reported only if their outcome differs.  Conclusions in *alike* are
-    reused for profiles with the same behaviour.  A system's expected size is that of the largest cone of all its
+    :func:`check` and :func:`decide`.  *advanced* is called after each property.  *copies* holds the same properties
+    stated about other copies, which are reported only if their outcome differs.  Conclusions in *alike* are reused
+    for profiles with the same behaviour.  A system's expected size is the size of the largest cone of all its
     properties, so it is not compared if *only* is given.
     """
     described = machine or specification.machine
@@ -302,7 +302,7 @@ def _known(
 def _conclude(
     claim: claims.Claim, stepping: StepCache, profile: str | None, limit: Limit
 ) -> tuple[Conclusion, claims.Counts]:
-    """Search without unspecified ends of calls, and again with them if they could change the conclusion."""
+    """Search without unspecified ends of calls.  If these could change the conclusion, search again with them."""
     conclusion, counts = _searched(claim, stepping, profile, limit)
     if _depends(claim, conclusion) and stepping.left_out[1]:
         beyond, _ = _searched(claim, stepping.beyond, profile, limit)
@@ -313,7 +313,7 @@ def _conclude(
 
 
 def _unwritten_test(claim: claims.Claim, unmet: str, beyond: StepCache, limit: Limit) -> Unknown:
-    """Return the verdict on *claim*, whose condition *unmet* can hold only if a call ends in an unspecified way."""
+    """Return the verdict on *claim* if its condition *unmet* can hold only after an unspecified end of a call."""
     parts = needed(claim) if isinstance(claim, claims.Always | claims.Never) else claims.conditions_of(claim)
     for part in (part for part in parts if part.text == unmet):
         tested, _ = check_reachable(claims.Reachable(sequences=((part,),)), beyond, limit)

@@ -22,7 +22,7 @@ Conclusions: TypeAlias = dict[Hashable, tuple[Conclusion, Counts]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Behaviour:
-    """The behaviour of a ``table``, comparable with that of other tables.  Clauses and deviations are ignored."""
+    """The behaviour of a ``table``, for comparison with other tables.  Clauses and deviations are ignored."""
 
     table: Table = field(compare=False)
     key: tuple[Hashable, ...]
@@ -40,7 +40,7 @@ class Behaviour:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Same(Generic[T]):
-    """A large object compared by identity, which is enough because profiles share whatever they do not change."""
+    """A large object compared by identity.  That is enough, because profiles share the objects they do not change."""
 
     of: T
 
@@ -78,7 +78,7 @@ class Alike:
 
 
 def conclusion_key(claim: Claim, profile: str | None, limit: int) -> Hashable:
-    """Return all that a conclusion on *claim* depends on besides behaviour, or ``None`` if it cannot be shared."""
+    """Return all parameters of a conclusion on *claim* except behaviour, or ``None`` if it cannot be shared."""
     match claim:
         case Refines(other=other, overlap=overlap):
             return Behaviour.of(tabulate(other.partly_under(profile))), overlap, limit

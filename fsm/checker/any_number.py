@@ -1,7 +1,8 @@
 """Prove claims for any number of copies of a part.
 
 A claim must hold for one copy, for two copies, and for a crowd (:mod:`fsm.machine.product.crowd`) that simulates any
-larger number.  The crowd can do more than any number of copies can, so its failure refutes nothing.
+larger number.  The crowd can do more than any number of copies can, so a failure of the crowd does not refute the
+claim.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -23,7 +24,7 @@ from fsm.verdict import Unknown
 
 
 class _Deciding:
-    """Decides claims on one, two and three copies.  If there is no ``crowd``, ``why`` gives the reason."""
+    """Decides claims on one, two and more copies.  If ``crowd`` is ``None``, ``why`` is the reason."""
 
     def __init__(
         self, systems: Iterable[System], part: str, profile: str | None, decided: Callable[..., Checked]
@@ -41,7 +42,7 @@ class _Deciding:
             self.why = error.why
 
     def conclusion(self, of_one: Property, of_two: Property, of_more: Property) -> Checked:
-        """Decide one claim, given as stated for one copy, for two copies, and for more."""
+        """Decide one claim, which the arguments state for one copy, for two copies, and for more copies."""
         found = self._decide(of_two, self.two)
         if isinstance(found.verdict, Refuted):
             return found
@@ -71,7 +72,7 @@ class _Deciding:
         return replace(found, verdict=more)
 
     def _of_more(self, of: Property, claim: Always | Never, stepping: StepCache) -> Conclusion:
-        """Decide *claim*, which restates the property *of* for the crowd, allowing for steps outside the cone."""
+        """Decide *claim*, the property *of* restated for the crowd.  Take steps outside the cone into account."""
         verdict = self._decide(replace(of, claim=claim), stepping).verdict
         loose = relaxed(*in_order(claim), system_table(stepping.table))
         if loose is None or not isinstance(verdict, Proved | Vacuous):
@@ -80,7 +81,7 @@ class _Deciding:
         return verdict if isinstance(besides, Proved | Vacuous) else besides
 
     def of_many(self, found: Checked, of_two: Property, of: Property, many: Cones) -> Checked:
-        """Decide property *of* for *many* copies from *found*, the result for any number, or else from a run of two."""
+        """Decide property *of* for *many* copies from *found*, the result for any number, or from a run of two."""
         verdict = found.verdict
         if not isinstance(verdict, Proved):
             small = self._decide(of_two, self.two).verdict
@@ -108,9 +109,9 @@ def examine_any(
 ) -> Examined:
     """Check the properties of a system with any number of copies of *part*.
 
-    ``numbered(n)`` returns the specification for n copies.  If *count* is given, the results are for that many copies,
-    which are too many to search.  Each claim is then decided for any number of copies.  If that fails, a run of two
-    copies is replayed while all other copies take no steps of their own.  The other arguments are those of
+    ``numbered(n)`` returns the specification for n copies.  If *count* is given, the results are for this number of
+    copies, which is too large to search.  Each claim is then decided for any number of copies.  If that fails, a run
+    of two copies is replayed while all other copies take no steps of their own.  The other arguments are those of
     :func:`fsm.checker.examine`.
     """
     stated = [numbered(few) for few in (1, 2, 3)]
@@ -149,7 +150,7 @@ def _verdict_words(verdict: Conclusion) -> str:
 
 
 def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusion | None:
-    """Decide *claim* from the runs in *small*, the conclusion on two copies.  Return ``None`` if that fails."""
+    """Decide *claim* from the runs in *small*, the conclusion on two copies.  Return ``None`` if it remains open."""
     if isinstance(claim, Reachable) and isinstance(small, Proved):
         of = list(zip(small.witnesses, claim.sequences, strict=True))
         runs = [_run_of(run, sequence, None, cones.stepping(claim)) for run, sequence in of]
@@ -164,7 +165,7 @@ def _from_run_of_two(claim: Claim, small: Conclusion, cones: Cones) -> Conclusio
 
 
 def _run_of(run: Run, sequence: Sequence, until: WrittenCondition | None, stepping: StepCache) -> Run | None:
-    """Return a run through *sequence* with the events of *run*, a run of fewer copies, or ``None`` if there is none."""
+    """Return a run through *sequence* with the events of *run*, a run of fewer copies, or ``None`` if none exists."""
     automaton, table = SequenceAutomaton(sequence, until, stepping), stepping.table
     if automaton.start[1] == DONE:
         return Run(initial=table.states[table.initial])

@@ -21,12 +21,12 @@ if TYPE_CHECKING:
 LIMIT = 2_000_000
 """Default maximum number of nodes in a search.  If a search exceeds it, the verdict is unknown."""
 UNLIMITED: Final = 1 << 62
-"""Limit that no search reaches: more states than fit in memory, but still a 64-bit integer."""
+"""A limit that no search reaches: more states than fit in memory, but small enough for a 64-bit integer."""
 N = TypeVar("N")
 
 
 class StoppedError(Exception):
-    """The search was told to stop.  *why* is the reason, and *covered* is what had been searched until then."""
+    """A search was asked to stop.  *why* is the reason, and *covered* is its progress until then."""
 
     def __init__(self, why: str, covered: Explored) -> None:
         super().__init__(why, covered)
@@ -34,11 +34,11 @@ class StoppedError(Exception):
 
 
 Ending: TypeAlias = Callable[[Explored], str]
-"""Function that returns why a search that has covered this much must stop, or an empty string to continue."""
+"""Function that takes the progress of a search.  It returns a reason to stop, or an empty string to continue."""
 
 
 def on(_covered: Explored) -> str:
-    """Let every search continue."""
+    """Return no reason to stop, whatever the progress."""
     return ""
 
 
@@ -58,7 +58,7 @@ WITHIN: Final = Limit(states=LIMIT)
 
 
 class SearchEdge(NamedTuple, Generic[N]):
-    """An edge in a search.  ``found`` is true if it is what is searched for."""
+    """An edge in a search.  ``found`` is true for the edges that the search looks for."""
 
     taken: RunStep
     to: N
@@ -67,7 +67,7 @@ class SearchEdge(NamedTuple, Generic[N]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult(Generic[N]):
-    """The ``path`` found, or ``None`` if there is none, and a map from each visited node to its depth."""
+    """The ``path`` found, or ``None`` if no path exists, and a map from each visited node to its depth."""
 
     path: tuple[RunStep, ...] | None
     nodes: dict[N, int]

@@ -93,7 +93,7 @@ class Cones:
         return max((self._cone(claim)[0] for claim in claims), key=len, default=every)
 
     def _cone(self, claim: Claim, besides: Collection[int] = ()) -> tuple[frozenset[int], frozenset[str]]:
-        """Return the copies that affect *claim* or *besides*, and the mentioned events that touch none of them."""
+        """Return the copies that affect *claim* or *besides*, and the mentioned events that touch no such copy."""
         parts = [each.means for each in conditions_of(claim)]
         mentioned = {name for part in parts for name in events(part)}
         digits = {*besides, *(digit for part in parts for digit in read(part))}
@@ -218,7 +218,7 @@ def of_whole(
     known: Callable[[Claim], Conclusion],
     limit: Limit,
 ) -> Conclusion | None:
-    """Return the conclusion on the whole system, or ``None`` if *found* may not carry over.
+    """Return the conclusion on the whole system, or ``None`` if *found* may not apply to it.
 
     *found* is the conclusion on the cone of *claim*.  *stepping* has the steps of the cone, and ``known(claim)``
     decides another claim on it.  Runs in the result are runs of the whole system.
@@ -232,19 +232,19 @@ def of_whole(
     match claim:
         case Always() | Never() | Reachable():
             return _carried_over(found, _Both(claim, stepping, whole, known))
-        case Idempotent():  # no other step comes between the two calls
+        case Idempotent():  # no other step may come between the two calls
             pairs = IdempotenceAutomaton(claim, whole)
             if isinstance(found, Proved):  # a call outside the cone may be in progress when the first call replies
                 path = search(pairs.start, IdempotenceAutomaton(claim, stepping).first, limit=limit).path
                 first = _again(Run(initial="", steps=path or ()), pairs.start, pairs.first, whole, stepping)
                 return None if first is None else found
             return _with_run_replayed(found, lambda run: _again(run, pairs.start, pairs.following, whole, stepping))
-        case _:  # the cone has all copies, or steps outside it make no difference
+        case _:  # the cone contains all copies, or steps outside it make no difference
             return None if isinstance(claim, Follows) and isinstance(found, Refuted) else found
 
 
 def _with_run_replayed(found: Conclusion, again: Callable[[Run], Run | None]) -> Conclusion | None:
-    """Return *found* with its run replayed by *again*, or ``None`` if the run cannot be replayed."""
+    """Return *found* with its run replaced by the replay that *again* returns, or ``None`` if there is no replay."""
     run = found.run if isinstance(found, Refuted | Unwritten) else None
     if run is None or (taken := again(run)) is None:
         return None if run else found
@@ -275,7 +275,7 @@ def _carried_over(found: Conclusion, both: _Both) -> Conclusion | None:
 def _again(
     run: Run, start: N, following: Callable[[N], Iterable[SearchEdge[N]]], whole: StepCache, stepping: StepCache
 ) -> Run | None:
-    """Replay *run* on *whole* and return it with the replies given there, or ``None`` if that is impossible."""
+    """Replay *run* on *whole*.  Return it with the replies of the replay, or ``None`` if it cannot be replayed."""
     there = same_states(whole, stepping)
 
     def alike(step: RunStep, taken: RunStep, to: int) -> bool:
@@ -307,7 +307,8 @@ class _Both:
     def least(self, *sequences: Sequence, inside: int | None = None) -> int | None:
         """Return a lower bound on the number of steps in which the whole system can go through one of *sequences*.
 
-        Return ``None`` if it never can, -1 if this is unknown, and *inside* if nothing happens outside the cone.
+        Return ``None`` if the system never can, -1 if that is unknown, and *inside* if nothing happens outside the
+        cone.
         """
         claim = relaxed(sequences, self._until, system_table(self._stepping.table))
         found = claim and self._known(claim)
@@ -332,7 +333,7 @@ def relaxed(sequences: Iterable[Sequence], until: WrittenCondition | None, table
 
 
 class _Elsewhere:
-    """Whether there are ``steps`` outside the cone of *table*, and which joint events have ``outputs`` there."""
+    """Whether there are ``steps`` outside the cone of *table*, and the joint events that have ``outputs`` there."""
 
     def __init__(self, table: SystemTable) -> None:
         emitting = {name for name, part in table.system.parts.items() if part.machine.outputs()}
@@ -345,18 +346,18 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield sequences.  If the whole system goes through *sequence*, the cone goes through one of them."""
+        """Yield sequences, one of which the cone goes through if the whole system goes through *sequence*."""
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
             those = tuple(Some(of=(each.means, *self._left(each.means))) for each in sequence[:count])
             if count > 1 and len(those[-2].of) == len(those[-1].of) == 1:
-                return  # neither can hold outside the cone, so they cannot share an instant of the cone
+                return  # neither condition can hold outside the cone, so they cannot share an instant of the cone
             means = All(of=those) if count > 1 else those[0]
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield the alternatives for what holds in the cone if *condition* holds at the next instant outside it."""
+        """Yield conditions, one of which holds in the cone if *condition* holds at the next instant outside it."""
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}
@@ -367,12 +368,12 @@ class _Elsewhere:
 
 
 def _at_step(atom: Atom) -> Condition | bool:
-    """Return what remains to be tested of *atom* at a step that changes nothing in the cone."""
+    """Return the part of *atom* that is still to be tested at a step that changes nothing in the cone."""
     match atom:
         case conditions.At():
             return replace(atom, before=False)
         case conditions.Emits(output=output):
-            return not output  # the cone has every copy that may emit where nothing should be emitted
+            return not output  # the cone contains every copy that may emit when nothing should be emitted
         case conditions.EmitsOnly(outputs=outputs):
             return not outputs
         case _:

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from fsm.machine.property.evidence import RunStep
 
 MOST: Final = 10_000
-"""Maximum number of instants for which numbering them pays off."""
+"""Maximum number of instants to number.  Beyond it, numbering does not pay off."""
 
 
 def first_instants(stepping: StepCache, asked: Condition) -> FirstInstants | None:
-    """Return the instants that *asked* tells apart.  ``None`` if there are too many, or steps are packed or shared."""
+    """Return the instants for *asked*, or ``None`` if there are too many, or if steps are packed or shared."""
     if stepping.like is not None or stepping.packed is not None:
         return None
     key = codes([asked])

@@ -46,7 +46,7 @@ class Instant(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
-    """A step by one outcome with one of its replies, and the instants of that step."""
+    """A step with one outcome and one of its replies, and the instants of the step."""
 
     row: int
     way: Way
@@ -55,7 +55,7 @@ class InstantStep(Struct, gc=False, frozen=True, kw_only=True):
 
 
 class SequenceTests(Struct, frozen=True, kw_only=True):
-    """Tests of a sequence and the error codes they distinguish.  ``edges`` is ``None`` if it cannot be shared."""
+    """Tests of a sequence, and the error codes they distinguish.  ``edges`` is ``None`` if edges cannot be shared."""
 
     codes: tuple[str, ...]
     conditions: tuple[Callable[[Instant], bool], ...]
@@ -67,7 +67,8 @@ class StepCache:
     """The steps of *table*, cached for each set of error codes that a property distinguishes.
 
     If the machine differs from that of *like* only in the state *but*, as a mutant does, it shares the steps from all
-    other states.  *concluded* holds conclusions about tables that behave alike, which are not searched for again.
+    other states.  *concluded* holds conclusions about tables with the same behaviour, for which no search is
+    repeated.
     """
 
     def __init__(
@@ -189,9 +190,9 @@ class StepCache:
 class Successors:
     """The steps of *table* from each state, computed on demand.
 
-    *codes* are the error codes that a property distinguishes.  Each of them is an additional reply wherever ``error``
-    stands for any error.  If *plain* is given, its steps, which distinguish no codes, are extended instead of being
-    recomputed.
+    *codes* are the error codes that a property distinguishes.  If a reply is ``error``, which stands for any error,
+    each of these codes is an additional reply.  If *plain* is given, its steps, which distinguish no codes, are
+    extended instead of being recomputed.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class Successors:
         table = self.table
         event = table.rows[row].event.name
         taken = run_step(table, state, row, way, way.to, reply)
-        # The end of a call only replies.  It is not another occurrence of the event.
+        # The end of a call is only a reply, and not another occurrence of the event.
         happens = "" if table.rows[row].ends else event
         moved = table.states[state] != table.states[way.to]
         instants = tuple(
@@ -268,7 +269,7 @@ def holds(condition: Condition, table: TransitionSystem) -> Callable[[Instant], 
 def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], bool]:
     match condition:
         case conditions.In(states=names, before=before):
-            states = table.states  # grows while configurations are discovered
+            states = table.states  # the list grows while configurations are discovered
             return (
                 (lambda at: not at.first and states[at.source] in names)
                 if before
@@ -301,14 +302,14 @@ def _simple(table: TransitionSystem, condition: Atom) -> Callable[[Instant], boo
 
 
 def machine_table(table: TransitionSystem) -> Table:
-    """Return the machine's *table* without calls in progress.  Raise ``TypeError`` if *table* is a system's."""
+    """Return the machine's *table* without calls in progress.  Raise ``TypeError`` for the table of a system."""
     if not isinstance(table, Table):
         raise TypeError("this is defined for a machine, not for a system")
     return table.of if isinstance(table, InProgress) else table
 
 
 def system_table(table: TransitionSystem) -> SystemTable:
-    """Return *table* if it is a system's.  Raise ``TypeError`` if it is a machine's."""
+    """Return *table* if it is the table of a system.  Raise ``TypeError`` if it is the table of a machine."""
     if not isinstance(table, SystemTable):
         raise TypeError("this is defined for a system, not for a machine")
     return table

@@ -1,7 +1,7 @@
 """Known defects: properties that fail, and the profile in which they hold.
 
-Both are verified.  Either the property fails in the model as shipped and holds in the profile that fixes it, or it
-fails in a profile that reproduces the upstream behaviour and holds in the model itself.  A defect without a
+Both results are verified.  Either the property fails in the model as shipped and holds in the profile with the fix,
+or it fails in a profile that reproduces the upstream behaviour and holds in the model itself.  A defect without a
 counterexample run is listed only if it is not :attr:`~KnownDefect.proved`.
 """
 

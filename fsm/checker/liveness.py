@@ -51,7 +51,7 @@ def check_leads_to(claim: LeadsTo, stepping: StepCache, limit: Limit) -> tuple[C
 def _packed(
     claim: LeadsTo, waiting: LeadsToGraph, stepping: StepCache, limit: Limit
 ) -> tuple[Conclusion, Counts] | None:
-    """Like :func:`check_leads_to`, but on packed states.  Return ``None`` if they cannot be used or the claim fails."""
+    """Like :func:`check_leads_to`, on packed states.  Return ``None`` if there are none, or if the claim fails."""
     if stepping.packed is None:
         return None
     engine = import_module("fsm.checker.packed.leading")
@@ -71,7 +71,7 @@ class LeadsToGraph:
         self.source = holds(claim.source.means, table)
         self.target = holds(claim.target.means, table)
         self.steps = stepping.steps([claim.source.means, claim.target.means])
-        # Steps between due nodes that do not meet the target.
+        # Steps between due nodes at which the target does not hold.
         self.links: dict[DueNode, list[_Link]] = {}
         self.transitions = 0
         self.source_met = False
@@ -88,7 +88,7 @@ class LeadsToGraph:
         links = self.links[node] = []
         for step in self.steps.after(node.state):
             link = _Link(node, step, DueNode(step.way.to, self.due(due=node.due, instants=step.instants)))
-            # A step with several outputs may meet the target and then meet the source again.
+            # In a step with several outputs, the target may hold first, and the source may hold again after it.
             if node.due and link.to.due and not any(self.target(at) for at in step.instants):
                 links.append(link)
             yield link
@@ -119,12 +119,12 @@ class LeadsToGraph:
         return row.event.name == fair.event and row.ends == fair.ends and fair.outcome in {"", step.way.name}
 
     def stops(self, due: Sequence[DueNode]) -> Run | None:
-        """Return a run that stops while the target is due, in a state in which no fair outcome is enabled."""
+        """Return a run that stops, while the target is due, in a state in which no fair outcome is enabled."""
         over = (node for node in due if not any(self.possible(fair, node.state) for fair in self.fair))
         return next((self._run(node, stopped=True) for node in over), None)
 
     def circles(self, due: Sequence[DueNode]) -> Run | None:
-        """Return the shortest of the fair lassos found on which the target stays due."""
+        """Return the shortest of the fair lassos found, in whose cycles the target stays due."""
         inside = ((node, those) for those in self._fair_components(due) for node in self.search.depth if node in those)
         return min((self._circle(node, those) for node, those in inside), key=lambda run: run.length, default=None)
 

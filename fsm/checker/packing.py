@@ -20,7 +20,7 @@ from fsm.checker.breadth_first import Limit, reachable_size
 SMALL: Final = 500
 """Maximum number of states for which a search is faster than loading the libraries."""
 UNCOMPILED: Final = 5_000
-"""The same if the search must first be compiled, which takes about 10 s."""
+"""Maximum number of states for which a search is faster than compiling the search, which takes about 10 s."""
 FEW_STEPS: Final = 5_000
 """Maximum number of steps for which a search is faster than compiling or loading more code."""
 ENGINE: Final = "fsm.checker.packed.packed_graph"
@@ -37,7 +37,7 @@ def packed(table: TransitionSystem) -> PackedGraph | None:
         return None
     try:
         graph: PackedGraph = import_module(ENGINE).PackedGraph(table)
-    except ImportError:  # the extra is not installed or is broken
+    except ImportError:  # the extra is not installed, or it is broken
         return None
     except import_module("fsm.checker.packed.programs").TooWideError:
         return None

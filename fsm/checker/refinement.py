@@ -1,9 +1,9 @@
-"""Refinement (trace inclusion): one machine allows everything that can be observed of another.
+"""Refinement (trace inclusion): one machine allows every observation that another one can cause.
 
-The observed machine is explored together with a *belief* about the other, which is everything that may be true of it
-given the observations so far.  Observations update beliefs as in :mod:`fsm.monitor`.  Requests and replies of calls are
-observed, and calls may overlap.  Signals are observed if both machines have them.  What the state shows is observable
-at any time.  Everything else is unobservable.
+The observed machine is explored together with a *belief* about the other, which is the set of its possible situations
+given the observations so far.  Observations update beliefs as in :mod:`fsm.monitor`.  Requests and replies of calls
+are observed, and calls may overlap.  Signals are observed if both machines have them.  The value that the state shows
+is observable at any time.  Everything else is unobservable.
 
 If the machine reaches the same situation with two beliefs, only the belief that allows less is explored (antichains: De
 Wulf, Doyen, Henzinger and Raskin, 2006).
@@ -46,7 +46,7 @@ class Node(NamedTuple):
 
 
 def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that *other* allows everything that can be observed of *table* with up to *overlap* calls in progress.
+    """Check that *other* allows every observation of *table* with up to *overlap* calls in progress.
 
     If *overlap* is 0, no other event happens during a call.
     """
@@ -57,7 +57,7 @@ def check_refines(table: Table, other: Table, overlap: int, limit: Limit) -> tup
 
 
 def check_follows(table: TransitionSystem, listening: OutputListener, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that the machine of *listening* can explain every output of *table* that is one of its own events."""
+    """Check that the machine of *listening* can explain every output of *table* that it has as an event."""
     steps = Successors(table)
 
     def following(node: Node) -> Iterator[SearchEdge[Node]]:
@@ -104,7 +104,7 @@ def _concluded(found: SearchResult[Node], beliefs: BeliefTable, table: Transitio
 
 
 SIGHT = ""
-"""Event name of a step that only observes the state."""
+"""Name of the event in a step that only observes the state."""
 
 
 def _seen(machine: Machine) -> Iterator[Event]:
@@ -112,7 +112,7 @@ def _seen(machine: Machine) -> Iterator[Event]:
 
 
 class BeliefTable:
-    """Numbered beliefs about *other*.  Its calls and the shared signals are observed, or all its events if *whole*."""
+    """Numbered beliefs about *other*.  If *whole*, all its events are observed, else its calls and shared signals."""
 
     def __init__(self, table: Table, other: Table, *, whole: bool = False) -> None:
         known = {word for event in _seen(table.machine) for word in event.words}
@@ -138,7 +138,7 @@ class BeliefTable:
         return event.rpc if event.rpc in self.dynamics.names else event.name
 
     def after(self, belief: int, seen: Key) -> int:
-        """Return the belief after observing *seen*, or -1 if nothing explains it."""
+        """Return the belief after observing *seen*, or -1 if nothing explains the observation."""
         if seen.event and seen.event not in self._known:
             return belief
         self.tried = self.tried or bool(seen.event)
@@ -148,7 +148,7 @@ class BeliefTable:
         return found
 
     def least(self, belief: int, beside: list[int]) -> int:
-        """Return *belief*, or a belief in *beside* that allows no more.  Keep only minimal beliefs in *beside*."""
+        """Return *belief*, or one in *beside* that does not allow more.  Keep only minimal beliefs in *beside*."""
         within = self._beliefs.within
         for known in beside:
             if known == belief or within(known, belief):
@@ -203,7 +203,7 @@ class _Product:
     moves: dict[tuple[int, tuple[OpenCall, ...]], tuple[_Move, ...]] = field(default_factory=dict)
 
     def following(self, node: Node) -> Iterator[SearchEdge[Node]]:
-        """Yield every edge from *node*.  An earlier belief replaces the one after a step if it allows no more."""
+        """Yield every edge from *node*.  An earlier belief that allows no more replaces the belief after a step."""
         state, calls, before = node
         moves = self.moves.get((state, calls))
         if moves is None:
@@ -245,12 +245,12 @@ class _Product:
         return _Move(taken, state, calls, (seen,))
 
     def _happened(self, state: int, calls: tuple[OpenCall, ...], instant: CallInstant) -> _Move:
-        """Return the move for a signal or hidden event.  Open calls may be lost if it interrupts."""
+        """Return the move for a signal or a hidden event.  If the event interrupts, open calls may be lost."""
         event = self.table.rows[instant.row].event
         called = self.belief_table.called
         seen = [Key(event=called(event))] if event.kind == "signal" else []
         if event.interrupts:
-            # A signal drops every open call, and a hidden event only those that have begun.
+            # A signal drops every open call. A hidden event drops only calls that have begun.
             over = [call for call in calls if event.kind == "signal" or call.stage == BEGUN]
             seen += [Key(event=called(self.table.rows[call.row].event), phase="lost") for call in over]
             calls = tuple(call for call in calls if call not in over)
@@ -269,7 +269,7 @@ class _Product:
             yield _Move(taken, instant.to, calls, ())
 
     def _choices(self, call: OpenCall) -> tuple[str, ...]:
-        """Return the possible replies of a call that has ended, including error codes the other machine mentions."""
+        """Return the possible replies of a call that has ended, including error codes from the other machine."""
         replies = self.table.ways[call.stage].reply if call.stage >= 0 else ("ok", ANY_ERROR)
         other = self.belief_table.dynamics.table.machine
         if ANY_ERROR not in replies:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from fsm.checker.packed.sequences import PackedSearch
 
 DONE = -1
-"""Special count that means all conditions have held."""
+"""Special count that means that all conditions have held."""
 
 N = TypeVar("N", bound=tuple[int, ...])
 
@@ -36,8 +36,8 @@ def check_never(claim: Never, stepping: StepCache, limit: Limit) -> tuple[Conclu
 def check_reachable(claim: Reachable, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
     """Check that there is a run through each sequence.  The witnesses are shortest runs.
 
-    If this machine differs from another one only in one state, the other's witness is reused, unless it takes a step
-    from that state.
+    If this machine differs from another one in only one state, the other machine's witness is reused, unless it takes
+    a step from that state.
     """
     searched: list[Counts] = []
     witnesses = []
@@ -67,7 +67,7 @@ def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conc
 
 
 def needed(claim: Always | Never) -> list[WrittenCondition]:
-    """Return the conditions that must each hold at some instant for *claim* not to be vacuous."""
+    """Return the conditions of which each must hold at some instant for *claim* not to be vacuous."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _parts_to_meet(sequence)]
@@ -87,7 +87,7 @@ def _check_none(
 
 
 def in_order(claim: Always | Never | Reachable) -> tuple[tuple[Sequence, ...], WrittenCondition | None]:
-    """Return the sequences that *claim* is about, and the condition that resets them, if any."""
+    """Return the sequences in *claim*, and the condition that resets them, if any."""
     if isinstance(claim, Always):
         return breaches(claim), None
     return claim.sequences, claim.until if isinstance(claim, Never) else None
@@ -106,7 +106,7 @@ def breaches(claim: Always) -> tuple[Sequence, ...]:
 def _run_through(
     sequence: Sequence, until: WrittenCondition | None, stepping: StepCache, limit: Limit
 ) -> tuple[Run | None, Counts]:
-    until = until if len(sequence) > 1 else None  # a single condition leaves nothing to reset
+    until = until if len(sequence) > 1 else None  # a sequence of a single condition leaves nothing to reset
     conditions = [each.means for each in (*sequence, *([until] if until else []))]
     if (folded := stepping.folded(conditions)) is not None:
         run, counts = _run_through(sequence, until, folded, limit)
@@ -169,7 +169,7 @@ def retaken(
 
 
 def same_states(stepping: StepCache, of: StepCache) -> Callable[[RunStep, RunStep, int], bool]:
-    """Return a test for :func:`retaken` of whether two steps lead to states that *of* does not distinguish.
+    """Return a test for :func:`retaken` that checks whether two steps lead to states that *of* does not distinguish.
 
     The first step is from the cache *of*, and the second from *stepping*.
     """
@@ -202,7 +202,7 @@ class SequenceAutomaton:
         self.steps = stepping.distinguishing(tests.codes)
         self.conditions = tests.conditions
         self.until = tests.until
-        self._shared = tests.edges if stepping.like else None  # the edges of the machine that this one is like
+        self._shared = tests.edges if stepping.like else None  # edges of the machine that this machine is like
 
     @property
     def start(self) -> SequenceNode:
@@ -248,7 +248,7 @@ def _parts_to_meet(sequence: Sequence) -> list[WrittenCondition]:
 
 
 def _without_negations(condition: Condition) -> Condition:
-    """Return *condition* without its negated parts.  Whenever the rest holds, these are put to the test anyway."""
+    """Return *condition* without its negated parts.  These are tested anyway whenever the other parts hold."""
     if not isinstance(condition, All):
         return condition
     asked = tuple(part for part in condition.of if not isinstance(part, Not))
@@ -289,7 +289,7 @@ if TYPE_CHECKING:
 
 
 class CallPair(NamedTuple):
-    """The state, how many of the two calls replied, whether the second is in progress, and the state between them."""
+    """The state, the number of calls that replied, whether the second is in progress, and the state between both."""
 
     state: int
     calls: int = 0
@@ -298,7 +298,7 @@ class CallPair(NamedTuple):
 
 
 def check_idempotent(claim: Idempotent, stepping: StepCache, limit: Limit) -> tuple[Conclusion, Counts]:
-    """Check that immediately repeating a successful call, with no call in progress, succeeds and changes nothing."""
+    """Check that a successful call, if repeated at once with no call in progress, succeeds and changes nothing."""
     table = stepping.table
     automaton = IdempotenceAutomaton(claim, stepping)
     path, counts, tried = _searched(claim, automaton, stepping, limit)
@@ -351,9 +351,9 @@ class IdempotenceAutomaton:
         return (edge._replace(found=edge.to.calls > 0) for edge in self.following(node))
 
     def taken(self, node: CallPair, step: InstantStep, *, idle: bool) -> Iterator[SearchEdge[CallPair]]:
-        """Yield the edges of *step*, or none if it would come between the two calls.
+        """Yield the edges of *step*, or no edges if it would come between the two calls.
 
-        *idle* says whether no call is in progress after the step.
+        *idle* is true if no call is in progress after the step.
         """
         way, reply = step.way, step.taken.reply
         if node.calls:
@@ -366,7 +366,7 @@ class IdempotenceAutomaton:
             yield SearchEdge(taken=step.taken, to=CallPair(way.to, 1, between=way.to))
 
     def due(self, node: CallPair) -> int:
-        """Return the row that must come next, which is that of the second call or of its end."""
+        """Return the row that must come next: the row of the second call, or of its end."""
         return self.steps.table.end[self.row] if node.going else self.row
 
     def _second(self, node: CallPair, step: InstantStep) -> SearchEdge[CallPair]:

@@ -56,7 +56,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "help": "Show the help of a command.",
     },
 }
-"""Maps each command that belongs to no domain, in the order of ``--help``, to its description there."""
+"""The headings of ``--help``, each with its commands and their descriptions, except commands of domains."""
 GENERIC: Final = frozenset(name for group in GROUPS.values() for name in group)
 
 SHARED: Final[Mapping[str, str]] = {
@@ -97,7 +97,7 @@ RARELY: Final = 100_000
 
 
 def groups(*, foreign: bool = False) -> dict[str, dict[str, str]]:
-    """Return the commands by heading, with descriptions. Include those of other packages if *foreign* is true."""
+    """Return the commands by heading, with descriptions. If *foreign* is true, include commands of other packages."""
     declared = [*entry_points.own_objects(entry_points.COMMANDS, entry_points.DomainCommand)]
     if foreign:
         declared += entry_points.foreign_objects(entry_points.COMMANDS, entry_points.DomainCommand)
@@ -119,9 +119,9 @@ def commands(*, foreign: bool = False) -> dict[str, str]:
 
 
 def add_to_help(command: click.Command, name: str = "", *, foreign: bool = False) -> None:
-    """Add to the help of *command* what fsm's domains and, if *foreign* is true, other packages contribute.
+    """Add to the help of *command* the contributions of fsm's domains and, if *foreign* is true, of other packages.
 
-    These are examples below its own, and the ``{rows}`` of a table, which a function of its module returns.
+    Examples follow those of the command. ``{rows}`` is replaced by the result of ``rows()`` in the command's module.
     """
     lines = (line for domain in entry_points.domains(foreign=foreign) for line in domain.examples.get(name, ()))
     text: str = vars(command).setdefault("help as written", linked(cleandoc(command.help or "")))
@@ -251,7 +251,7 @@ def group(ctx: click.Context, seconds: float | None, memory: int) -> None:
 def _warn(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: object, **__: object
 ) -> None:
-    """Print a warning, without the place for one of :mod:`fsm.entry_points`: users did not write the code there."""
+    """Print a warning, with its place in the code unless it is about a plugin, whose code users did not write."""
     plain = issubclass(category, entry_points.PluginWarning)
     _report(f"warning: {visible(str(message))}" if plain else f"{filename}:{lineno}: {category.__name__}: {message}")
 

@@ -194,7 +194,7 @@ def command(
 
 
 def search_ending(bar: CommandProgress, excess: Callable[[], str]) -> Callable[[Explored], str]:
-    """Return a function that shows the progress of a search on *bar*, and returns why it has to stop, if it has to."""
+    """Return a function that shows a search on *bar* and returns the reason to stop it, or an empty string."""
 
     def ending(covered: Explored) -> str:
         bar.searched(covered)

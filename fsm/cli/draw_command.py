@@ -48,7 +48,7 @@ def formats(
 
 
 def picture_file(output: Path | None, name: str, suffix: str) -> Path | None:
-    """Return the file for the picture *name*: *output*, or one in it if it is a folder; ``None`` is standard output."""
+    """Return the file for the picture *name*: *output* or, if that is a folder, a file in it. ``None`` is stdout."""
     return output / f"{name}.{suffix}" if output is not None and _is_folder(output) else output
 
 
@@ -99,7 +99,10 @@ def draw_chart(
 
 
 def _judged_together(name: str, calls: str, models: tuple[str, ...], profile: str | None) -> list[Judged] | None:
-    """Judge the recording and *calls*. One must know *profile*. Return ``None`` if no recording names a machine."""
+    """Judge the recording *name* with *calls*, and *calls* alone. Return ``None`` if neither names a machine.
+
+    Raise :class:`InputError` if neither has a machine with *profile*.
+    """
     found, problems = [], []
     for file, other in ((name, calls), (calls, "")) if calls else ((name, ""),):
         try:

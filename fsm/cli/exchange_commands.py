@@ -1,4 +1,4 @@
-"""``fsm export``, ``import`` and ``init``: models to and from other tools' languages, and the first files of a user."""
+"""``fsm export``, ``import`` and ``init``: convert models to and from other languages, or create first files."""
 
 from __future__ import annotations
 

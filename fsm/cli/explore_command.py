@@ -93,7 +93,7 @@ def _model(name: str, profile: str | None, *, properties: bool) -> tuple[str, in
 
 
 def _examined(model: Machine | System, profile: str | None) -> tuple[list[Examined], int]:
-    """Check the properties of *model*, if it has any, without a profile and under each. Return the exit code too."""
+    """Check the properties of *model*, if any, without a profile and under each. Also return the exit code."""
     try:
         stated = claims(model.path)
     except InputError as error:

@@ -253,7 +253,7 @@ def command(
 def _judged(
     traces: tuple[str, ...], judge_trace: Callable[..., Judged], properties: tuple[str, ...] | None
 ) -> tuple[dict[str, Judged], tuple[Problem, ...]]:
-    """Judge *traces*. Return the results by name, and the problems of the others."""
+    """Judge *traces*. Return the results by name, and the problems of traces that cannot be judged."""
     judged: dict[str, Judged] = {}
     problems: dict[str, tuple[Problem, ...]] = {}
     for trace in traces:
@@ -262,7 +262,7 @@ def _judged(
         except InputError as error:
             problems[trace] = error.problems
     for trace in traces:
-        # The property is not one of this recording's machines but of another's, so judge this one without it.
+        # The property belongs to a machine of another recording, so judge this recording without it.
         if judged and trace != STDIN and {problem.code for problem in problems.get(trace, ())} == {"FSM211"}:
             del problems[trace]
             judged[trace] = judge_trace(trace)
@@ -270,7 +270,7 @@ def _judged(
 
 
 def _code(report: Report, at_least: float) -> int:
-    """Return the exit code. Machines that are not covered at all count for *at_least* only if none is covered."""
+    """Return the exit code. Machines that are not covered at all count for *at_least* only if no machine is."""
     covers = merged(report.judged) if at_least else ()
     below = [cover for cover in [one for one in covers if one.covered] or covers if cover.share < at_least]
     for cover in below:

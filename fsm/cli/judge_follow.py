@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from fsm.trace import Batch
 
 _BETWEEN: Final = 1_000
-"""Number of batches between removals of data that is no longer needed."""
+"""Number of batches after which data that is no longer needed is removed."""
 
 
 @dataclass(slots=True, kw_only=True)

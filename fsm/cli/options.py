@@ -48,7 +48,7 @@ def complete_states(ctx: click.Context) -> Iterator[str]:
 
 @completer
 def complete_properties(ctx: click.Context) -> Iterator[str]:
-    """Yield the properties of the models on the command line, or of all shipped models if there are none."""
+    """Yield the properties of the models on the command line, or of all shipped models if it names no model."""
     for model in tuple(models_named(ctx)) or map(load, names()):
         try:
             yield from (stated.name for stated in claims(model.path).properties)
@@ -66,7 +66,7 @@ def complete_codes(_: click.Context) -> Iterable[str]:
 
 @completer
 def complete_suts(_: click.Context) -> Iterable[str]:
-    """Return the ways to name a system under test, up to their colons."""
+    """Return the forms of names of systems under test, up to the colon."""
     from fsm.conformance.lookup import forms  # noqa: PLC0415  (only for --against)
 
     return (f"{form.partition(':')[0]}:" if ":" in form else form for form in forms())
@@ -82,7 +82,7 @@ _DIGITS = 10
 _Model = TypeVar("_Model", Machine, System)
 
 text_option = partial(click.option, default="", show_default=False)
-"""An option whose value is text, empty if it is not given; its help says what applies then."""
+"""An option whose value is text. The default is empty; the help text describes the effect of omitting it."""
 
 
 def choice_option(choices: Iterable[str], about: str = "Output format.") -> Callable[[FC], FC]:
@@ -94,7 +94,7 @@ def choice_option(choices: Iterable[str], about: str = "Output format.") -> Call
 format_option: Final = choice_option(["text", "json"])
 
 CASE_FORMATS: Final = {"junit": "junit", "sarif": "annotations", "github": "annotations"}
-"""Maps each format of other tools for cases to the module in :mod:`fsm.report` with a writer of that name."""
+"""Maps each case format of another tool to the module of :mod:`fsm.report` with its writer, of the same name."""
 
 cases_format_option: Final = choice_option(
     ["text", "json", *CASE_FORMATS],
@@ -170,7 +170,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
 
 
 def file_and_line(name: str) -> tuple[str, int]:
-    """Split FILE:LINE. The line is 0 if *name* has none, or is itself the name of a file."""
+    """Split FILE:LINE. The line is 0 if *name* has no line number, or is itself the name of a file."""
     path, _, number = name.rpartition(":")
     if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
         return name, 0
@@ -237,7 +237,7 @@ ANY_NUMBER: Final = -1
 
 
 def parts_option(about: str, *, any_number: bool = False) -> Callable[[FC], FC]:
-    """Return the option ``--parts``, the number of copies of each part. *any_number* allows one to be ``any``."""
+    """Return the option ``--parts``, the number of copies of each part. With *any_number*, one may be ``any``."""
     counts = partial(_counts, any_number=any_number)
     return text_option("--parts", callback=counts, metavar="PART=COUNT,...", help=about)
 

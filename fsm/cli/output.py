@@ -1,4 +1,4 @@
-"""Write the output files of commands completely or not at all."""
+"""Write the output files of commands, each of them completely or not at all."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def put(written: str | bytes, path: Path | None, begin: Callable[[Path], None] =
 
 
 def put_text(text: Callable[[Layout], str], path: Path | None) -> None:
-    """Like :func:`put`, with *text* in the layout for a file or for standard output."""
+    """Like :func:`put`, with the result of *text* for the layout of a file or of standard output."""
     put(text(layout(coloured=path is None)), path)
 
 
@@ -98,7 +98,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
         return
-    path = Path(os.path.realpath(path))  # not earlier, as the real path of a pipe such as /dev/stdout is no file
+    path = Path(os.path.realpath(path))  # not earlier: the real path of a pipe such as /dev/stdout is not a file
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     try:
         handle, opened = _new_file(temporary)

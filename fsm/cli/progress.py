@@ -61,7 +61,7 @@ class CommandProgress:
             self._relabel(f"{covered.nodes:,} states, {rate:,.0f}/s, {self._memory() >> 20:,} MiB")
 
     def report(self) -> None:
-        """Show for how long the work has been going on."""
+        """Show how long the work has taken so far."""
         spent = f"{self._clock() - self._began:,.0f} s"
         if self._terminal:
             self._relabel(spent)

@@ -76,7 +76,7 @@ def replayed(text: str, machine: Machine) -> tuple[Stimulus, ...]:
             message = f"{step.event} takes no time: it does not begin and end, leave out '{step.stage}'"
             raise click.BadParameter(message, param_hint="--replay")
         outcomes = [way.name for way, (row, _) in ways if table.rows[row].event.name == step.event]
-        # The last expected outcome of a crash is that of the restart.
+        # The last expected outcome of a crash is the outcome of the restart.
         expected = step.expected[:-1] if step.stage == "crash" else step.expected
         require(expected, filter(None, outcomes), of=f"outcomes of {step.event}", hint="--replay")
     return found
@@ -93,11 +93,11 @@ _FOREIGN: Final = "fsm.foreign schemes"
 """Key of the offered schemes of other packages in :attr:`click.Context.meta`."""
 
 _DELAY: Final = 0.05
-"""Maximum random delay, in seconds, of a thread before it calls a runtime. Most calls take about as long."""
+"""Maximum random delay, in seconds, of a thread before it calls a runtime. Most calls take about the same time."""
 
 
 class _TestCommand(click.Command):
-    """Offers the options of schemes: those of fsm itself, and those of other packages that are asked for."""
+    """A command that adds the options of fsm's schemes, and of other schemes that the command line names."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         options = [option for scheme in (*own_schemes(), *_foreign_schemes(ctx)) for option in scheme.options]
@@ -347,7 +347,7 @@ def _options(scheme: Scheme | None, given: Mapping[str, str]) -> dict[str, str]:
 
 
 def _planned(scheme: Scheme | None, request: PlanRequest) -> tuple[Machine, str | None]:
-    """Return the machine that plans the tests, and the profile that they tolerate if it is not applied to it yet."""
+    """Return the machine from which to plan, and the profile to tolerate if the machine does not yet have it."""
     name, profile, parts = request.model, request.profile, dict(request.parts)
     try:
         machine = scheme.machine(request) if scheme else None

@@ -1,1 +1,1 @@
-"""The conformance kit, which tests any implementation of a lifecycle against the machine of that lifecycle."""
+"""The conformance kit, which tests implementations of a lifecycle against its machine."""

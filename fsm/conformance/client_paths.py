@@ -1,7 +1,7 @@
 """Find the shortest steps by which a client can exercise each cell of a machine.
 
-A client makes calls one at a time and waits for what happens by itself. Anything else that a path requires is listed
-as one of its needs. Paths with milder needs are preferred.
+A client makes calls one at a time and waits for events that happen by themselves. Anything else that a path requires
+is listed as one of its needs. Paths with milder needs are preferred.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from fsm.trace import Observation
 
 
 class Need(IntEnum):
-    """A need of a path, other than calls and what happens by itself. Milder needs have smaller numbers."""
+    """A need of a path besides calls and events that happen by themselves. Milder needs have smaller numbers."""
 
     FAILURE = 1  # a call fails in a way that a client can arrange
     OVERLAP = 2  # a call arrives while another is in progress
@@ -90,7 +90,7 @@ def client_paths(machine: Machine) -> Mapping[tuple[str, str], ClientPath]:
 
 
 def needs(table: Table, edge: Edge, client: DomainClient) -> frozenset[Need]:
-    """Return what *client* needs to take *edge*, besides making calls and waiting for what happens by itself."""
+    """Return the needs of *edge* besides calls of *client* and events that happen by themselves."""
     event = table.rows[table.row[edge.step.event]].event
     found = {Need.OVERLAP} if edge.step.stage != "do" else set()
     if event.interrupts:
@@ -135,7 +135,7 @@ class EvidentPaths:
         self._client = client_of(machine)
 
     def of(self, cell: tuple[str, str], steps: Sequence[Stimulus]) -> tuple[Stimulus, ...]:
-        """Return *steps* to *cell*, with steps added if a recording needs them as proof; empty if none proves it."""
+        """Return *steps* to *cell*, with any steps that a recording needs as proof; empty if there is no proof."""
         for tried in self._variants(tuple(steps)):
             monitor = Monitor(self._machine, seen=self._seen)
             for each in self._recording_of(tried):

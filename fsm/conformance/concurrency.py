@@ -31,7 +31,7 @@ from fsm.machine.traversal import BreadthFirst
 from fsm.sut import SUT, Limited, Serial
 
 Ways: TypeAlias = dict[tuple[str, ...], set[str]]
-"""Maps a shortest run of events to a state to the events that can change that state or emit an output there."""
+"""For each reachable state, a shortest run to it, mapped to the events that change it or emit outputs there."""
 
 TRIES: Final = 5
 """Factor by which pairs of events and candidates for shrinking are run more often than other programmes."""
@@ -61,7 +61,7 @@ def concurrently(
 
     A programme brings the SUT to one of the states that *events* can reach. Then two to *threads* threads call ``do``,
     each up to *each* times. By default, *events* are all calls, and the signals that can happen in every state and do
-    not interrupt; a SUT that judges itself gets only calls. The search ends at the first race or, if the SUT judges
+    not interrupt; if the SUT judges itself, only the calls. The search ends at the first race or, if the SUT judges
     itself, after *most* races whose kinds are not in *known*.
 
     There are *examples* programmes, each run *repeats* times. *chance* is the random seed. Up to half of these runs are
@@ -116,7 +116,7 @@ class _RaceHunt:
     found: list[Race] = field(default_factory=list)
 
     def pairs(self, ways: Ways, examples: int, repeats: int) -> int:
-        """Run pairs of concurrent events that can both move or emit. Return the number of runs planned."""
+        """Run pairs of events that can both change the state or emit outputs. Return the number of runs planned."""
         pairs = [
             Programme(before=before, threads=((one,), (other,)))
             for before, moving in ways.items()
@@ -192,7 +192,7 @@ def _anywhere(machine: Machine, *, signals: bool) -> Iterator[str]:
 
 
 def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) -> SearchStrategy[Programme]:
-    """Return a strategy for programmes that start with one of *ways*. About half of their events can move or emit."""
+    """Return a strategy for programmes that start with one of *ways*. About half of their events have an effect."""
     moving = sorted(set().union(*ways.values()))
     event = st.sampled_from(events)
     done = (st.sampled_from(moving) | event) if moving else event
@@ -205,7 +205,7 @@ def _programmes(ways: Ways, events: tuple[str, ...], threads: int, each: int) ->
 
 
 def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.Random) -> Iterator[Programme]:
-    """Yield long programmes, which may reveal several causes. About half of their events can act at the start."""
+    """Yield long programmes, which may reveal several causes. About half have an effect when the threads start."""
     every = sorted({*chain.from_iterable(ways.values()), *sut.beside})
     while True:
         before = chance.choice(list(ways))
@@ -218,10 +218,10 @@ def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """Return a shortest run of *events* to each state that they can reach, shorter runs first."""
+    """Return the :data:`Ways` with a shortest run of *events* to each state that they reach, shorter runs first."""
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
-    judging = isinstance(sut, RaceJudging)  # if so, calls must succeed: it is not told which outcome is wanted
+    judging = isinstance(sut, RaceJudging)  # if so, calls must succeed, because other outcomes cannot be requested
 
     def succeeds(edge: Edge) -> bool:
         return all(not way.reply or way.replies("ok") for way in edge.ways)

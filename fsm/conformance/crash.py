@@ -1,6 +1,6 @@
 """Check a SUT after a crash partway through an event, which may or may not have taken effect.
 
-After the restart, the SUT may show any state to which a restart can lead from a state passed during the event. Its
+After the restart, the SUT may show any state that a restart can reach from a state passed during the event. Its
 record must be the one from before the event or the one from after it.
 """
 
@@ -130,7 +130,7 @@ def crashes(plan: Plan) -> Iterator[tuple[Edge, Stimulus]]:
 
 
 def crashed_edge(edges: tuple[Edge, ...], step: Stimulus) -> Edge | None:
-    """Return the edge among *edges* that *step* crashes partway through, or ``None`` if there is none."""
+    """Return the edge among *edges* during which *step* crashes the SUT, or ``None`` if no edge matches."""
     key = (step.event, "do", step.expected[:-1])
     return next((edge for edge in edges if (*edge.step[:2], tuple(way.name for way in edge.ways)) == key), None)
 
@@ -174,7 +174,10 @@ def crashed(
 
 
 def _crash_once(plan: Plan, sut: Crashing, edge: Edge, step: Stimulus) -> tuple[bool, Ended, bool, bool]:
-    """Crash *sut* during *edge*. Return whether it did, its state and record, and which outcomes were arranged."""
+    """Crash *sut* during *edge*. Return whether it crashed, and its state and record after the restart.
+
+    Also return whether the outcomes of *edge* were arranged, and whether the outcome of the restart was.
+    """
     goes, restarts = not any(edge.choice), False
     if (arrange := arranger(sut)) is not None:
         goes = True

@@ -90,7 +90,7 @@ class Execution:
             raise FailedError(Failure(broken=f"after a reset it shows {shows}, where the initial state shows {first}"))
 
     def take(self, step: Stimulus) -> None:
-        """Take *step*, if it applies and is supported, and judge it. Raise :class:`FailedError` if it is not legal.
+        """Take and judge *step* if it applies and is supported. Raise :class:`FailedError` if it is not legal.
 
         Raise :class:`InputError` if the SUT shows a field that the model does not have.
         """
@@ -211,7 +211,7 @@ class Execution:
         self.point = known or (points.pop() if len(points) == 1 else None)
 
     def finish(self) -> None:
-        """End the test: take the steps that fairness requires, then check what the property requires by the end."""
+        """End the test: take the steps that fairness requires, then check the property at the end."""
         if self.watch is None:
             return
         for _ in range(self.watch.patience + 1):

@@ -27,7 +27,10 @@ WITHOUT_STATES: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Taken:
-    """A step, its response, and the point before it. If another outcome occurred, ``came`` is the step with it."""
+    """A step, its response, and the point before it.
+
+    If another outcome than the expected one occurred, ``came`` is the step with the outcome that occurred.
+    """
 
     step: Stimulus
     seen: Response | None
@@ -41,8 +44,8 @@ class Failure:
 
     If the failure does not always recur, ``repeated`` is the number of repetitions that failed and the number of all
     repetitions. If the SUT has broken a promise (``broken``), ``clause`` is the clause of the cell concerned. ``hint``
-    suggests a fix if the adapter is probably at fault. ``also`` lists the states, where known, from which other tests
-    failed with the same cause.
+    suggests a fix if the adapter is probably at fault. ``also`` lists the states, if known, from which other tests
+    failed for the same cause.
     """
 
     trace: tuple[Taken, ...] = ()
@@ -114,7 +117,7 @@ class Cover:
     whose outcome the SUT has promised, and ``unarranged`` the outcomes that it cannot arrange. ``unsupported`` maps an
     event at a point to the reason why the SUT cannot take it there, and ``supported`` holds the events and stages that
     it takes somewhere. ``hopeless`` holds the steps that never occurred despite repeated attempts. ``whole`` maps a
-    test that ends in a crash to the state and record of the SUT if the last event is completed before the restart.
+    test that ends in a crash to the state and record of the SUT if it restarts after the completed last event.
     """
 
     cells: Counter[tuple[int, int]] = field(default_factory=Counter)
@@ -165,7 +168,7 @@ _NEAR: Final = 0.75  # minimum similarity, from 0 to 1, at which a name counts a
 
 
 def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
-    """Return the methods needed to compare *sut* with *table* that it lacks, or that returned nothing in the tests."""
+    """Return the methods needed to compare *sut* with *table* that *sut* lacks or that returned nothing in tests."""
     lacks = {
         "outputs": any(way.emits for way in table.ways) and not cover.heard,
         "fields": bool(table.machine.requires) and not isinstance(sut, Detailed),
@@ -177,7 +180,7 @@ def needed(table: Table, sut: SUT, cover: Cover) -> tuple[str, ...]:
 
 
 def misnamed(sut: SUT) -> Mapping[str, str]:
-    """Return the public methods of *sut* that no protocol defines, each with the missing method of a similar name.
+    """Return the public methods of *sut* that no protocol defines, mapped to the missing methods with similar names.
 
     >>> from types import SimpleNamespace
     >>> misnamed(SimpleNamespace(do=print, output=print, helper=print))

@@ -130,7 +130,7 @@ OWN: Final[Mapping[str, str]] = {
     "exec:COMMAND": "a process that speaks the protocol below",
     "model:MODEL": "another machine, simulated",
 }
-"""Maps the ways to name a system under test that belong to no domain to what they name."""
+"""Maps the forms of SUT names that belong to no domain to descriptions."""
 
 
 def references() -> Mapping[str, str]:
@@ -153,7 +153,7 @@ def find(
     *name* has one of the forms in :data:`OWN`, or that of a scheme (:mod:`fsm.conformance.scheme`) with these
     *options*. A reference or model is used under *profile*. *counts* is the number of copies of each part of a system.
     A process must send each answer within *timeout* seconds. Each method that the main thread calls on a Python SUT
-    must return within the same time. *model* is the name of the model that judges, if it is not that of *machine*.
+    must return within the same time. *model* is the name of the judging model, if it differs from that of *machine*.
     Raise :class:`InputError` if *name* has none of these forms.
 
     >>> from fsm.language.library import load
@@ -196,7 +196,7 @@ def factory_of(name: str, asked: SutRequest, counts: Mapping[str, int] | None = 
 
 
 def forms(*, foreign: bool = False) -> dict[str, str]:
-    """Map the ways to name a system under test to what they name. Schemes of other packages are included on demand."""
+    """Map the forms of SUT names to descriptions. If *foreign* is true, include the schemes of other packages."""
     schemes = [*own_schemes(), *(foreign_schemes() if foreign else ())]
     *before, last = OWN.items()
     return dict([*before, *((each.form, each.about) for each in schemes), last])
@@ -248,7 +248,7 @@ def _reference(machine: Machine, profile: str) -> Callable[[], SUT]:
 
 
 def named_object(name: str, rest: str) -> Callable[[], SUT]:
-    """Return the function or class *rest*, ``MODULE:FACTORY``, that the system under test *name* is made by."""
+    """Return the function or class *rest* (``MODULE:FACTORY``) that makes the system under test *name*."""
     module, colon, attribute = rest.partition(":")
     if not (module and colon and attribute):
         raise _refusal(name, "does not name a factory", "use python:MODULE:FACTORY, as in python:door.tests:make")

@@ -1,4 +1,4 @@
-"""Judge a SUT's behaviour step by step: update the belief after each step, and explain a step that leaves none."""
+"""Judge a SUT's behaviour step by step: update the belief after each step, and explain steps that leave it empty."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -81,7 +81,7 @@ class Oracle:
         return frozenset.intersection(*(frozenset(each.cells) for each in alternatives if self.fits(each, seen)))
 
     def leads(self, edge: Edge, seen: Response) -> bool:
-        """Check whether *seen* proves that the entity is at the target of *edge*."""
+        """Check whether *seen* proves that the entity has reached the target of *edge*."""
         return {point(each) for each in self.legal(self.at(edge.source), edge.step, seen)} == {edge.to}
 
     def overtaken(self, edge: Edge) -> bool:
@@ -180,7 +180,7 @@ class SelfJudging(Protocol):
         """Return a violation that occurred since the reset, or ``None``. This is called after each step."""
 
     def covered(self) -> Sequence[Covered]:
-        """Return how all tests together covered the machines of ``model``."""
+        """Return the coverage of the machines of ``model`` by all tests together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

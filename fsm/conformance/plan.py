@@ -24,7 +24,7 @@ IDLE: Final = -1  # value of :attr:`Point.call` if no call is in progress
 
 
 class Point(NamedTuple):
-    """The index of a state, and the row of the call in progress there."""
+    """The index of a state, and the row of the call in progress there, or :data:`IDLE`."""
 
     state: int
     call: int = IDLE
@@ -54,8 +54,8 @@ Doing: TypeAlias = tuple[Point, str, StimulusStage]  # an event, or one stage of
 class Edge(NamedTuple):
     """A step from ``source`` to the point ``to`` by ``ways`` of the table. ``to`` is ``None`` if it is unspecified.
 
-    ``cells`` holds the (row, state) pair that each stage of the step exercises. ``choice`` says for each stage whether
-    it has several outcomes.
+    ``cells`` holds the (row, state) pair that each stage of the step exercises. ``choice`` is true for each stage
+    that has several outcomes.
     """
 
     source: Point
@@ -142,7 +142,7 @@ class Plan:
         return tuple(edges)
 
     def path(self, source: Point, target: Point, *, without: EdgeTest = lambda _: False) -> tuple[Edge, ...] | None:
-        """Return a shortest path that avoids edges for which *without* is true, or ``None`` if there is none."""
+        """Return a shortest path without edges for which *without* is true, or ``None`` if no path exists."""
         search = self._from(source)
         if target in search.depth and any(map(without, search.path_to(target))):
             search = self._search(source, without)

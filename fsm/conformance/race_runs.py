@@ -35,14 +35,14 @@ PATIENCE: Final = 10.0  # number of seconds after which threads that have not re
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Programme:
-    """Events to do one by one ``before`` and ``after``, and those that ``threads`` do concurrently in between."""
+    """Events to do one by one ``before`` and ``after`` the concurrent events of ``threads``."""
 
     before: tuple[str, ...] = ()
     threads: tuple[tuple[str, ...], ...] = ()
     after: tuple[str, ...] = ()
 
     def smaller(self) -> Iterator[Programme]:
-        """Yield copies that lack either one event or a thread of several events. Empty threads are dropped."""
+        """Yield copies without one of the threads with several events, or without one event. Drop empty threads."""
         for number, thread in enumerate(self.threads):
             if len(thread) > 1:
                 yield replace(self, threads=self.threads[:number] + self.threads[number + 1 :])
@@ -55,7 +55,7 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The events that a SUT sent (``told``), by the monotonic clock, and the recording's ``files`` by name suffix."""
+    """The events that a SUT sent (``told``), on the monotonic clock, and the recording's ``files`` by name suffix."""
 
     told: tuple[Operation, ...]
     files: Mapping[str, bytes]
@@ -63,7 +63,7 @@ class Witness:
 
 @runtime_checkable
 class RaceJudging(Protocol):
-    """A SUT that judges threads. Programmes begin with ``before``, and threads may also make calls in ``beside``."""
+    """A SUT that judges races. Programmes begin with ``before``, and threads may also make calls in ``beside``."""
 
     before: Sequence[str]
     beside: Sequence[str]
@@ -75,16 +75,16 @@ class RaceJudging(Protocol):
         """Return the evidence gathered since the reset."""
 
     def mended(self) -> bool:
-        """Check whether the SUT can be tested further after it broke."""
+        """Check whether the SUT can be tested further after it has broken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Race:
-    """A programme, its history, and the reason why that is not legal.
+    """A programme, its history, and the reason why the history is not legal.
 
     The reason is ``verdict``, or ``broken`` if the SUT could not be judged. If the SUT judges itself, the reason is
-    ``violation``, and ``witness`` is the evidence. If the programme was run again, ``repeated`` is the number of these
-    runs that raced and the number of all these runs.
+    ``violation``, and ``witness`` is the evidence. If the programme was run again, ``repeated`` is a pair: the
+    number of these runs that raced, and the number of these runs.
     """
 
     programme: Programme
@@ -97,7 +97,7 @@ class Race:
 
     @property
     def kind(self) -> RaceKind:
-        """A key shared by races that have the same cause. It is empty unless the SUT judges itself."""
+        """A key shared by races that have the same cause. The key is empty unless the SUT judges itself."""
         if self.witness is None:
             return ()
         return ("broken",) if self.violation is None else kind_of(self.violation)
@@ -111,7 +111,7 @@ def kind_of(violation: Violation) -> RaceKind:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RaceSearch:
-    """The races ``found`` in a number of programmes, runs and events. ``cut``: time ran out, or the SUT is ``gone``."""
+    """The races ``found``, and the extent of the search. ``cut`` is true if time ran out or the SUT is ``gone``."""
 
     found: tuple[Race, ...]
     programmes: int
@@ -169,7 +169,7 @@ class Runs:
         return time.monotonic() > self._until
 
     def search(self, found: Sequence[Race] = ()) -> RaceSearch:
-        """Return the extent of the search so far, together with the races *found*."""
+        """Return a summary of the search so far, with the races *found*."""
         events = sum(count * sum(map(len, each.threads)) for each, count in self._done.items())
         runs = self._done.total()
         return RaceSearch(found=tuple(found), programmes=len(self._done), runs=runs, events=events, cut=self._cut)

@@ -1,7 +1,7 @@
-"""Schemes: the ways to name a system under test, ``NAME:REST``, that packages add.
+"""Schemes: forms ``NAME:REST`` of the name of a system under test, which packages can add.
 
-A scheme is declared in the group :data:`fsm.entry_points.SUTS`. It may have options of its own, which ``fsm test``
-offers.
+A scheme is declared in the group :data:`fsm.entry_points.SUTS`. It may have options of its own, which are then
+options of ``fsm test``.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemeOption:
-    """An option of ``fsm test`` for systems under test of one scheme, such as ``--queue``. Its value is a text."""
+    """An option of ``fsm test`` for systems under test of one scheme, such as ``--queue``. Its value is a string."""
 
     name: str
     metavar: str = "TEXT"
@@ -30,7 +30,7 @@ class SchemeOption:
 
     @property
     def key(self) -> str:
-        """The key of its value in :attr:`SutRequest.options`."""
+        """The key of the option's value in :attr:`SutRequest.options`."""
         return self.name.lstrip("-").replace("-", "_")
 
 
@@ -38,9 +38,9 @@ class SchemeOption:
 class SutRequest:
     """A request for a system under test.
 
-    ``rest`` is what follows the name of the scheme, and ``model`` the name of the model. ``machine`` is what the tests
-    are planned with. ``options`` are the options of the scheme, as far as they are given. ``record`` is the file for
-    the calls of failed tests, if any.
+    ``rest`` is the text after the scheme's name and the colon. ``machine`` is the machine from which the tests are
+    planned, and ``model`` is the name of the model. ``options`` holds those options of the scheme that were given.
+    ``record`` is the file for the calls of failed tests, if any.
     """
 
     rest: str
@@ -70,17 +70,18 @@ class Scheme:
     """A kind of system under test.
 
     Attributes:
-        name: What the name of a system under test begins with, before the colon.
-        rest: What follows the colon, in help texts, such as ``ADDRESS``.
-        about: A line on it in the help of ``fsm test``.
+        name: The part before the colon in the name of a system under test.
+        rest: The placeholder for the part after the colon in help texts, such as ``ADDRESS``.
+        about: A line about the scheme in the help of ``fsm test``.
         factory: Returns a function that makes a system under test. Raises :class:`InputError` if it cannot be tested.
-        options: The options that belong to it.
-        machine: Returns the machine to plan tests with, or ``None`` for that of the model. Raises ``ValueError`` with a
-            message for the user if the options do not fit the model or each other.
-        waits: Whether it keeps to the time limit of answers itself.
-        slow: Whether its calls take long and its failures may not recur. Races are then looked for with random delays,
-            within a time limit, and failures are repeated.
-        during: A context for the whole test. It may yield a function that returns what to tell the user at the end.
+        options: The options of the scheme.
+        machine: Returns the machine from which to plan tests, or ``None`` for the model's machine. Raises
+            ``ValueError`` with a message for the user if the options do not fit the model or each other.
+        waits: Whether the system under test itself enforces the time limit for answers.
+        slow: Whether calls take long and failures may not recur. If so, the search for races uses random delays and a
+            time limit, and failures are repeated.
+        during: Returns a context manager for the whole test. It yields a function that returns a message to print at
+            the end, or an empty string.
         repeated: Repeats the failures of a test, to count how often each recurs, and writes their calls to the record.
     """
 
@@ -111,23 +112,23 @@ def foreign_schemes() -> Iterator[Scheme]:
 
 
 def scheme_of(name: str) -> Scheme | None:
-    """Return the scheme of the system under test called *name*, or ``None`` if no package has it."""
+    """Return the scheme of the system under test called *name*, or ``None`` if no package declares it."""
     before, colon, rest = name.partition(":")
     return entry_points.find(entry_points.SUTS, before, Scheme) if colon and rest.strip() else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DomainClient:
-    """The abilities of a client of a domain, by the names of calls on the wire.
+    """The abilities of a domain's client. Calls are given by their names on the wire.
 
     Attributes:
         creates: Maps each kind of entity to the call that creates one.
         removes: The calls that remove entities.
         looks: The calls that return the state.
         arranged: The calls that a client can make fail after they have begun.
-        exits: Maps a kind of entity to the signal that a client can wait for, as it happens by itself.
-        takes: Whether there are shell lines for the calls of a machine.
-        lines: Returns the shell lines that make steps of a plan happen to one entity from the initial state.
+        exits: Maps a kind of entity to a signal that happens by itself, so that a client can wait for it.
+        takes: Returns whether the calls of a machine can be made by shell lines.
+        lines: Returns the shell lines that take the steps of a plan on one entity, from the initial state on.
         preamble: Shell code that must run once before all lines.
     """
 
@@ -142,11 +143,11 @@ class DomainClient:
 
 
 NOBODY = DomainClient(creates={})
-"""The client of a machine whose domain has none."""
+"""The client of a machine whose domain declares no client."""
 
 
 class ClientRun(NamedTuple):
-    """A title, and steps of a plan's machine from its initial state."""
+    """A title, and steps of a plan, which start in the initial state of its machine."""
 
     title: str
     plan: Plan
@@ -154,7 +155,7 @@ class ClientRun(NamedTuple):
 
 
 def client_of(machine: Machine) -> DomainClient:
-    """Return the client of the domain that creates entities of the kind of *machine*."""
+    """Return the domain's client that creates entities of the kind of *machine*, or :data:`NOBODY`."""
     clients = (entry_points.loaded(each.client) for each in entry_points.domains() if each.client)
     return next((each for each in clients if machine.entity in each.creates), NOBODY)
 

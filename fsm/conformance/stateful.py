@@ -27,7 +27,7 @@ SETTINGS: Final = settings(
 )
 """Hypothesis settings shared by all conformance tests."""
 
-SELDOM: Final = 32  # one in this many random steps may be costly
+SELDOM: Final = 32  # one in this number of random steps may be costly
 
 
 def random_failure(
@@ -56,7 +56,10 @@ def walker(
     watch: Watch | None = None,
     failing: Callable[[Failure], Exception] = FailedError,
 ) -> type[RuleBasedStateMachine]:
-    """Return a Hypothesis state machine that drives *sut* and judges only *watch*, if given. *failing* makes errors."""
+    """Return a Hypothesis state machine that drives *sut*. If *watch* is given, only its property is judged.
+
+    ``failing(failure)`` returns the exception to raise for a failure.
+    """
     # Both rules draw exactly one number, so that the rest of a test keeps its meaning when Hypothesis shrinks it.
     plan = oracle.plan
     costly = sut.costly if isinstance(sut, Costly) else lambda _: False

@@ -63,7 +63,7 @@ def conform(
     failures of different kinds.
 
     *name* is the SUT's name in reports. ``advanced(done, whole)`` is called with the number of tests done and the
-    number of all tests. Raise :class:`InputError` if *sut* names nothing that can be tested.
+    number of all tests. Raise :class:`InputError` if *sut* does not name something that can be tested.
 
     >>> from fsm.language.library import load
     >>> tested = conform(load("examples/models/door.toml"), "model:examples/models/door.toml", examples=5)
@@ -267,7 +267,7 @@ def _crashes(oracle: Oracle, sut: SUT, cover: Cover, most: int, *, far: bool) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PropertyTestResult:
-    """The result of testing a property: its ``failure``, if any, or the reason why the tests prove nothing.
+    """The result of testing a property: its ``failure``, if any, or the reason why the tests are inconclusive.
 
     ``untested`` is the reason why the property was not exercised. ``unwatchable`` is true if no test can exercise it.
     ``unmet`` lists what should be reachable but was not reached by any test. If the property needs a SUT method
@@ -345,7 +345,7 @@ def _method_needed(claim: Claim, plan: Plan) -> str:
 
 
 def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
-    """Yield the stimuli that cause *run*. Calls are split into stages if *overlaps* is true, and otherwise whole."""
+    """Yield the stimuli that cause *run*. If *overlaps* is true, calls are split into stages."""
     left = list(run.steps)
     while left:
         step = left.pop(0)
@@ -359,7 +359,7 @@ def _steps(machine: Machine, run: Run, *, overlaps: bool) -> Iterator[Stimulus]:
 
 
 def _as_written(plan: Plan, taken: Taken) -> Taken:
-    """Return *taken* with its step as the plan writes it, which names no outcome if there is no choice."""
+    """Return *taken* with its step as the plan writes it: without an outcome if there is no choice."""
     edge = plan.wanted(taken.point, taken.step) if taken.point else None
     return replace(taken, step=edge.step) if edge else taken
 

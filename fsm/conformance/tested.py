@@ -74,7 +74,7 @@ def _support(edge: Edge, plan: Plan, cover: Cover) -> Obstacle:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Nonconforming(Fails):
-    """The behaviour of a SUT is not legal. There are ``failures``, the shortest of each cause, or a ``race``."""
+    """The behaviour of a SUT is not legal. The evidence is ``failures``, one per cause, or a ``race``."""
 
     failures: tuple[Failure, ...]
     race: Race | None
@@ -96,11 +96,11 @@ class Tested:
 
     ``reachable`` holds the (row, state) pairs that some run can exercise. ``ways`` holds all outcomes, and is empty
     after a replay. ``obstacles`` maps each pair to the reason why the plan cannot force it. ``shortened`` is true if
-    only a part of the plan was requested, ``skipped`` if failures of the plan left no random tests, and ``stopped`` if
+    only a part of the plan was requested, ``skipped`` if failures prevented the random tests, and ``stopped`` if
     testing ended early at the maximum number of failures. ``methods`` lists the methods that the machine needs and the
-    SUT lacks. ``misnamed`` maps methods of the SUT to the ones that they are probably meant to be. If another model
-    judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` is the number of events that the SUT
-    sent, or ``None`` if they were not checked.
+    SUT lacks. ``misnamed`` maps methods of the SUT to the methods that they are probably meant to be. If another
+    model judged the tests, ``judge`` is its name and ``covered`` its coverage. ``told`` is the number of events that
+    the SUT sent, or ``None`` if they were not checked.
     """
 
     sut: str

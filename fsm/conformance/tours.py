@@ -24,7 +24,7 @@ from fsm.sut import Stimulus
 _Pair: TypeAlias = "tuple[Point, Point]"
 
 _Next: TypeAlias = "tuple[Edge, Point | None]"
-"""An edge, and where it takes a SUT that is at the other point, or ``None`` if that SUT answers wrongly."""
+"""An edge, and the point to which it takes a SUT at the other point; ``None`` if that SUT answers wrongly."""
 
 
 class _Predecessor(NamedTuple):
@@ -73,7 +73,7 @@ class DistinguishingSequences:
         return False
 
     def _answers(self, edge: Edge, other: Point) -> set[Point]:
-        """Return the points to which the step of *edge* takes a SUT at *other* that responds as *edge* predicts."""
+        """Return the points to which *edge* may take a SUT that is at *other* and responds as *edge* predicts."""
         alternatives = self.oracle.plan.alternatives(other, edge.step.event, edge.step.stage)
         named = [each for each in alternatives if each.step.expected == edge.step.expected]
         found = set()
@@ -86,7 +86,7 @@ class DistinguishingSequences:
 
     @cached_property
     def _first_steps(self) -> dict[_Pair, _Next]:
-        """Maps each pair of points that runs can distinguish to the first step of a shortest such run."""
+        """For each pair of points that runs can distinguish, the first step of a shortest run that does so."""
         apart: dict[_Pair, _Next] = {}
         leads: dict[_Pair, list[_Predecessor]] = {}
         shows = self.oracle.plan.table.shows
@@ -199,7 +199,7 @@ class FrugalTour:
         self.look()
 
     def route(self, here: Point | None) -> Route | None:
-        """Return the next route, from *here* if possible and otherwise from the start; ``None`` if nothing is left."""
+        """Return the next route, from *here* if possible, else from the start; ``None`` if no edge is left."""
         starts = dict.fromkeys(point for point in (here, self.plan.start) if point in self._cheap)
         cheap = any(self._is_left(edge) for edges in self._cheap.values() for edge in edges)
         for find in (
@@ -220,7 +220,7 @@ class FrugalTour:
         return self._follow(start, self._worth([start]))
 
     def _worth(self, starts: Iterable[Point]) -> dict[Point, tuple[int, Edge | None]]:
-        """For each point, return the most untested edges on a path of cheap steps, and that path's first edge."""
+        """Map each point to the maximum number of untested edges on a cheap path, and the first edge of that path."""
         worth: dict[Point, tuple[int, Edge | None]] = {}
         for point in self._postorder(starts):
             best, onward, loops = 0, None, 0
@@ -261,7 +261,7 @@ class FrugalTour:
         return tuple(path)
 
     def _by_costly_steps(self, start: Point) -> tuple[Edge, ...]:
-        """Return a path by costly steps to the point with the most untested edges ahead, and on along those edges.
+        """Return a path by costly steps to the point with the most untested edges ahead, continued along these edges.
 
         The first costly step is the nearest one that leads there, preferably an untested one.
         """
@@ -277,7 +277,10 @@ class FrugalTour:
         return (*cheap.path_to(first.source), first, *costly.path_to(best), *self._follow(best, worth))
 
     def _leads(self, best_first: Iterable[Point]) -> dict[Point, Point]:
-        """For each point, return the first point in *best_first* that costly steps reach from it, if there is one."""
+        """Map each point to the first point in *best_first* that costly steps reach from it.
+
+        Omit points from which they reach no such point.
+        """
         into: dict[Point, list[Point]] = {}
         for point in self._points:
             for edge in self._dear[point]:

@@ -1,4 +1,4 @@
-"""Let threads take turns at lines of the tested code, so that others can run between two adjacent lines."""
+"""Let threads take turns at lines of the tested code, so that other threads can run between adjacent lines."""
 
 import random
 import sys
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from _typeshed import TraceFunction
 
 SHARES: Final = (1.0, 0.7, 0.5, 0.35, 0.25)
-"""Possible fractions of lines at which turns end. With a high one, threads in the same code stay side by side."""
+"""Possible fractions of lines at which turns end. With a high fraction, threads in the same code advance together."""
 
 BLOCKED: Final = 1e-3  # number of seconds without a new line after which the running thread counts as blocked
 
@@ -30,7 +30,7 @@ _UNTESTED: Final = ("<", *(folder + sep for folder in _FOLDERS))
 
 
 class Turns:
-    """Runs the threads 1 to *threads* one at a time, each until its turn ends, it ends, or it blocks.
+    """Runs the threads 1 to *threads* one at a time, each until its turn ends, it returns, or it blocks.
 
     A turn ends when a thread reaches one of certain lines for the first time. *chance* chooses these lines, which are
     the same for all threads.

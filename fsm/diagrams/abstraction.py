@@ -1,8 +1,8 @@
 """A machine at the level of detail of a drawing: states under their drawn names, and the moves between them.
 
-Several states may be drawn as one, and events that stay within it are then invisible.  A call that takes time is a move
-if it leads to a state that is drawn differently, whether or not the call has returned by then.  A drawing may instead
-show where the call ends.
+If several states are drawn as one, events that only lead from one of them to another are invisible.  A call that
+takes time is a move if it leads to a state that is drawn differently, whether or not the call has returned by then.
+A drawing may instead show where the call ends.
 
 An event that leaves the state unchanged is a move only if it has no other outcome.  For example, a stop that may fail
 is not drawn as an arrow from a state to itself, but executing a process in a container is.
@@ -30,7 +30,7 @@ class Act(NamedTuple):
 
     state: str
     outcome: str
-    named: bool  # drawings have a separate label for it
+    named: bool  # drawings have a separate label for this outcome
     failed: bool  # the caller gets an error
 
 
@@ -43,7 +43,7 @@ class Abstraction:
     moves with which the call may end.  ``begun`` holds the outcomes that begin a call without changing the state.  A
     drawing may show them as loops.
 
-    >>> from fsm.diagrams.abstraction.drawn_names import proposed
+    >>> from fsm.diagrams.drawn_names import proposed
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
     >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "push"]
@@ -107,13 +107,13 @@ class Abstraction:
         return (*self.must.get(key, ()), *self.may.get(key, ()))
 
     def omitted(self, act: Act, event: str) -> bool:
-        """Check whether the model lists *act* among the things that drawings leave out."""
+        """Check whether the model says that drawings leave out *act*."""
         omission = (self.table.machine.omits or {}).get(event, Omission())
         alike = {state for state, name in self.shown.items() if name == self.shown[act.state]}
         return act.outcome in omission.outcomes or bool(alike & omission.states)
 
     def allows(self, key: Move, outcome: str) -> bool:
-        """Check whether the machine has the move, by *outcome* if one is named."""
+        """Check whether the machine has the move *key*, with the outcome *outcome* if that is not empty."""
         return (key, outcome) in self.begun or any(outcome in {"", act.outcome} for act in self.acts(key))
 
 
@@ -216,9 +216,9 @@ def plain(those: Iterable[str]) -> list[str]:
 
 
 def groups(machine: Machine, drawn: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
-    """Map each *drawn* name to the states of *machine* that it stands for, or to an empty tuple if it is unknown.
+    """Map each *drawn* name to the states of *machine* that it stands for, or to an empty tuple if there are none.
 
-    The lines below a name may name further states, which are drawn as one with it.  A state that has no alias and is
+    The lines below a name may list further states that are drawn together with it.  A state that has no alias and is
     not drawn under its own name belongs to the drawn state that shows the same value, if there is exactly one.
     """
     found: dict[str, tuple[str, ...]] = {}

@@ -107,7 +107,7 @@ class _Rows:
                 number += 1
 
     def _row(self, step: ChartStep, asked: ChartStep | None = None) -> ChartRow:
-        """Return the row of *step*.  If its request was *asked* just before, the row shows both."""
+        """Return the row of *step*.  If its request was *asked* in the previous step, the row shows both."""
         seen, first = step.seen, asked or step
         moment = _moment(first.seen)
         lines = tuple(dict.fromkeys((*first.lines, *step.lines)))

@@ -1,7 +1,7 @@
 """Steps in a recording's sequence chart: those of the chosen entity, each once, with replies paired to requests.
 
-A pair is certain if both are on one line, or if no other call of that name was in progress on the entity.  Otherwise,
-the reply is paired with the first such call in progress, and both steps are marked as not ``sure``.
+A pair is certain if both steps are on one line, or if no other call of that name was in progress on the entity.
+Otherwise, the reply is paired with the first such call in progress, and neither step is marked as ``sure``.
 """
 
 from bisect import bisect_left
@@ -50,7 +50,7 @@ class KnownEntities:
     file: str  # the first file
     form: RecordingForm
     counts: Counter[RecordedEntity] = field(default_factory=Counter)  # number of steps of each entity
-    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # the entity that contains each one
+    outer: dict[RecordedEntity, RecordedEntity] = field(default_factory=dict)  # maps entities to their containers
     steps: int = 0
     first: int = 0  # first and last line of the first file that has a step
     last: int = 0
@@ -75,9 +75,10 @@ class KnownEntities:
         return [each for each, of in self.outer.items() if of == outer]
 
     def meant(self, begin: str) -> RecordedEntity:
-        """Return the entity whose id begins with *begin*, or the outer one if an entity has the id of what contains it.
+        """Return the entity whose id begins with *begin*.
 
-        Raise :class:`InputError` if there is no such entity, or if there are several.
+        If an entity and the entity that contains it have the same id, return the outer one.  Raise
+        :class:`InputError` if no id begins with *begin*, or if several ids do.
         """
         found = sorted(count for count in self.counts if count.id.startswith(begin))
         found = [each for each in found if each.id == begin] or found
@@ -168,7 +169,7 @@ class ChartStep:
 
     @property
     def cuts(self) -> bool:
-        """Whether no call is in progress after the step, or it is unknown which calls are."""
+        """Whether calls in progress before the step are over or unknown after it."""
         return self.everywhere and (self.seen.phase == "gap" or (self.seen.event == "restart" and not self.seen.phase))
 
 
@@ -179,7 +180,7 @@ class CallPairs:
     _begun: dict[tuple[str, int | str | None, RecordedEntity | None], list[ChartStep]] = field(default_factory=dict)
 
     def add(self, step: ChartStep, on: Iterable[RecordedEntity | None]) -> None:
-        """Add *step*.  If it is a reply, pair it with a request on the first entity in *on* that has one."""
+        """Add *step*.  If it is a reply, pair it with an open request on the first entity in *on* that has one."""
         seen = step.seen
         if step.cuts:
             self._begun.clear()
@@ -269,7 +270,7 @@ def _inner_after_outer(
 
 
 def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[ChartStep]:
-    """Return *steps*, merging each status call with the line that says what it showed."""
+    """Return *steps*, merging each status call with the line that reports its result."""
     found: list[ChartStep] = []
     for step in steps:
         last = found[-1] if found else None
@@ -281,7 +282,7 @@ def _without_repeated_statuses(steps: list[ChartStep], status: str) -> list[Char
         ):
             last.lines += step.lines
             last.seen = step.seen
-            if step.mate is not None:  # if not, the first step has the mate
+            if step.mate is not None:  # otherwise, the first of the two steps has the mate
                 step.mate.mate = None
         else:
             found.append(step)
@@ -332,7 +333,7 @@ class _Choice:
                 self._skipped += 1
                 self._pending.append(step) if len(self._pending) <= STEPS else None
             elif entity in self._those or (entity is not None and entity == self._outer and seen.event in form.reaches):
-                if self.kept:  # also keep what concerned all entities since the last step kept
+                if self.kept:  # also keep the steps since the last kept one that concern all entities
                     self.count += self._skipped
                     self.kept += self._pending
                 self._skipped = 0
@@ -341,7 +342,7 @@ class _Choice:
                 begun = step.mate
                 new = begun is not None and begun.inside and begun.entity == entity and seen.event in form.creates
                 if begun is not None and new and begun not in self.kept:
-                    self._keep(begun)  # it was not kept before, because its entity had no id yet
+                    self._keep(begun)  # the request was not kept before, because its entity had no id yet
 
     def _keep(self, step: ChartStep) -> None:
         self.count += 1
@@ -349,13 +350,13 @@ class _Choice:
             self.kept.append(step)
 
     def _is_chosen(self, line: Line) -> bool:
-        """Check whether *line* is chosen.  A line of another file is chosen if the last line of the first file was."""
+        """Check whether *line* is chosen.  A line of another file is chosen if the last line of the main file was."""
         if line.file == self.known.file or self.first is self.last is None:
             self._inside = (self.first or 0) <= line.number and (self.last is None or line.number <= self.last)
         return self._inside
 
     def _called_on(self, step: ChartStep) -> list[RecordedEntity | None]:
-        """Return what the call was on, to tell calls apart.  The id of a new entity is in the reply."""
+        """Return the entities that the call may concern, for pairing.  Only the reply has the id of a new entity."""
         seen = step.seen
         outer = self.known.form.creates.get(seen.event)
         if outer and seen.of in self.known.form.contains:

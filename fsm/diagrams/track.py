@@ -55,7 +55,7 @@ _REPORT: Final = msgspec.json.Decoder(_Report)
 def highlighted(machine: Machine, name: str, entity: str = "") -> Marks:
     """Return the run in the file *name*: a recording, or the first counterexample about *machine* in a check report.
 
-    Raise :class:`InputError` if the file is neither, or has nothing about *machine*.
+    Raise :class:`InputError` if the file is not one of these, or does not mention *machine*.
     """
     hint = "give a recording, or what 'fsm check --format json' wrote"
     found = contents(name, most=_LARGEST, code="FSM204", hint=hint)

@@ -1,1 +1,1 @@
-"""Add up the judgements of many recordings, wherever the recordings were judged."""
+"""Combine the judgements of many recordings, wherever the recordings were judged."""

@@ -133,7 +133,10 @@ class _Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterTask:
-    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``. With ``parts``, keys name parts."""
+    """Settings of :func:`fsm.monitor.judgement.judge` for rows of one ``form``.
+
+    If ``parts`` is true, the key of a row also names the part of the recording.
+    """
 
     form: RowForm
     models: Sequence[str | Machine]

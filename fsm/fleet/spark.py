@@ -49,7 +49,7 @@ class JudgedFleet:
     """The results for the recordings of a fleet. The recordings are judged when a result is first requested.
 
     ``recordings`` has a row for each recording, with its ``node`` and ``file``. The row also has the summary as JSON
-    in ``judged``, or the ``problem`` because of which the recording could not be judged.
+    in ``judged`` or, if the recording could not be judged, the reason in ``problem``.
     """
 
     recordings: DataFrame
@@ -60,7 +60,7 @@ class JudgedFleet:
         return self.recordings.mapInArrow(tasks.causes, _FOUND)
 
     def summary(self) -> tuple[Summary, tuple[str, ...]]:
-        """Return the total of all recordings, and the problems of those that could not be judged."""
+        """Return the total of all recordings, and the problems of recordings that could not be judged."""
         try:
             rows = self.recordings.mapInArrow(tasks.added_up, _JUDGED).collect()
         except (PySparkException, Py4JError) as error:
@@ -91,9 +91,9 @@ def judge(
 
     Rows are either lines or observations. Lines of logs or of recorded calls have their text in ``value`` and their
     number in ``line``. Observations have the columns of ``docs/reference/trace-format.md``, and are ordered by the
-    first of ``row``, ``line`` and ``at`` that exists. Unless ``fsm convert`` has written them, *models* must name
-    their machines. *unseen* and *fresh* are as in the header of a trace. If *by* is ``entity``, the observations of a
-    recording are judged in *parts* parts, each with different entities. The other arguments are those of
+    first of ``row``, ``line`` and ``at`` that exists. Unless ``fsm convert`` has written the rows, *models* must name
+    the machines. *unseen* and *fresh* are as in the header of a trace. If *by* is ``entity``, the observations of a
+    recording are judged in *parts* parts, each with different entities. The other arguments are the same as those of
     :func:`fsm.monitor.judgement.judge`. Machines are sent to the cluster, but shipped models are loaded there by name.
 
     Raise ``ValueError`` if columns are missing, and :class:`InputError` if a model is not well formed or no machine has
@@ -189,7 +189,7 @@ def session(master: str) -> SparkSession:
 
 
 def _gist(error: Exception) -> str:
-    """Return the first line of the message of *error*, or the exception that a worker raised."""
+    """Return the first line of the message of *error* or, if a worker raised it, the last line of its traceback."""
     said = error.java_exception.getMessage() if isinstance(error, Py4JJavaError) else str(error)
     lines = [line for line in (said or "").splitlines() if line.strip()] or [type(error).__name__]
     return lines[-1 if "Traceback (most recent call last):" in lines else 0].strip()

@@ -50,7 +50,7 @@ class FirstPlace(Struct, frozen=True, order=True, kw_only=True):
 
 
 class GatheredCause(Struct, frozen=True, kw_only=True):
-    """The violations of one cause (many causes if ``others``), or the tolerated deviations of one name."""
+    """The violations of one cause (of many if ``others`` is true), or the tolerated deviations of one name."""
 
     clause: str
     level: Level
@@ -143,7 +143,7 @@ class Summary(Struct, frozen=True, kw_only=True):
         return total([structs.replace(self, shares=tuple(shares))])
 
     def nodes(self, machine: str, cause: GatheredCause) -> tuple[str, ...]:
-        """Return the nodes on which *machine* found or tolerated *cause*."""
+        """Return the nodes on which *cause* was found or tolerated for *machine*."""
         shares = (share for share in self.shares if share.machine == machine and share.node)
         known = _key(cause)
         return tuple(

@@ -119,7 +119,7 @@ _BETWEEN: Final = " "  # separates the namespace from the name of an element or 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Element:
-    """An XML element.  ``attributes`` has names as keys, or ``NAMESPACE NAME`` for those with a namespace."""
+    """An XML element.  ``attributes`` has keys ``NAME`` or, in a namespace, ``NAMESPACE NAME``."""
 
     space: str
     name: str

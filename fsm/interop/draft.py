@@ -14,7 +14,7 @@ from typing import Final, TypeAlias
 from fsm.language.names import distinct, identifiers
 from fsm.machine import Cell, Clause, Event, Ignores, Kind, Machine, Moves, Outcome, Refuses, State, StateKind, outcomes
 
-OTHERWISE: Final = "otherwise"  # name of the outcome for when no other outcome's conditions hold
+OTHERWISE: Final = "otherwise"  # name of the outcome if no other outcome's conditions hold
 FLAT: Final = "write one flat state for each of them; a machine here is in one state at a time"
 NOT: Final = "not "
 MOST: Final = 6  # maximum number of conditions of one event in one state for which every combination is tried
@@ -157,7 +157,7 @@ def _ways(
 
 
 def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return each transition that can be the first to have its conditions met, and ``None`` if there may be none."""
+    """Return each transition that can be the first whose conditions hold, and ``None`` if possibly none fires."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)
@@ -182,10 +182,10 @@ def _sentence(name: str, notes: Iterable[str]) -> str:
 def outcome_events(machine: Machine) -> Iterator[DraftTransition]:
     """Yield every outcome as an event of its own, by event and state.
 
-    Cells that refuse, cannot happen or are silent have none.  Tools without outcomes take the first transition that an
-    event enables.  With ``stop.stopped`` and ``stop.failed`` as separate events, the environment chooses the outcome by
-    sending one of them.  A call in progress continues with ``stop-ends.stopped``.  An outcome that does not change the
-    state is a transition without a target.  Replies, what a state shows, clauses and profiles are left out.
+    Cells that refuse, cannot happen or are silent have no outcomes.  Tools without outcomes take the first transition
+    that an event enables.  With ``stop.stopped`` and ``stop.failed`` as separate events, the environment chooses the
+    outcome by sending one of them.  A call in progress continues with ``stop-ends.stopped``.  An outcome that does
+    not change the state is a transition without a target.  Replies, shown states, clauses and profiles are left out.
     """
     ends = [f"{event.name}-ends" for event in machine.events.values() if event.ends]
     named = identifiers("", dict.fromkeys([*machine.events, *ends]), also="-")

@@ -27,8 +27,9 @@ AUTOMATIC: Final = "to_"  # prefix of the triggers that the library adds for eac
 class FoundMachine:
     """A machine found in ``module``, a module in ``folder``.
 
-    The expression ``made`` evaluates to the object that has the machine, a new one each time if ``fresh`` is true.
-    With ``inside`` appended, it leads to the machine, and with ``moved`` to its model, whose triggers are called.
+    The expression ``made`` evaluates to the object that has the machine and, if ``fresh`` is true, creates a new
+    object each time.  ``made + inside`` is an expression for the machine.  ``made + moved`` is an expression for its
+    model, on which the triggers are called.
     """
 
     machine: Machine
@@ -95,7 +96,7 @@ def _run(path: Path, folder: Path, name: str) -> ModuleType:
 
 
 def _expressions(namespace: dict[str, Any], module: str) -> Iterator[str]:
-    """Yield the names in *namespace* of its own classes that create a machine, and of other objects that have one."""
+    """Yield the names in *namespace* of *module*'s classes that create a machine, and of objects that have one."""
     own = (value for name, value in namespace.items() if isinstance(value, type) and not name.startswith("_"))
     classes = tuple(kind for kind in own if kind.__module__ == module and _makes(kind))
     yield from (kind.__name__ for kind in classes)
@@ -122,7 +123,7 @@ def _attribute(value: object) -> str:
 
 
 def _inside(value: object) -> tuple[str, Machine | None]:
-    """Return the expression that leads from *value* to its machine, and the machine, or ``None`` if it has none."""
+    """Return the attributes that lead from *value* to its machine, and the machine (``None`` if there is none)."""
     if name := _attribute(value):
         return f".{name}", getattr(value, name)
     bound = getattr(getattr(getattr(value, "__dict__", {}).get("trigger"), "func", None), "__self__", None)

@@ -69,7 +69,7 @@ _OTHERWISE: Final = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[dD][89a-fA-F][0-9a-fA-F]{2}|\\[^u]"
     r"|[\t\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]"
 )
-"""Matches text that JSON and YAML write differently: surrogates, tabs, and characters YAML requires escaped."""
+"""Matches text that JSON and YAML write differently: surrogates, tabs, and characters that YAML has to escape."""
 
 Scalar: TypeAlias = "str | bool | None"
 
@@ -79,7 +79,7 @@ class YamlNode:
     """A scalar, a list of nodes or a mapping of nodes, and the line on which it begins.
 
     ``keys`` maps keys to their lines.  ``text`` is a scalar as written.  Methods report values of the wrong type
-    in ``problems``.  They call such a value *of* if that is given, and otherwise use its key.
+    in ``problems``.  The message calls such a value *of* or, if *of* is empty, by its key.
     """
 
     value: Scalar | list[YamlNode] | dict[str, YamlNode]
@@ -95,7 +95,7 @@ class YamlNode:
 
     @property
     def items(self) -> list[YamlNode]:
-        """The nodes of a list, nothing for null, and the node itself for any other value."""
+        """The nodes of a list; empty for null; for any other value, a list of only this node."""
         return self.value if isinstance(self.value, list) else [self] if self.value is not None else []
 
     @property
@@ -129,20 +129,20 @@ class YamlNode:
         return self.entries[key].as_text(of=of or key) if key in self.entries else ""
 
     def items_at(self, key: str) -> list[YamlNode]:
-        """Return the nodes at *key*, or none if it is missing or null.  A single value is treated as a list of one."""
+        """Return the nodes at *key*; empty if the key is missing or null.  A single value is treated as a list."""
         return self.entries[key].items if key in self.entries else []
 
     def texts_at(self, key: str, *, of: str = "") -> tuple[str, ...]:
-        """Return the text or the list of texts at *key*, or none if it is missing or null."""
+        """Return the texts at *key*, which may hold a single text; empty if the key is missing or null."""
         return tuple(text for each in self.items_at(key) if (text := each.as_text(of=of or key)))
 
     def notes(self, words: Mapping[str, str], *, of: str) -> tuple[str, ...]:
-        """Return a sentence for each key of *words* with texts, consisting of the heading in *words* and the texts."""
+        """Return a sentence for each key of *words* that has texts: its heading in *words*, then the texts."""
         found = {heading: self.texts_at(word, of=f"'{word}' of {of}") for word, heading in words.items()}
         return tuple(f"{heading}: {', '.join(texts)}." for heading, texts in found.items() if texts)
 
     def flag_at(self, key: str, *, of: str = "") -> bool | None:
-        """Return the boolean at *key*, or ``None`` if there is none."""
+        """Return the boolean at *key*, or ``None`` if the key is missing."""
         node = self.entries.get(key)
         if node is not None and isinstance(node.value, bool):
             return node.value

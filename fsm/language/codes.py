@@ -23,7 +23,7 @@ def _foreign_rules() -> Iterator[tuple[str, Rule]]:
     for name, domain in foreign_objects(DOMAINS, Domain):
         try:
             yield from _rules(domain).items()
-        except Exception as error:  # noqa: BLE001  (anybody's file)
+        except Exception as error:  # noqa: BLE001  (the file of another package)
             warn_left_out(DOMAINS, name, error)
 
 

@@ -1,6 +1,6 @@
 """Load shipped models and properties by name.
 
-Files are read each time, so that changes take effect.  The result for the same bytes at the same path is cached.
+Files are read on each call, so that changes take effect.  The result for the same bytes at the same path is cached.
 """
 
 import atexit
@@ -46,7 +46,7 @@ _form_of = lru_cache(maxsize=REMEMBERED)(form_of)
 def home() -> Path:
     """Return the folder that holds ``models`` and ``properties``, in the installed package or in the checkout.
 
-    If the package is in a zip file, they are unpacked into a temporary folder.
+    If the package is in a zip file, both folders are unpacked into a temporary folder.
 
     >>> (home() / "models").is_dir()
     True
@@ -96,7 +96,7 @@ def _stems(folder: str) -> tuple[str, ...]:
 
 
 def foreign_models() -> dict[str, Path]:
-    """Map the names of models of other packages to their files, in the order of the domains, without shipped names."""
+    """Map the names of other packages' models to their files, in the order of the domains.  Omit shipped names."""
     found: dict[str, Path] = {}
     for _, domain in entry_points.foreign_objects(entry_points.DOMAINS, entry_points.Domain):
         for path in sorted(domain.folder.rglob("*.toml")) if domain.folder else ():
@@ -110,7 +110,7 @@ def foreign_models() -> dict[str, Path]:
 def load(name: str | PathLike[str]) -> Machine:
     """Return the machine called *name*, or the one in the model file at that path.
 
-    Raise :class:`InputError` if there is none, or if it is not well formed.
+    Raise :class:`InputError` if the machine does not exist or is not well formed.
 
     >>> load("examples/models/door.toml").initial
     'shut'
@@ -157,7 +157,7 @@ def roles() -> dict[str, Role]:
     """Map every shipped machine and system to its role, most often needed first.
 
     A *contract* is a machine that another one refines or follows.  A *part* is a machine used only in systems.  It has
-    no profile, and refines or follows nothing.
+    no profile, and neither refines nor follows another machine.
 
     >>> found = roles()
     >>> found["container-status"], found["node"], found["sync-reader"]
@@ -206,7 +206,7 @@ def load_system(name: str | PathLike[str], counts: Mapping[str, int] | None = No
 
 
 def counted(system: System, counts: Mapping[str, int]) -> System:
-    """Return *system* with the numbers of copies in *counts*.  Other parts have as many as the file says.
+    """Return *system* with the numbers of copies in *counts*.  Other parts keep the numbers in the file.
 
     Raise :class:`InputError` for an unknown part, or for a number that is not from 1 to 100.
     """
@@ -266,8 +266,8 @@ def specification(name: str) -> Specification[Machine]:
 def claims(name: str) -> Specification[Machine | System]:
     """Return the properties of the machine or system called *name*, or those in the property file at that path.
 
-    For a model file, they are in the file of the same name in the folder ``properties`` beside the model's folder.
-    Raise :class:`InputError` if there are none, or if they are not well formed.
+    The properties of a model file are in the file of the same name in the folder ``properties`` beside the model's
+    folder.  Raise :class:`InputError` if the model has no properties, or if they are not well formed.
 
     >>> claims("examples/models/systems/house.toml").machine.name
     'house'
@@ -312,8 +312,8 @@ def single(specification: Specification[System]) -> Specification[System]:
 def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: int = 0) -> Specification[System]:
     """Return the specification of the system with the numbers of copies in *counts* (see :func:`counted`).
 
-    Claims about each copy of a part are made about copy number *copy*.  If that is not the first, all other properties
-    are left out.  With *counts*, no sizes are expected, because those stated are for the system as written.
+    Claims about each copy of a part are made about copy number *copy*.  If *copy* is not 0, all other properties are
+    left out.  With *counts*, no sizes are expected, because the file states the sizes of the system as written.
 
     >>> of = claims("examples/models/systems/house.toml")
     >>> len(composed(of, {"door": 3}).machine.copies), len(composed(of, {}, copy=1).properties) < len(of.properties)
@@ -329,7 +329,7 @@ def composed(stated: Specification[System], counts: Mapping[str, int], *, copy: 
 
 
 def of_copies(specification: Specification[System]) -> tuple[Specification[System], ...]:
-    """Return the specifications of the claims about each copy except the first, in order."""
+    """Return a specification for each copy number except 0, in order, with only the claims about each copy."""
     most = max(len(part.copies) for part in specification.machine.parts.values())
     return tuple(composed(specification, {}, copy=copy) for copy in range(1, most))
 
@@ -340,7 +340,7 @@ def _machine(data: bytes, path: str) -> Machine:
 
 
 def _built(read: Callable[..., File[F]], data: bytes, form: type[F], path: str, make: Callable[[File[F]], T]) -> T:
-    """Read *data* as a file of this *form* and return the result of *make*.  Report the errors of both together."""
+    """Read *data* as a file of this *form* and return the result of *make*.  Report the errors of both steps."""
     try:
         file = read(data, path=path)
     except InputError as error:

@@ -28,7 +28,7 @@ StateKey: TypeAlias = Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9_][
 """A state's name, or ``*`` for every state that the event does not mention."""
 
 
-def form_of(value: Any) -> str:  # noqa: ANN401  (whatever TOML holds)
+def form_of(value: Any) -> str:  # noqa: ANN401  (any TOML value)
     """Return the union form of *value*, chosen by its TOML type so that errors mention only one form."""
     match value:
         case str():
@@ -95,7 +95,7 @@ _ONE_LEVEL: Final[dict[str, JsonValue]] = {
     "says": {"oneOf": [{"required": [level]} for level in LEVELS]},
     **{level: {"propertyNames": {"not": {"enum": [each for each in LEVELS if each != level]}}} for level in LEVELS},
 }
-"""JSON Schema rule: a sentence has a level, and nothing has two levels."""
+"""JSON Schema rule: a table with a sentence has a level, and no table has two levels."""
 
 _SENTENCE: Final[dict[str, JsonValue]] = {level: ["says"] for level in LEVELS}
 """JSON Schema rule: a clause with a source also has a sentence."""
@@ -131,7 +131,7 @@ class WrittenRest(Cited, Cells):
 
 
 class Happening(Cited):
-    """Common part of an event of a machine and a joint event of a system."""
+    """Base of the events of a machine and the joint events of a system."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -202,7 +202,7 @@ class WrittenRequirement(Cited, WrittenDemand):
 
 
 class WrittenExemption(Form):
-    """A clause on fields that an implementation breaks."""
+    """A clause about fields, and the cases in which an implementation breaks it."""
 
     deviates: Name = Field(description="The clause.")
     about: str = Field(description="What the implementation does there.")
@@ -224,7 +224,7 @@ class WrittenOverride(Cells):
 
 
 class WrittenProfile(Form):
-    """The differences of a real implementation."""
+    """The differences between a real implementation and the machine."""
 
     about: str
     extends: str | None = Field(None, description="The profile whose cells it inherits, unless it overrides them.")
@@ -235,7 +235,7 @@ class WrittenProfile(Form):
 
 
 class WrittenState(Form):
-    """A state, and what an observer reads in it."""
+    """A state, and the value that it shows to an observer."""
 
     about: str
     shows: str | None = Field(None, description="What an outside observer reads. Default: the state's name.")
@@ -251,7 +251,7 @@ class WrittenOmission(Form):
 
 
 class WrittenDrawing(Form):
-    """The parts that drawings of the machine leave out.  They must have everything else."""
+    """The parts that drawings of the machine leave out.  Drawings must show everything else."""
 
     omits: Mapping[Name, WrittenOmission] = Field(default={}, description="By event.")
 

@@ -18,7 +18,10 @@ def identifiers(prefix: str, names: Iterable[str], *, also: str = "", taken: Ite
 
 
 def distinct(name: str, taken: Iterable[str], *, also: str = "") -> str:
-    """Replace all but letters, digits, ``_`` and *also* in *name* by ``_``.  Add a number if that is *taken*."""
+    """Replace all characters of *name* except letters, digits, ``_`` and those in *also* by ``_``.
+
+    Append a number if the result is in *taken*.
+    """
     used = frozenset(taken)
     plain = word = re.sub(rf"[^A-Za-z0-9_{re.escape(also)}]", "_", name) or "_"
     number = 1

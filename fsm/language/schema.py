@@ -1,4 +1,4 @@
-"""The vocabulary of model and property files as JSON Schema, for editors, and what is allowed at a place, for hints."""
+"""The vocabulary of model and property files: as JSON Schema for editors, and by place in a file for hints."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -86,7 +86,7 @@ class Vocabulary:
     root: Mapping[str, Any] = field(default_factory=schema)
 
     def words(self, *path: str | int) -> tuple[str, ...]:
-        """Return the words that a table at *path* may have, or none if the author chooses the names there.
+        """Return the words that a table at *path* may have; empty if the author chooses the names there.
 
         >>> Vocabulary().words("states", "open")
         ('about', 'shows', 'kind', 'aliases')
@@ -94,7 +94,7 @@ class Vocabulary:
         return tuple(dict.fromkeys(word for form in self._at(path) for word in form.get("properties", {})))
 
     def values(self, *path: str | int) -> tuple[str, ...]:
-        """Return the values to choose from at *path*, or none if there is no such choice.
+        """Return the values allowed at *path*; empty if the vocabulary does not list them.
 
         >>> Vocabulary().values("event", "push", "kind")
         ('call', 'signal', 'hidden')
@@ -102,7 +102,7 @@ class Vocabulary:
         return tuple(value for form in self._at(path) for value in form.get("enum", ()))
 
     def expected(self, *path: str | int) -> str:
-        """Return what is expected at *path*, as the end of a sentence.
+        """Return a description of the value expected at *path*, as the end of a sentence.
 
         >>> Vocabulary().expected("machine", "about")
         'text in quotes'
@@ -151,7 +151,7 @@ class Vocabulary:
 
 
 def _below(form: _Node, part: str | int) -> Iterator[_Node]:
-    """Yield the schemas of what may be written under *part* in *form*, whether or not the name is valid."""
+    """Yield the schemas for a value under *part* in *form*, even if *part* is not a valid name."""
     if isinstance(part, int):
         if "items" in form:
             yield form["items"]

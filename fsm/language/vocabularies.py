@@ -1,4 +1,4 @@
-"""The vocabularies of property files, system files and files of faults, as their authors wrote them.
+"""The vocabularies of property, system and fault files, in the form in which authors write these files.
 
 The vocabulary of models is in :mod:`.machine_file`.
 """
@@ -30,7 +30,7 @@ Conditions: TypeAlias = Texts  # a condition, or several with the same claim. ``
 
 
 class WrittenCounts(Form):
-    """The size of the reachable part.  If it changes, so has the meaning of the model."""
+    """The expected size of the reachable part.  A different size means that the meaning of the model has changed."""
 
     states: int = Field(ge=1, description="Reachable states.")
     transitions: int = Field(ge=0, description="Possible outcomes in these states.")
@@ -209,6 +209,6 @@ class WrittenFault(Form):
 
 
 class WrittenFaults(Form):
-    """Faults. The first one that matches a call happens."""
+    """A list of faults.  Only the first fault that matches a call is injected."""
 
     fault: list[WrittenFault] = Field(min_length=1, description="The faults; the first that matches a call happens.")

@@ -1,7 +1,8 @@
-"""Write a machine as a model file: the shortest equivalent, in the order in which people write.
+"""Write a machine as a model file: the shortest equivalent file, in the order in which people write it.
 
 :mod:`fsm.language.read` and :mod:`fsm.language.build` make the same machine from the file, with one exception: a
-machine :meth:`fsm.machine.Machine.under` a profile keeps what the profile allows, but no longer says that it deviates.
+machine :meth:`fsm.machine.Machine.under` a profile keeps the behaviour that the profile allows, but this behaviour is
+no longer marked as deviating.
 """
 
 from collections import Counter
@@ -24,14 +25,14 @@ _PLAIN: Final[Mapping[type[model.Cell], str]] = {
     model.Cannot: "cannot",
     model.Silent: "silent",
 }
-"""Groups of cells for which only the states are written."""
+"""Maps each kind of cell for which only the states are written to its group."""
 
 T = TypeVar("T")
 D = TypeVar("D", tomlkit.TOMLDocument, Table, InlineTable)
 
 _Word: TypeAlias = "str | bool | int | tuple[str, ...]"
 
-_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # the words of one outcome, without those that are implied
+_Way: TypeAlias = tuple[tuple[str, _Word], ...]  # the words of one outcome, except implied words
 
 _Content: TypeAlias = tuple[Any, ...]  # the outcomes or the codes of a cell
 
@@ -233,7 +234,7 @@ def _usual(forms: Mapping[str, Collection[T]]) -> T | None:
 
 
 def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
-    """Return the ways to write *cell* at *state*.  An outcome that leads back can also be written as ``stays``."""
+    """Return the ways to write *cell* at *state*.  An outcome that returns to *state* may be ``stays``."""
     match cell:
         case model.Moves(outcomes=ways):
             return tuple({("moves", _ways(ways, kind, stays)): None for stays in ("", state)})
@@ -246,7 +247,7 @@ def _forms(cell: model.Cell, kind: model.Kind, state: str) -> tuple[_Form, ...]:
 
 
 def _ways(ways: tuple[model.Outcome, ...], kind: model.Kind, stays: str) -> tuple[_Way, ...]:
-    """Return the words of each of *ways*.  A way to the state *stays* is written as ``stays``."""
+    """Return the words of each of *ways*.  An outcome that leads to the state *stays* is written as ``stays``."""
     names: list[str] = []
     for way in ways:
         names.append(distinct(way.name, names, also=".-"))
@@ -300,7 +301,7 @@ def _outcomes(ways: _Content) -> object:
 
 
 def array_of(values: Iterable[object]) -> Array:
-    """Return an array of *values* on one line, or on a line each if that would be too long."""
+    """Return an array of *values* on one line or, if that line would be too long, with one value per line."""
     array = tomlkit.array()
     array.extend(values)
     return array.multiline(True) if len(array.as_string()) > WIDEST else array  # noqa: FBT003  (as above)
@@ -323,7 +324,7 @@ def _add(table: D, entries: Mapping[str, object]) -> D:
 
 
 def _super(tables: Mapping[str, Table]) -> Table:
-    """Return a table of *tables*.  It has a header of its own only if there are none."""
+    """Return a table that contains *tables*.  It has a header of its own only if *tables* is empty."""
     return _add(tomlkit.table(is_super_table=bool(tables)), tables)
 
 

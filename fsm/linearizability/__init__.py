@@ -45,10 +45,10 @@ class NotLinearizable(Fails):
     """The history of ``entity`` is not linearizable.  Everything was legal until ``operation`` returned.
 
     ``operation`` is ``None`` if only later outputs are illegal.  ``cause`` says what is illegal.  ``steps`` is one
-    legal order up to then, including calls that had not returned yet.  ``allowed`` lists the replies or shown values
-    that would have been legal.  If the outputs are the cause, it lists the output sequences possible by then, each
-    joined by spaces.  ``before`` lists the states in which the operation may have taken effect.  ``window`` is the
-    shortest stretch of the history that is illegal by itself.
+    legal order up to that return, including calls that had not returned yet.  ``allowed`` lists the replies or shown
+    values that would have been legal.  If the outputs are illegal, it lists the possible sequences of outputs up to
+    that return, each joined by spaces.  ``before`` lists the states in which the operation may have taken effect.
+    ``window`` is the shortest stretch of the history that is illegal by itself.
     """
 
     entity: str
@@ -175,7 +175,7 @@ class _Entity:
         return tuple(self._rules.table.states[state] for state in sorted(states))
 
     def _illegal(self, frontier: Frontier, first: int, last: int, called: list[Situation]) -> NotLinearizable:
-        """Explain why the operation between ends *first* and *last*, called in situations *called*, cannot return."""
+        """Explain why the operation with the ends *first* and *last* cannot return.  It was called in *called*."""
         number, interval = self._ends[last].number, self._ends[first : last + 1]
         cause, allowed = self._why(number, interval, called)
         if allowed is None:
@@ -204,7 +204,7 @@ class _Entity:
     def _why(
         self, number: int, interval: Sequence[End], called: list[Situation]
     ) -> tuple[Cause, tuple[str, ...] | None]:
-        """Return what is illegal about operation *number*, and what would be legal (``None`` for illegal outputs)."""
+        """Return the cause why operation *number* is illegal, and its legal alternatives (``None`` for outputs)."""
         operation, table = self._operations[number], self._rules.table
 
         def legal(other: Operation, outputs: Outputs | None = self._outputs) -> bool:

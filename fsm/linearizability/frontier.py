@@ -5,8 +5,8 @@ progress may have taken effect by then.  Operations that may take effect later w
 linearization: Lowe, *Testing for linearizability*, 2017).  Memory therefore grows with the number of simultaneous
 operations and not with the length of the history.
 
-A situation is dropped if another one differs from it only in that more of the operations that never returned may still
-take effect, or in that it relies on fewer deviations.
+A situation is dropped if another one is better and otherwise equal.  It is better if it relies on fewer deviations,
+or if more of the operations that never returned may still take effect in it.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -50,10 +50,10 @@ class Frontier:
         self.situations = [Situation(Place(self.moves.rules.table.initial))]
 
     def begin_anywhere(self, open_: Iterable[int]) -> None:
-        """Start in any state, after operations *open_* were called.  Each may or may not have taken effect.
+        """Start in any state, after the operations *open_* were called.  Each of them may have taken effect or not.
 
-        What they showed and their returns are ignored.  An operation that never returned represents any number of
-        operations like it, so it may take effect repeatedly.
+        Their returns and the values that they showed are ignored.  An operation that never returned represents any
+        number of operations like it, so it may take effect repeatedly.
         """
         self.moves.early |= set(open_)
         situations = [Situation(Place(state)) for state in range(len(self.moves.rules.table.states))]
@@ -88,7 +88,7 @@ class Frontier:
         self.situations = found.all()
 
     def returned(self, number: int) -> bool:
-        """Process the return of operation *number*.  If it cannot be over by now, return false and change nothing."""
+        """Process the return of operation *number*.  If it cannot be over yet, return False and change nothing."""
         found = self.placed(number)
         self.situations = found or self.situations
         return bool(found)
@@ -96,7 +96,7 @@ class Frontier:
     def placed(self, number: int, other: int = -1, met: set[int] | None = None) -> list[Situation]:
         """Return the situations in which operation *number* is over, with that operation removed.
 
-        If *met* is given, add to it the states passed on the way in which operation *other* has yet to take effect.
+        If *met* is given, add the states along the way in which operation *other* has not taken effect yet.
         """
         over = Best()
 

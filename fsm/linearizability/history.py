@@ -1,7 +1,8 @@
-"""Histories of what several threads did to a system concurrently.
+"""Histories of operations that several threads performed on a system concurrently.
 
-An *operation* is an event that a caller triggered, with its reply, or a look at what is shown.  It takes effect at some
-instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is legal.
+An *operation* is an event that a caller triggered, with its reply, or a look at the state that is shown.  It takes
+effect at some instant between its call and its return.  :mod:`fsm.linearizability` decides whether a history is
+legal.
 """
 
 from __future__ import annotations
@@ -12,12 +13,12 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operation:
-    """An event or a look, between the times ``called`` and ``returned``, which are integers of one clock in any unit.
+    """An event or a look, between the times ``called`` and ``returned``, integers of one clock in any unit.
 
     ``returned`` is ``None`` if the operation never returned.  ``event`` is the machine's name for the event, or empty
-    for a look.  ``reply`` is empty if the event is not a call or the reply is unknown.  ``shows`` is what was shown
-    after the event and before the return, or empty if it was not read.  ``thread`` is the caller.  It affects only the
-    drawing.
+    for a look.  ``reply`` is empty if the event is not a call or the reply is unknown.  ``shows`` is the value that
+    was shown after the event and before the return, or empty if it was not read.  ``thread`` is the caller.  It
+    affects only the drawing.
     """
 
     called: int

@@ -1,4 +1,4 @@
-"""Situations of an entity and the operations on it, and what one instant can change.
+"""Situations of an entity, the operations on it, and the changes that one instant can make.
 
 Instants follow the rules of calls (:mod:`fsm.machine.calls.rules`).  Looks, and operations that change nothing in any
 state in which their reply is possible, take effect as soon as they can, because waiting gains nothing.  Operations of
@@ -19,7 +19,7 @@ from fsm.machine.calls.rules import ASKED, BEGUN, CUT, CallInstant, Rules
 from fsm.machine.traversal import Numbering
 
 LOOKING: Final = -101
-"""Stage of an operation that has taken effect and has yet to look at what is shown."""
+"""Stage of an operation that has taken effect but has not looked at the shown value yet."""
 OVER: Final = -102
 """Stage of an operation that has done everything except return."""
 
@@ -27,8 +27,8 @@ OVER: Final = -102
 class Step(NamedTuple):
     """An instant of a linearization, at which a ``row`` of the machine is taken for ``operation``.
 
-    ``row`` is the name of an event, with ``…`` before it if a call that has already begun continues, or empty for a
-    look.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if none is specified.
+    ``row`` is the name of an event, or empty for a look.  The prefix ``…`` means that a call that has already begun
+    continues.  ``operation`` is ``None`` if the event was not recorded.  ``outcome`` is empty if none is specified.
     """
 
     operation: Operation | None
@@ -95,7 +95,7 @@ class Best:
 
 
 def _covers(more: Situation, less: Situation) -> bool:
-    """Check whether everything legal after *less* is legal after *more*.  Both must be at the same place."""
+    """Check whether everything legal after *less* is also legal after *more*.  Their places must be the same."""
     return more.late | less.late == more.late and more.deviations <= less.deviations
 
 
@@ -132,7 +132,7 @@ class Possible:
         return self._numbers[after] if len(after) <= self._longest else None
 
     def anything(self, came: int) -> Iterable[int]:
-        """Return only *came*, because unspecified outputs cannot be enumerated."""
+        """Return only the progress *came*, because unspecified outputs cannot be enumerated."""
         return (came,)
 
     def whole(self, _progress_after: int) -> bool:
@@ -147,8 +147,8 @@ class _Kind(NamedTuple):
     """Everything about an operation that affects what it can do.
 
     ``row`` is the row of its event, or -1 for a look.  ``reply`` is the reply of a call, or ``None`` if any outcome
-    fits.  ``shows`` must be shown after the operation has taken effect.  ``returns`` is true if its return is waited
-    for.
+    fits.  ``shows`` must be shown after the operation has taken effect.  ``returns`` is true if the search waits for
+    its return.
     """
 
     row: int
@@ -187,7 +187,7 @@ class Moves:
                 for instant in self._instants(kind, state, stage):
                     yield from self._after_instant(here, number, instant)
                 if stage == ASKED and kind.reply is not None and self.rules.fits(ASKED, kind.reply):
-                    yield self._after_step(here, number, kind.row, None, state)  # it never takes effect
+                    yield self._after_step(here, number, kind.row, None, state)  # the call never takes effect
         yield from self._late(here)
         for row in (*self.unseen, *sorted(self.again)):
             for stage in (ASKED, BEGUN) if row in self.again and row in self.rules.table.end else (ASKED,):

@@ -47,7 +47,7 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """A state.  ``shows`` is what an observer sees, and ``kind`` its role in the lifecycle, if the model gives one."""
+    """A state.  ``shows`` is the value that observers see, and ``kind`` its role in the lifecycle, if stated."""
 
     name: str
     about: str
@@ -61,8 +61,8 @@ class Outcome:
     """One possible outcome of an event in a state.
 
     ``reply`` lists the allowed replies, where ``error`` matches any error.  It is empty for signals, and for a call
-    that only *begins*.  In that case, other events may happen in the state ``to`` before the call ends.  ``within`` is
-    the number of seconds within which the entity must leave ``to`` for good, or 0 if there is no limit.
+    that only *begins*.  After such a call has begun, other events may happen in the state ``to`` before it ends.
+    ``within`` is the number of seconds within which the entity must leave ``to`` for good, or 0 if there is no limit.
     """
 
     name: str
@@ -92,7 +92,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Stated:
-    """Base class of cells.  ``clause`` justifies the cell, and ``line`` is where the model defines it."""
+    """Base class of cells.  ``clause`` justifies the cell, and ``line`` is the line of the model that defines it."""
 
     clause: Clause
     line: int = 0
@@ -132,7 +132,7 @@ Cell: TypeAlias = Moves | Ignores | Refuses | Cannot | Silent
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """An event.  ``cells`` maps each state to its cell, and ``ends`` maps states to how a begun call ends there."""
+    """An event.  ``cells`` maps each state to its cell.  ``ends`` maps states to the ends of a begun call there."""
 
     name: str
     kind: Kind
@@ -145,7 +145,7 @@ class Event:
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The words by which a trace may call the event: its name and, if it has one, its RPC name."""
+        """The words that a trace may use for the event: its name and, if it has one, its RPC name."""
         return (self.name, self.rpc) if self.rpc else (self.name,)
 
     def outcomes(self) -> Iterator[Outcome]:
@@ -225,7 +225,7 @@ class Profile:
     until: str = ""
 
     def of(self, name: str) -> Profile:
-        """Return the part of this profile that applies to *name*, which is its own name or that of a version."""
+        """Return the part of this profile that applies to *name*, the name of this profile or of a version of it."""
         exact = name == self.name
         version = self.since.partition(",")[0] if exact else parted(name)[1]
 
@@ -250,8 +250,8 @@ class Machine:
     """A lifecycle as a complete table of states and events.
 
     ``fields`` maps the fields that a status may show to their kinds, and ``requires`` maps clause names to requirements
-    on them.  ``profile`` is the name of the applied profile, and ``exemptions`` come from it.  ``omits`` maps events to
-    what drawings leave out.  It is ``None`` if the model does not mention drawings.
+    on them.  ``profile`` is the name of the applied profile, and ``exemptions`` come from it.  ``omits`` maps events
+    to the arrows that drawings leave out.  It is ``None`` if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
@@ -293,11 +293,11 @@ class Machine:
         return () if cell is None else outcomes(cell, state, found.kind)
 
     def words(self) -> dict[str, Event]:
-        """Map every word by which a trace may call an event to that event."""
+        """Map every word that a trace may use for an event to that event."""
         return {word: event for event in self.events.values() for word in event.words}
 
     def event(self, word: str) -> Event | None:
-        """Return the event with the name or RPC name *word*, or ``None`` if there is none."""
+        """Return the event with the name or RPC name *word*, or ``None`` if there is no such event."""
         return self.words().get(word)
 
     def outputs(self) -> tuple[str, ...]:
@@ -337,10 +337,10 @@ class Machine:
             profile = self.profiles[profile].extends
 
     def profiled(self, profile: str | None) -> Profile | None:
-        """Return the profile *profile*, limited to what applies to the version that it names.
+        """Return the profile *profile*, limited to the parts that apply to the version in its name.
 
-        The exact name of a profile stands for its first version, plus the deviations of all its versions.  Profiles can
-        be combined by joining their names with ``+``.  Raise :class:`InputError` if two of them replace the same cell
+        The exact name of a profile means its first version, plus the deviations of all its versions.  Profiles can be
+        combined by joining their names with ``+``.  Raise :class:`InputError` if two of them replace the same cell
         differently.  Return ``None`` if a name matches no profile, or more than one.
 
         >>> from fsm.language.library import load

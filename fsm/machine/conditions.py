@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class In:
-    """The state after the step is one of ``states``.  If ``before`` is true, the state before the step is."""
+    """The state after the step, or before it if ``before`` is true, is one of ``states``."""
 
     states: frozenset[str]
     before: bool = False
@@ -22,14 +22,14 @@ class In:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Emits:
-    """``output`` is emitted.  An empty ``output`` means that nothing is."""
+    """``output`` is emitted.  An empty ``output`` means that nothing is emitted."""
 
     output: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EmitsOnly:
-    """The step emits exactly ``outputs`` of the outputs ``among``, in order.  True at every instant of the step."""
+    """Of the outputs ``among``, the step emits exactly ``outputs``, in order.  True at every instant of the step."""
 
     outputs: tuple[str, ...]
     among: frozenset[str] | None = None
@@ -114,7 +114,7 @@ class WrittenCondition:
 
 
 Sequence: TypeAlias = tuple[WrittenCondition, ...]
-"""Conditions that hold one after the other, possibly with other instants in between."""
+"""Conditions that hold one after another, possibly with other instants in between."""
 
 
 def atoms(condition: Condition) -> Iterator[Atom]:
@@ -155,13 +155,13 @@ def left_at(condition: Condition, event: str) -> Condition | bool:
 
 
 def with_atoms(condition: Condition, of_atom: Callable[[Atom], Condition | bool]) -> Condition | bool:
-    """Return *condition* with each atom replaced by the result of *of_atom*, simplified where that is a boolean."""
+    """Return *condition* with each atom replaced by the result of *of_atom*, simplified if results are booleans."""
     match condition:
         case Not(of=inner):
             left = with_atoms(inner, of_atom)
             return not left if isinstance(left, bool) else Not(of=left)
         case All(of=parts) | Some(of=parts):
-            decided = isinstance(condition, Some)  # a part with this value decides the whole
+            decided = isinstance(condition, Some)  # a part with this value decides the whole condition
             found = [with_atoms(part, of_atom) for part in parts]
             if decided in found:
                 return decided

@@ -1,8 +1,8 @@
 """Runtime for code that is driven by a machine, based on the ``transitions`` library.
 
 A :class:`Driver` holds the machine.  Each entity has a :class:`Position`, which is the only way to change its state.
-Code asks which outcomes an event may have and reports which one it had.  It attaches its own data changes as the effect
-of an event, or as callbacks for entering and leaving states.
+Code asks for the outcomes that an event may have, and reports the outcome that it had.  It attaches its own data
+changes as the effect of an event, or as callbacks for entering and leaving states.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Driver:
         self._engine.events[event].trigger(position, outcome=outcome)
 
     def offered(self, event: str, state: str) -> tuple[Outcome, ...]:
-        """Return the outcomes that *event* may have in *state*.  Return an empty tuple if the machine is silent."""
+        """Return the outcomes that *event* may have in *state*.  If the machine is silent, return an empty tuple."""
         return self.machine.step(state, event) or ()
 
 
@@ -145,11 +145,12 @@ class Position:
         return ways
 
     def take(self, event: str, outcome: str = "", *, ends: bool = False, effect: Callback | None = None) -> Outcome:
-        """Take *event* with *outcome* and return that outcome.  *outcome* may be omitted if there is only one.
+        """Take *event* with *outcome* and return that outcome.  *outcome* may be omitted if only one is possible.
 
         The *leave* callback of the old state, *effect* and the *enter* callback of the new state are called in this
         order.  If the state does not change, only *effect* is called.  If *leave* or *effect* raises an exception, the
-        entity does not move.  If *enter* raises one, it has already moved.  Earlier callbacks are not undone.
+        entity does not move.  If *enter* raises an exception, the entity has already moved.  Earlier callbacks are
+        not undone.
 
         An *enter* callback may take the next event.  Taking one in *leave* or *effect* raises ``RuntimeError``.  Raise
         the errors of :meth:`outcomes`, and ``ValueError`` if *outcome* does not name one of several outcomes.

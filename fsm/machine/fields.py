@@ -20,14 +20,15 @@ _NONE: Final[Mapping[str, FieldValue]] = {}
 class Requirement:
     """A clause's requirement on the fields that are shown with one of ``states``.
 
-    - Fields in ``set`` are neither 0 nor empty; those in ``unset`` are.
-    - ``not_before`` maps a time to one that it may precede by at most ``slack`` nanoseconds, if both are set.
+    - Fields in ``set`` are neither 0 nor empty.  Fields in ``unset`` are 0 or empty.
+    - ``not_before`` maps a time to another time that it may precede by at most ``slack`` nanoseconds, if both are
+        set.
     - ``values`` maps a field to its allowed values.
-    - ``iff`` maps fields to values.  Either all of these fields have one of their values, or none has.
+    - ``iff`` maps fields to values.  Either all of these fields have one of their values, or none of them has.
     - Once set, a field in ``keeps`` does not change in any of ``states`` until an event interrupts.
 
     The requirement applies only if each field in ``when`` has one of its values, and no field in ``unless`` has one.
-    A field that was not observed breaks no requirement.
+    A field that was not observed does not break any requirement.
     """
 
     clause: Clause
@@ -89,7 +90,7 @@ class Requirement:
             yield Demand(fields=tuple(self.iff), legal=legal, holds=len(all_or_none) == 1)
 
     def kept(self, seen: Mapping[str, FieldValue]) -> dict[str, FieldValue]:
-        """Return the fields of *seen* that must not change from now on: those in ``keeps`` that are not empty."""
+        """Return the fields of *seen* that must not change from now on, which are the non-empty ones in ``keeps``."""
         return {name: value for name, value in seen.items() if name in self.keeps and value != ""}
 
     def _ordered(self, later: str, first: str) -> str:
@@ -98,7 +99,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """A check of the observed ``fields``: what is required (``legal``), and whether it ``holds``."""
+    """A check of the observed ``fields``: the requirement as text (``legal``), and whether it ``holds``."""
 
     fields: tuple[str, ...]
     legal: str

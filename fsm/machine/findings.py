@@ -14,7 +14,7 @@ from fsm.verdict import Fails, Holds, Unknown
 T = TypeVar("T")
 
 NOTHING_CONCERNS: Final = "nothing in the trace concerns this machine"
-"""Reason for an unknown verdict on a trace that mentions none of the machine's entities."""
+"""Reason for an unknown verdict on a trace that does not mention any of the machine's entities."""
 
 NOTHING_MET: Final = "no event was certainly seen in any state: its reply, or the state, is not known"
 """Reason for an unknown verdict on a trace in which no event was observed with certainty."""
@@ -26,7 +26,7 @@ def tells_of_none(kind: str) -> str:
 
 
 def idle(kind: str) -> frozenset[str]:
-    """Return the reasons that mean a recording is irrelevant to machines for this *kind* of entity."""
+    """Return the reasons which mean that a recording is irrelevant to machines for this *kind* of entity."""
     return frozenset({NOTHING_CONCERNS, tells_of_none(kind)})
 
 
@@ -99,10 +99,10 @@ class Violation:
     """An observation that no behaviour of the machine explains.
 
     ``illegal`` is the part of the observation that is illegal: the reply, the event, the state that was shown or met,
-    or the outputs joined by spaces.  ``before`` lists the states that were possible just before it, and ``permitted``
-    what each of them would have allowed.  ``clause`` is the weakest clause that may have been broken.  ``resembles``
-    lists known deviations of other profiles that would allow the observation.  In a history of concurrent operations,
-    ``stretch`` is the part that no order explains.
+    or the outputs joined by spaces.  ``before`` lists the states that were possible just before the observation, and
+    ``permitted`` the legal alternatives in each of them.  ``clause`` is the weakest clause that may have been broken.
+    ``resembles`` lists known deviations of other profiles that would allow the observation.  In a history of
+    concurrent operations, ``stretch`` is the part that no order explains.
 
     If a property is broken, ``clause`` is the property, ``illegal`` is the sequence that breaks it, and ``lines`` are
     the lines of that sequence, ending with the observation's.  If fields are wrong, ``illegal`` names them and
@@ -131,7 +131,7 @@ class Violation:
 class Tolerated:
     """A deviation of the chosen profile that occurred in the trace.
 
-    ``others`` lists deviations that would also explain the observation.
+    ``others`` lists further deviations, each of which would also explain the observation.
     """
 
     machine: str
@@ -144,9 +144,9 @@ class Tolerated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assumed:
-    """An event that was not observed but without which the trace is illegal.
+    """An event that was not observed, but without which the trace would be illegal.
 
-    If it happened, it did so between the times ``start`` and ``end`` of the observation.
+    It may have happened at any time between ``start`` and ``end`` of ``observation``.
     """
 
     observation: Observation
@@ -158,7 +158,7 @@ class Assumed:
 class Illegal(Fails):
     """Some observations cannot be explained by any behaviour of the machine.  ``findings`` is never empty.
 
-    If part of the trace could not be checked, ``incomplete`` says why there may be more findings.
+    If part of the trace could not be checked, ``incomplete`` is the reason why there may be more findings.
     """
 
     findings: tuple[Finding, ...]
@@ -192,7 +192,7 @@ class Deviated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Covered:
-    """Coverage: maps each reachable (event, state) pair and each clause on fields to how often it was exercised."""
+    """Coverage: how often each reachable (event, state) pair (``cells``) and each clause on fields was exercised."""
 
     machine: str
     cells: Mapping[tuple[str, str], int] = field(default_factory=dict)

@@ -29,7 +29,7 @@ N = TypeVar("N", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Graph(Generic[T]):
-    """Everything that is reachable from the initial state, in breadth-first order.
+    """The states and transitions reachable from the initial state, in breadth-first order.
 
     ``depth`` maps every reachable state to its distance.  ``shortest`` returns a shortest path to a state.  A state or
     transition is included if it can be reached with or without calls in progress.
@@ -44,7 +44,7 @@ class Graph(Generic[T]):
         return tuple(name for state, name in enumerate(self.table.states) if state not in self.depth)
 
     def path(self, state: str) -> tuple[str, ...]:
-        """Return a shortest run to *state* as ``event/outcome`` steps.  Raise ``ValueError`` if there is none."""
+        """Return a shortest run to *state* as ``event/outcome`` steps.  Raise ``ValueError`` if it is unreachable."""
         number = self.table.states.index(state) if state in self.table.states else -1
         if number not in self.depth:
             raise ValueError(f"state {state!r} is not reachable")

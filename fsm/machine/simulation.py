@@ -112,8 +112,8 @@ def _happens(rules: Rules, life: _Life, chance: random.Random, overlap: int) -> 
         if event.kind == "signal":
             yield Observation(event=event.name, shows=table.shows[instant.to], emits=instant.emits)
         if event.interrupts:
-            # The observer of a visible interruption knows that no replies will follow. A hidden one has to be reported
-            # as a lost call for each caller.
+            # The observer of a visible interruption knows that no replies will follow. A hidden interruption has to
+            # be reported to each caller as a lost call.
             for call in life.calls if event.kind == "hidden" else ():
                 yield Observation(event=table.rows[call.row].event.name, phase="lost")
             life.calls.clear()
@@ -130,7 +130,7 @@ def _advances(rules: Rules, life: _Life, call: _Call, chance: random.Random) -> 
         yield Observation(event=event.name, phase="reply", reply=reply, shows=shows, emits=way.emits)
         return
     instant = chance.choice(rules.instants(life.state, call.row, call.stage))
-    if instant.way is None:  # the specification is silent about what follows
+    if instant.way is None:  # the specification is silent about the next state
         life.calls.remove(call)
         yield Observation(event=event.name, phase="lost")
         return

@@ -35,7 +35,7 @@ class Done(Struct, gc=False, frozen=True):
 
 
 class Way(Struct, gc=False, frozen=True, kw_only=True):
-    """A numbered outcome; ``to`` is an index into the table's states.  In a system, ``done`` is what its parts did."""
+    """A numbered outcome.  ``to`` is the index of a state.  In a system, ``done`` holds the steps of its parts."""
 
     index: int
     name: str
@@ -89,8 +89,8 @@ class TransitionSystem(Protocol):
 class Table:
     """A machine with numbered states and rows, and the ways of each cell.
 
-    ``ways`` lists the ways of all cells by index, and ``origin`` the (row, state) cell of each.  ``row`` maps an event
-    to its row, and ``end`` maps a row to that of its ends.  :class:`InProgress` adds calls in progress.
+    ``ways`` lists the ways of all cells by index, and ``origin`` the (row, state) cell of each.  ``row`` maps an
+    event to its row, and ``end`` maps a row to the row of its ends.  :class:`InProgress` adds calls in progress.
     """
 
     machine: Machine
@@ -194,7 +194,7 @@ def _way(index: int, outcome: Outcome, number: Mapping[str, int]) -> Way:
 def _row_of(table: Table, row: Row, first: int) -> tuple[tuple[Way, ...] | None, ...] | None:
     """Return the cells of *row* in *table* if they can be reused, or ``None``.
 
-    They can if that row has the same event, and its ways also start at index *first*.
+    They can be reused if that row has the same event, and its ways also start at index *first*.
     """
     there = table.rows[row.index] if row.index < len(table.rows) else None
     if there is None or there.event is not row.event or there.ends != row.ends:
@@ -210,9 +210,9 @@ BegunCalls: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class InProgress(Table):
-    """Extends the table ``of`` to numbered configurations.  One without calls has the same number as its state.
+    """Extends the table ``of`` to numbered configurations.  Without calls, a configuration has its state's number.
 
-    ``states`` and ``shows`` have an entry for each configuration found so far, so entries repeat.
+    ``states`` and ``shows`` have an entry for each configuration found so far, so values may occur repeatedly.
     """
 
     of: Table

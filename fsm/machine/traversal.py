@@ -46,8 +46,8 @@ class BreadthFirst(Generic[N, E]):
 
     *following* returns the outgoing edges of a node.  ``depth`` maps every node found so far to its distance.  For
     nodes other than the starts, ``last`` maps the node to the last edge of a shortest path to it, and ``before`` to its
-    predecessor on that path.  While an edge is yielded, ``node`` is its source, and a newly found target is not yet in
-    these mappings.
+    predecessor on that path.  When an edge is yielded, ``node`` is its source, and its target, if new, is not in
+    these mappings yet.
 
     Raise :class:`LimitError` as soon as more than *limit* nodes are found; 0 means no limit.  *watch* is called
     regularly with the progress, and can end the search by raising an exception.

@@ -66,7 +66,7 @@ def of_version(name: str, profiles: Mapping[str, Bounded]) -> tuple[str, ...]:
 
 
 def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
-    """Map each of the ``+``-separated names in *asked* to the profile it stands for.
+    """Map each of the ``+``-separated names in *asked* to the profile that it means.
 
     A name that matches no profile, or more than one, is mapped to an empty string.
 
@@ -78,7 +78,7 @@ def meant(asked: str | None, profiles: Mapping[str, Bounded]) -> dict[str, str]:
 
 
 def within(asked: str | None, profiles: Mapping[str, Bounded]) -> str | None:
-    """Return the names in *asked* that match one of *profiles*, joined by ``+``, or ``None`` if none do."""
+    """Return the names in *asked* that match one of *profiles*, joined by ``+``, or ``None`` if no name matches."""
     return "+".join(each for each, name in meant(asked, profiles).items() if name) or None
 
 
@@ -91,7 +91,7 @@ def unknown_profile(asked: str | None, groups: Sequence[Mapping[str, Bounded]]) 
 
 
 def conflict(path: str, of: str, one: tuple[str, int], other: tuple[str, int]) -> Problem:
-    """Return a problem saying that two profiles, given as (name, line), conflict over *of*."""
+    """Return the problem that two profiles, given as (name, line), define *of* differently."""
     what = f"'{one[0]}' and '{other[0]}' define {of} differently"
     hint = f"leave one of the two profiles out; '{other[0]}' defines it on line {other[1]}"
     return Problem(path=path, line=one[1], code="FSM105", what=what, hint=hint)

@@ -1,8 +1,8 @@
 """Check whether a trace is a behaviour of a machine.
 
-The monitor keeps a belief about every live entity: what may be true of it, given the observations so far
-(:mod:`fsm.machine.calls`).  Of the entities at rest (back in the initial state, or known by name only), it keeps only a
-limited number.  Memory is therefore bounded by the number of live entities.
+The monitor keeps a belief about every live entity: the possible situations, given the observations so far
+(:mod:`fsm.machine.calls`).  It remembers only a limited number of entities at rest, which are back in the initial
+state or known only by name.  Memory is therefore bounded by the number of live entities.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ class Monitor:
     """Checks the observations of one machine's entities under *profile*.  *file* is the name of the trace.
 
     Signals that are not in *seen* may happen at any time.  If *seen* is ``None``, the trace shows all signals.  If
-    *fresh*, every entity is in the initial state when it is first seen.  Otherwise it may be in any state, and calls
-    may be in progress that are known only from their replies.  If *ids*, entity ids are never reused.  If *outputs*,
-    the trace shows only outputs.  If *own*, the trace was written for this machine, so an event that the machine does
-    not have makes the verdict unknown.  If *every*, all violations are kept rather than only the first few of each
-    cause.  ``wanted(observation)`` returns whether the observation may be reported as a violation or a tolerated
-    deviation.
+    *fresh*, every entity is in the initial state when it is first seen.  Otherwise, an entity may be in any state,
+    and there may be calls in progress that only their replies will reveal.  If *ids*, entity ids are never reused.
+    If *outputs*, the trace shows only outputs.  If *own*, the trace was written for this machine, so an event that
+    the machine does not have makes the verdict unknown.  If *every*, all violations are kept rather than only the
+    first few of each cause.  ``wanted(observation)`` returns whether the observation may be reported as a violation
+    or a tolerated deviation.
 
     ``violated`` is called with the entity and the line of each violation.  ``folder`` collects the violations.
 
@@ -101,8 +101,8 @@ class Monitor:
     def observe(self, seen: Observation) -> tuple[findings.Violation, ...]:
         """Process one observation and return its violations, one for each entity concerned.
 
-        The n-th observation is taken to be on line n.  :meth:`judgement` groups the violations and takes into account
-        what followed each of them.  Raise ``ValueError`` for an event that the machine does not have.
+        The n-th observation is assumed to be on line n.  :meth:`judgement` groups the violations and takes into
+        account what followed each of them.  Raise ``ValueError`` for an event that the machine does not have.
         """
         if self._is_unknown(seen):
             known = ", ".join(self.machine.events)
@@ -200,7 +200,7 @@ class Monitor:
         return self._entities.belief(slot) if self._entities.cells[slot + PLACE] >= AT_REST else self._unseen
 
     def judgement(self, *, over: bool = True) -> findings.Judgement:
-        """Return the judgement of everything fed so far.  If *over*, the trace ends here."""
+        """Return the judgement of all observations so far.  If *over*, the trace ends here."""
         folder = self.folder if over else self.folder.copy()
         for entity, opened in tuple(self._open.items()):
             if over:
@@ -267,7 +267,7 @@ class Monitor:
             self._unread = f"line {place.number}: {self.machine.name} has no {what} '{name}'{hint}"
 
     def _gap(self, entity: str) -> None:
-        """Forget the state of *entity*.  If it is empty, forget all entities, including those not seen yet."""
+        """Forget the state of *entity* or, if that is empty, of all entities, including those not seen yet."""
         entities = self._entities
         if not entity:
             for slot in tuple(entities.listed(ALIVE)):
@@ -286,7 +286,7 @@ class Monitor:
             self._keep(entity, slot, Life(belief=self._everything))
 
     def _take_for_all(self, seen: Observation, place: Line) -> None:
-        """Process *seen*, which concerns all entities.  It moves the live ones and may have moved others."""
+        """Process *seen*, which concerns all entities.  It moves the live entities and may have moved others."""
         entities, what = self._entities, key(seen)
         quick = self._steps.followed is None and not self._ids.gives(what)
         for slot in tuple(entities.listed(ALIVE)):
@@ -367,7 +367,7 @@ class Monitor:
         self.folder.tolerate(self.machine.name, deviations, seen, place)
 
     def _assume(self, life: Life, seen: Observation, place: Line) -> None:
-        """Apply to *life* the events that may have happened to all entities before *seen*."""
+        """Update *life* by the events that may have happened to all entities before *seen*."""
         if seen.phase == "assumed":
             life.own = (findings.Assumed(observation=seen, file=place.file, line=place.number),)
         if life.assumed == self._assumptions.number:

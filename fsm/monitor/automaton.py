@@ -1,7 +1,7 @@
 """Run columns of observations through a monitor's beliefs with compiled code.
 
 A table maps each belief and kind of observation to the next belief.  It is filled lazily, as in RE2.  If a step is
-missing, the monitor takes it.  The step is then added to the table if all it does is lead to another belief.
+missing, the monitor takes it.  The step is then added to the table if its only effect is another belief.
 """
 
 from collections import OrderedDict
@@ -41,7 +41,7 @@ from fsm.trace import LATEST, Batch, Columns, Key, Line, Observation, key
 
 SKIPPED: Final = -1
 SLOWLY: Final = -2
-"""Stored instead of the number of a kind: it concerns another machine, or the monitor must process it."""
+"""Stored instead of the number of a kind: the row concerns another machine, or the monitor must process the row."""
 
 link: Callable[[Numbers, Number, Number], None] = lean_inner(cast("Any", linked))
 unlink: Callable[[Numbers, Number], None] = lean_inner(cast("Any", unlinked))
@@ -82,7 +82,7 @@ class StepTable(NamedTuple):
 
 @lean_inner
 def born(cells: Numbers, slot: Number, belief: Number) -> None:
-    """Mark the entity in *slot* as alive with *belief*.  It was at rest or new."""
+    """Mark the entity in *slot*, which was at rest or new, as alive with *belief*."""
     if cells[slot + PLACE] == NEW:
         cells[MET] += 1
     else:
@@ -96,7 +96,7 @@ def born(cells: Numbers, slot: Number, belief: Number) -> None:
 
 @lean_inner
 def rested(cells: Numbers, slot: Number, most: Number) -> None:
-    """Mark the living entity in *slot* as at rest.  Forget the oldest at rest beyond *most*."""
+    """Mark the living entity in *slot* as at rest.  If more than *most* are at rest, forget the oldest of them."""
     unlink(cells, slot)
     link(cells, slot, RESTING)
     cells[slot + PLACE] = AT_REST
@@ -170,7 +170,7 @@ class BeliefAutomaton:
     ``slowly(seen, line)`` lets the monitor process an observation.  Compiled code stops at the first of
     ``assumptions``.  ``leads(kind)`` returns whether such an observation may move an entity or show its state.  The
     monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and kinds.
-    Compiled code processes an observation that gives an id only if ``ids`` says that the id is certainly fresh.
+    Compiled code processes an observation that assigns an id only if the id is certainly fresh according to ``ids``.
     """
 
     entities: Entities
@@ -202,9 +202,9 @@ class BeliefAutomaton:
         self._table = _table(1, 1)
 
     def has_room(self) -> bool:
-        """Check whether the table has room for all beliefs and kinds.  If not, forget those that are unused.
+        """Check whether the table has room for all beliefs and kinds.  If not, forget unused beliefs and kinds.
 
-        That is done only once in a while, because their steps must be found again.
+        That happens only once in a while, because forgotten steps must be found again.
         """
         if _crowded(*self._sizes()) and self._waited >= CELLS:
             self._waited = 0
@@ -297,9 +297,9 @@ class BeliefAutomaton:
         taken[:] = 0
 
     def _fresh(self, columns: Columns, kinds: Codes, first: int) -> OrderedDict[str, int]:
-        """Map each certainly fresh id to the row, from *first* on, that gives it.
+        """Map each certainly fresh id to the row, from *first* on, that assigns it.
 
-        Other rows that give ids are set to ``NONE`` in *kinds*, so that the monitor processes them.
+        Other rows that assign ids are set to ``NONE`` in *kinds*, so that the monitor processes them.
         """
         giving = np.array([*self._giving, False])
         found: OrderedDict[str, int] = OrderedDict()
@@ -329,7 +329,7 @@ class BeliefAutomaton:
 
 
 def _leads_only(before: Belief, step: BeliefStep) -> bool:
-    """Check whether all that *step* does is to lead to another belief, with one time limit at most."""
+    """Check whether the only effect of *step* is another belief, with at most one time limit."""
     return step.quiet and (step.starts in {(), (0,)} or (not step.starts[1:] and before.limit is None))
 
 
@@ -362,7 +362,7 @@ def _widened(table: StepTable, beliefs: int, kinds: int) -> StepTable:
 
 
 def _given(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Return a contiguous, read-only view of *array*, so that functions are compiled for a single argument type."""
+    """Return a contiguous, read-only view of *array*, so that functions are compiled for only one argument type."""
     given = np.ascontiguousarray(array, kind).view()
     given.flags.writeable = False
     return given

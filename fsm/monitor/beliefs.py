@@ -1,7 +1,7 @@
 """Interned beliefs, and the step that each observation takes from a belief.
 
-Most observations start from a belief that other entities have had before, so processing one is a look-up.  Beliefs that
-are no longer needed are forgotten.
+Most observations start from a belief that other entities have had before, so processing them is just a look-up.
+Beliefs that are no longer needed are forgotten.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Shared:
     """The dynamics of *machine* under *profile* for traces that show the signals *seen*, with cached results.
 
     ``others`` are the tables of the other profiles.  ``beginning`` holds the configurations of an entity in the
-    initial state, and ``everything`` those of an unknown entity.  ``pairs`` holds the reachable (row, state) pairs.
-    ``ended`` holds the states in which no event with an RPC name changes the state.  ``there`` is a bit set of the
-    states that do not show the same as the initial state.
+    initial state, and ``everything`` the configurations of an unknown entity.  ``pairs`` holds the reachable (row,
+    state) pairs.  ``ended`` holds the states in which no event with an RPC name changes the state.  ``there`` is a
+    bit set of the states that show another value than the initial state.
     """
 
     def __init__(self, machine: Machine, profile: str | None, seen: frozenset[str] | None, *, outputs: bool) -> None:
@@ -55,7 +55,7 @@ class Shared:
         self.there = sum(1 << at for at, shows in enumerate(table.shows) if shows != table.shows[table.initial])
         self._kept: dict[tuple[Configurations, Key, int], Remainder] = {}
         self._explained: dict[tuple[object, ...], Explained] = {}
-        # Configurations that are possible if all that is known is that a call of this row is in progress.
+        # Configurations that are possible if it is only known that a call of this row is in progress.
         self.asked = cache(lambda row: self.dynamics.asked(self.everything, row))
         self._size = 0
 
@@ -94,7 +94,7 @@ def shared(machine: Machine, profile: str | None, seen: frozenset[str] | None, *
     """Return the results that monitors of *machine* under *profile* share if their traces show the signals *seen*."""
     at = (id(machine), profile, seen, outputs)  # by identity, because comparing machines costs more than it saves
     found = _SHARED.pop(at, None) or Shared(machine, profile, seen, outputs=outputs)
-    _SHARED[at] = found  # moved to the end, so that the least recently used comes first
+    _SHARED[at] = found  # move the result to the end, so that the least recently used one comes first
     if len(_SHARED) > MACHINES:
         _SHARED.popitem(last=False)
     return found
@@ -128,9 +128,9 @@ class Belief:
 
     ``since`` is a bit set of the states that the entity may have been in since it was created.  A call whose request
     was not recorded may have acted in any of them.  ``rests`` is true if nothing is known about the entity, or if no
-    reply is awaited and it is in the initial state or in one that it never leaves.  ``timed`` is true if it may be in
-    a state with a time limit.  ``limit`` is the shortest of the time limits that began at start 0, the oldest start,
-    in seconds.  ``number`` is the index in ``Beliefs.listed``.
+    reply is awaited and it is in the initial state or in one that it never leaves.  ``timed`` is true if the entity
+    may be in a state with a time limit.  ``limit`` is the shortest of the time limits that began at start 0, the
+    oldest start, in seconds.  ``number`` is the index in ``Beliefs.listed``.
     """
 
     configurations: Configurations
@@ -156,8 +156,9 @@ class BeliefStep:
 
     ``to`` is the next belief, ``kind`` is the kind of the observation, and ``cells`` are the cells that explain it.
     ``plain`` is true if there is nothing to report and the entity stays alive.  ``leads`` is true if the observation
-    may move entities or show their state.  Of each group in ``tolerated``, at least one deviation certainly occurred.
-    ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to :data:`NOW`.
+    may move entities or show their state.  At least one deviation of each group in ``tolerated`` certainly occurred.
+    ``starts`` maps the starts of the time limits in ``to`` to their numbers in the previous belief, or to
+    :data:`NOW`.
     """
 
     to: Belief
@@ -173,7 +174,7 @@ class BeliefStep:
 
     @property
     def quiet(self) -> bool:
-        """Whether all that the step does is to lead to another belief."""
+        """Whether the only effect of the step is another belief."""
         return not (self.note or self.tolerated or self.explained)
 
 
@@ -277,8 +278,8 @@ class Beliefs:
 def certain(configurations: Configurations) -> tuple[tuple[tuple[str, ...], ...], Configurations]:
     """Return the deviations that certainly occurred, and the configurations without them.
 
-    At least one deviation of each group occurred.  A group is either a single deviation on which all configurations
-    rest, or several deviations such that every configuration rests on at least one of them.
+    At least one deviation of each group occurred.  A group is either a single deviation that all configurations
+    depend on, or several deviations such that every configuration depends on at least one of them.
     """
     everywhere = frozenset.intersection(*(frozenset(each.deviations) for each in configurations))
     certain: list[tuple[str, ...]] = [(name,) for name in sorted(everywhere)]

@@ -19,7 +19,7 @@ from fsm.trace import Key, Line, Observation
 class Explained:
     """The diagnosis of a violation, without its entity and time.
 
-    ``after`` holds the configurations left by legal traces that are one edit away.  The monitor continues from them.
+    ``after`` holds the configurations after legal traces that are one edit away.  The monitor continues from them.
     """
 
     cause: Cause
@@ -99,8 +99,8 @@ def reasons(scene: Scene) -> tuple[Fault, tuple[Permitted, ...], Clause]:
 def _fault(scene: Scene) -> Fault:
     """Return the part of the observation that is at fault.
 
-    This is what was shown, met or emitted if the observation is legal without it.  Otherwise it is the reply of a call,
-    or the event itself.  A met state is not at fault if the entity may be in it.
+    This is the state that was shown or met, or the output, if the observation is legal without that part.  Otherwise,
+    it is the reply of a call, or the event itself.  A met state is not at fault if the entity may be in it.
     """
     seen = scene.seen
     if seen.output:
@@ -138,7 +138,7 @@ def _states(scene: Scene, fault: Fault) -> tuple[int, ...]:
 def _alternatives(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Permitted, ...]:
     seen, names = scene.seen, scene.dynamics.table.states
     found = [Permitted(state=names[state], what=_permitted(scene, fault, state)) for state in states]
-    # If no reply fits what was shown or emitted, return the replies that are legal without it.
+    # If no reply fits the shown state or the outputs, return the replies that are legal without them.
     if fault.cause is Cause.REPLY and (seen.shows or seen.emits is not None) and not any(each.what for each in found):
         return _alternatives(replace(scene, seen=seen._replace(shows="", emits=None)), fault, states)
     return tuple(found)
@@ -151,7 +151,7 @@ def _permitted(scene: Scene, fault: Fault, state: int) -> tuple[str, ...]:
             found: Iterable[str] = [table.shows[state]] if fault.met else _visible_states(scene, state)
         case Cause.EVENT:
             rows = [row for row in table.rows if row.event.kind != "call" and not row.ends]
-            # Some observers receive only events with an RPC name, so list only those if there are any.
+            # Some observers receive only events with an RPC name, so list only such events if there are any.
             rows = [row for row in rows if row.event.rpc] or rows
             found = [row.event.rpc or row.name for row in rows if table.step(state, row.index) != ()]
         case Cause.OUTPUT if scene.row < 0:
@@ -194,7 +194,7 @@ def _replies(scene: Scene) -> list[str]:
 
 
 def _replying(scene: Scene, reply: str) -> Key:
-    """Return the observation with *reply* instead.  Drop the state that a failed call met if it was impossible."""
+    """Return the observation with the reply *reply*.  Drop the state that a failed call met if it was impossible."""
     seen = scene.seen
     met = seen.met if seen.reply == "ok" or showing(scene, seen.met) else ""
     return seen._replace(reply=_UNHEARD if reply == "error" else reply, met=met)
@@ -205,7 +205,7 @@ def _may_reply(scene: Scene, way: Way) -> bool:
 
 
 def _visible_states(scene: Scene, state: int) -> Iterator[str]:
-    """Return what an entity in *state* may show: after the event or, if the observation has no event, at any time."""
+    """Return the values that an entity in *state* may show: after the event or, if none was observed, at any time."""
     here = frozenset(each for each in scene.before if each.state == state)
     if scene.seen.event:
         here = replace(scene, before=here).left(scene.seen._replace(shows="")) or here
@@ -269,7 +269,7 @@ def _origins(table: Table, states: tuple[int, ...], row: int) -> list[int]:
 
 
 def _may_cause(table: Table, row: int, *, shows: str = "", output: str = "") -> bool:
-    """Check whether an event of *row* may emit *output* or, without one, may lead to a state showing *shows*."""
+    """Check whether an event of *row* may emit *output* or, if that is empty, lead to a state that shows *shows*."""
     ways = [(state, way) for state in range(len(table.states)) for way in finals(table, state, row) or ()]
     if output:
         return any(output in way.emits for _, way in ways)
@@ -281,7 +281,7 @@ def _strength(clause: Clause) -> int:
 
 
 def implied(table: Table) -> Clause:
-    """Return the clause to cite if no cell is to blame.  It says that what is seen follows from what happened."""
+    """Return the clause to cite if no cell is to blame.  It requires observations to follow from the events."""
     machine = table.machine
     clauses = (cell.clause for event in machine.events.values() for cell in event.cells.values())
     weakest = min(clauses, key=_strength, default=None)
@@ -290,7 +290,7 @@ def implied(table: Table) -> Clause:
 
 
 def _edits(scene: Scene, fault: Fault, states: tuple[int, ...]) -> list[tuple[Edit, Configurations]]:
-    """Return every single edit that makes the observation legal, smallest first, with the configurations it leaves."""
+    """Return every single edit that makes the observation legal, smallest first, and the configurations after it."""
     found = [*_other_replies(scene, states), *_missing(scene)]
     if extra := _without_observation(scene, fault):
         repeated = scene.again and fault.cause is not Cause.STATE
@@ -330,7 +330,7 @@ def _missing(scene: Scene) -> Iterator[tuple[Edit, Configurations]]:
 
 
 def _without_observation(scene: Scene, fault: Fault) -> Configurations:
-    """Return the configurations without the observation, or none if it only shows a wrong state."""
+    """Return the configurations without the observation, or no configurations if it only shows a wrong state."""
     if scene.seen.phase != "reply":
         return scene.before if fault.met or fault.cause is not Cause.STATE else frozenset()
     left = (
@@ -347,7 +347,7 @@ def _whatever(scene: Scene, fault: Fault) -> Configurations:
 
 
 def _resembling(scene: Scene, fault: Fault, states: tuple[int, ...]) -> tuple[Deviation, ...]:
-    """Return the deviations declared in other profiles that allow what was seen."""
+    """Return the deviations declared in other profiles that allow the observation."""
     table = scene.dynamics.table
     where = {scene.row: states} if scene.row >= 0 else {}
     if fault.cause is Cause.STATE:

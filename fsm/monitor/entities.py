@@ -1,9 +1,9 @@
 """The entities of a monitor.  What is known about an entity is stored in the cells of its slot.
 
-The monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) act on the same cells.  An entity is
-alive, at rest, or new, which means that it was not seen so far or is forgotten.  The entities that are alive form a
-linked list, in the order in which they became alive, and so do those at rest.  What does not fit into the cells is
-stored separately.  Then only the monitor may take the next step of the entity.
+The monitor's own steps and compiled code (:mod:`fsm.monitor.automaton`) act on the same cells.  An entity is alive,
+at rest, or new, which means that it has not been seen yet or was forgotten.  The entities that are alive form a
+linked list, in the order in which they became alive, and so do the entities at rest.  Anything that does not fit into
+the cells is stored separately.  In that case, only the monitor may take the next step of the entity.
 """
 
 from array import array
@@ -39,7 +39,7 @@ class Late(NamedTuple):
 
 
 def overdue(table: Table, late: Late, place: Line) -> Explained:
-    """Explain the time limit that is broken because only *late* explains the observation at *place*."""
+    """Return the violation of a time limit: only *late* explains the observation at *place*."""
     way, start, left = late
     row, origin = table.origin[way]
     cell, state, line = table.cell(origin, row), table.states[table.ways[way].to], start.line
@@ -59,27 +59,28 @@ def overdue(table: Table, late: Late, place: Line) -> Explained:
 
 
 MANY: Final = 1_000
-"""Number of ids that may have slots beyond twice those of known entities."""
+"""Number of ids that may have slots in addition to twice the number of known entities."""
 
 # Compiled code uses the definitions from here to the end of `linked`.
 
 NONE: Final = -1
-"""Stored if there is no number."""
+"""Value of a cell without a number."""
 
 BELIEF, LAST, LED, SINCE, PLACE, RESTED, BEFORE, AFTER, SIZE = range(9)
 """The cells of a slot, which fill one cache line, and their number.
 
 ``BELIEF`` is the number of the belief, or its complement if only the monitor may take the next step.  ``LAST`` is the
-kind of the last observation, and ``LED`` that of the last one which may have moved the entity or showed its state.
-Requests do not count for either.  ``SINCE`` is when the time limit began.  ``PLACE`` is :data:`AT_REST` or :data:`NEW`,
-or the number of possible events that the belief of a living entity takes into account.  ``RESTED`` is the first of
-these on which it may rest.  ``BEFORE`` and ``AFTER`` are the neighbours of an entity that is at rest or alive.
+kind of the last observation, and ``LED`` the kind of the last observation that may have moved the entity or that
+showed its state.  Both ignore requests.  ``SINCE`` is the time at which the time limit began.  ``PLACE`` is
+:data:`AT_REST` or :data:`NEW`, or the number of possible events that the belief of a living entity takes into
+account.  ``RESTED`` is the first of these on which it may rest.  ``BEFORE`` and ``AFTER`` are the neighbours of an
+entity that is at rest or alive.
 """
 
 AT_REST, NEW = -1, -2
 
 RESTING, ALIVE, NOBODY = 0, SIZE, 2 * SIZE
-"""Slots without an entity: the ends of the lists of those at rest and alive, and one that is always new."""
+"""Slots without an entity: the ends of the lists of entities at rest and alive, and one that is always new."""
 
 ALL: Final = ALIVE
 """Stands for all entities.  Only the monitor may take their steps."""
@@ -104,12 +105,12 @@ def linked(cells: MutableSequence[int], slot: int, head: int) -> None:
 
 @dataclass(slots=True, eq=False)
 class Life:
-    """A live entity: its belief and what else must be known to process its next observation.
+    """A live entity: its belief, and everything else that is needed to process its next observation.
 
     ``last`` and ``led`` are kinds of observations, or :data:`NONE`.  ``assumed`` is the number of events that may
-    have happened to all entities and that the belief takes into account.  The belief may depend on those from number
-    ``rested`` on, and on the entity's ``own`` assumed events.  ``starts`` are the starts of the time limits in the
-    belief.  ``late`` holds configurations that are possible only if a time limit was broken.
+    have happened to all entities and that the belief takes into account.  The belief may depend on the events from
+    number ``rested`` on, and on the entity's ``own`` assumed events.  ``starts`` are the starts of the time limits in
+    the belief.  ``late`` holds configurations that are possible only if a time limit was broken.
     """
 
     belief: Belief
@@ -148,7 +149,7 @@ class Life:
 
 
 class Entities:
-    """The entities that have the *beliefs*.  Of those at rest, only the latest *most* are remembered."""
+    """The entities that have the *beliefs*.  Only the latest *most* of the entities at rest are remembered."""
 
     def __init__(self, beliefs: Beliefs, most: int) -> None:
         self.slots: dict[str, int] = {"": ALL}
@@ -176,7 +177,7 @@ class Entities:
         return slot
 
     def slots_of(self, identities: Sequence[str]) -> list[int]:
-        """Return the slots of *identities* as :meth:`slot` does."""
+        """Return the slots of *identities*, like :meth:`slot`."""
         count = len(identities)
         if count > len(self._free):
             self._grow(count)
@@ -187,23 +188,24 @@ class Entities:
 
     def _grow(self, count: int) -> None:
         before, more = len(self.cells), max(len(self.cells), (count + 60) * SIZE)
-        # Compiled code may be looking at the cells, so they cannot grow where they are.
+        # Compiled code may be using the cells, so they cannot be resized in place.
         self.cells = self.cells + array("q", [NEW]) * more
         self._free += range(before + more - SIZE, before - SIZE, -SIZE)
 
     def sweep(self) -> None:
-        """Take back the slots of entities that are new or forgotten, if there may be many such entities."""
+        """Free the slots of entities that are new or forgotten, if there may be many such entities."""
         if len(self.slots) < self._enough:
             return
         cells, before = self.cells, self.slots
-        # Most entities of a large table are new again, so a new dictionary costs less than removing them.
+        # Most entities of a large table are new again, so it is cheaper to build a new dictionary than to remove
+        # them.
         self._ids.clear()
         self.slots = {identity: slot for identity, slot in before.items() if cells[slot + PLACE] != NEW}
         self._free += [slot for slot in before.values() if cells[slot + PLACE] == NEW]
         self._enough = 2 * len(self.slots) + MANY
 
     def identity(self, slot: int) -> str:
-        if slot not in self._ids:  # it was given by `slots_of`, whose ids are seldom asked for
+        if slot not in self._ids:  # the slot is from `slots_of`; its id is rarely needed
             self._ids = {known: name for name, known in self.slots.items()}
         return self._ids[slot]
 
@@ -246,7 +248,7 @@ class Entities:
         cells[slot + SINCE], cells[slot + PLACE], cells[slot + RESTED] = since, life.assumed, life.rested
 
     def take(self, slot: int, seen: Key, assumed: int) -> bool:
-        """Take the step of a living entity for *seen* if it only leads to another belief.  Return whether it does.
+        """Take the step of a living entity for *seen* if its only effect is another belief.  Return whether it is.
 
         The entity must take *assumed* possible events into account, and no time limit may run before or after the step.
         """
@@ -271,7 +273,7 @@ class Entities:
         return found
 
     def rest(self, slot: int, belief: Belief) -> None:
-        """Put the entity in *slot* to rest with *belief*.  Forget the oldest at rest if there are too many."""
+        """Put the entity in *slot* to rest with *belief*.  If too many are at rest, forget the oldest of them."""
         self._rest(slot, belief)
         while self.cells[RESTS] > self.most:
             self.forget(self.cells[RESTING + AFTER])
@@ -283,12 +285,12 @@ class Entities:
         self.cells[RESTS] += 1
 
     def rest_all(self, belief: Belief) -> None:
-        """Put all entities to rest with *belief*, first those that are at rest already."""
+        """Put all entities to rest with *belief*, beginning with the entities that are already at rest."""
         for slot in (*self.listed(RESTING), *self.listed(ALIVE)):
             self._rest(slot, belief)
 
     def forget(self, slot: int) -> None:
-        """Make the entity in *slot* new: what was known about it is forgotten."""
+        """Make the entity in *slot* new: forget everything that is known about it."""
         place = self.cells[slot + PLACE]
         if place != NEW:
             unlinked(self.cells, slot)
@@ -303,7 +305,7 @@ class Entities:
             self.cells[slot] = ~self.cells[slot]
 
     def renumber(self, others: Iterable[Belief]) -> None:
-        """Forget all steps, all unused kinds, and all beliefs that no entity has and that are not in *others*."""
+        """Forget all steps, all unused kinds, and all beliefs except those of entities and those in *others*."""
         cells, kinds = self.cells, self._beliefs.kinds
         alive = [*self.listed(ALIVE)]
         held = [(slot, self.belief(slot)) for slot in (*alive, *self.listed(RESTING))]

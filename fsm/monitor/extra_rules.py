@@ -1,6 +1,6 @@
-"""Rules that no cell of a machine contains: ids are fresh, and fields of a status keep their clauses.
+"""Rules that no cell of a machine contains: ids are fresh, and the fields of a status satisfy their clauses.
 
-A run of a machine may create an entity again, but a runtime never gives the same id twice.
+A run of a machine may create an entity again, but a runtime never assigns the same id twice.
 """
 
 from collections import OrderedDict
@@ -23,7 +23,7 @@ REMEMBERED: Final = 65_536
 
 
 class FreshIds:
-    """Tracks the ids given by creations, which are calls that leave the initial state.
+    """Tracks the ids assigned by creations, which are calls that leave the initial state.
 
     Without *dynamics*, nothing is tracked.
     """
@@ -35,26 +35,27 @@ class FreshIds:
         self._given: OrderedDict[str, int | None] = OrderedDict()
 
     def gives(self, seen: Observation | Key) -> bool:
-        """Check whether *seen* gives an id."""
+        """Check whether *seen* assigns an id."""
         return seen.event in self._clauses and seen.reply == "ok" and seen.phase != "request"
 
     def known(self, identity: str) -> bool:
-        """Check whether *identity* was given before."""
+        """Check whether *identity* was assigned before."""
         return identity in self._given
 
     def give(self, identity: str) -> None:
-        """Record that *identity*, a new id, was given."""
+        """Record that *identity*, a new id, was assigned."""
         self._named.pop(identity, None)
         _remember(self._given, identity, None)
 
     def named(self, seen: Observation) -> None:
         """Record the id of *seen*, whose entity was neither alive nor at rest."""
-        # Only calls with intervals need this.  Their recordings have no columns, so compiled code need not report ids.
+        # This is only needed for calls with intervals. Recordings with such calls have no columns, so compiled code
+        # need not report ids.
         if self._clauses and seen.entity not in self._named:
             _remember(self._named, seen.entity, nanoseconds(seen.at))
 
     def given_again(self, seen: Observation, after: Configurations) -> Explained | None:
-        """Return the violation if *seen* gives an id that is not fresh, or ``None`` if it does not.
+        """Return the violation if *seen* assigns an id that is not fresh, or ``None`` if there is no violation.
 
         *after* holds the configurations after *seen*.
         """
@@ -82,7 +83,7 @@ def _remember(ids: OrderedDict[str, int | None], identity: str, at: int | None) 
 
 
 def _creations(dynamics: Dynamics) -> dict[str, Clause]:
-    """For each call that can leave the initial state by succeeding, return a clause that refuses the call."""
+    """Map each call that can leave the initial state by succeeding to a clause that refuses the call."""
     machine = dynamics.table.machine
     found = {}
     for name, row in dynamics.names.items():
@@ -110,8 +111,8 @@ def demanded(
 ) -> Iterator[tuple[Requirement, list[Demand]]]:
     """Yield each clause that *machine* requires of every state showing *shown*, with its demands on the fields *seen*.
 
-    If *possible* names any of these states, the others are ignored.  *before* maps each clause to the values that must
-    not change.  Values that must not change from now on are added to it.
+    If *possible* names any of these states, the others are ignored.  *before* maps each clause to the values that
+    must not change.  Values that must not change from now on are added to *before*.
 
     >>> from fsm.language.library import load
     >>> found = demanded(load("examples/models/washer.toml"), "WASHING", {"started": 0, "finished": 0})
@@ -160,7 +161,7 @@ class FieldClauses:
         return self._kept.keys()
 
     def forget(self, entity: str = "") -> None:
-        """Forget the fields of *entity* (default: all entities), because they may change now."""
+        """Forget the fields of *entity*, or of all entities by default, because they may change now."""
         if entity:
             self._kept.pop(entity, None)
         else:
@@ -172,7 +173,7 @@ class FieldClauses:
             self.forget(seen.entity)
 
     def hold(self, seen: Observation, place: Line, possible: Collection[str] = ()) -> tuple[Violation, ...]:
-        """Return the violations of field clauses by *seen*.  If *possible* is given, the state is one of these."""
+        """Return the violations of field clauses by *seen*.  If *possible* is given, it has the possible states."""
         if not seen.fields:
             return ()
         found = []

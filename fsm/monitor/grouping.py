@@ -24,7 +24,7 @@ NAMED: Final = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Open:
-    """A violation that waits for the next observation of its entity, which may show which edits are likely."""
+    """A violation that waits for the next observation of its entity, which may show the most likely edits."""
 
     observation: Observation
     place: Line
@@ -32,7 +32,7 @@ class Open:
     explained: Explained
 
     def closed(self, dynamics: Dynamics, following: Observation | None) -> Violation:
-        """Return the violation.  Edits that explain *following* come first."""
+        """Return the violation, with the edits that explain *following* first."""
         edits = list(self.explained.edits)
         if following is not None:
             after = key(following)
@@ -84,13 +84,14 @@ class Folder:
             self.found(told)
 
     def fold(self, violation: Violation, *, told: bool = False) -> None:
-        """Add *violation*.  Unless ``found`` was already *told* about it, pass it to ``found``."""
+        """Add *violation*.  Pass it to ``found``, unless *told* is true because that has already happened."""
         seen = violation.observation
         if not self.wanted(seen):
             return
         if not told:
             self.tell(lambda: violation)
-        # Violations that the same known deviation explains have one cause, whichever edit would make them legal.
+        # Violations that the same known deviation explains have one cause, regardless of the edits that make them
+        # legal.
         apart = tuple(each.name for each in violation.resembles) or violation.edits[:1]
         cause = (violation.cause, seen.event, violation.illegal, violation.clause, apart)
         if cause in self._causes or len(self._causes) < CAUSES:
@@ -148,7 +149,7 @@ class Assumptions:
         self.number += 1
 
     def between(self, first: int, end: int) -> Sequence[Assumed]:
-        """Return the possible events from number *first* up to but excluding *end*, except those that were shed."""
+        """Return the possible events from number *first* up to but excluding *end*, without dropped events."""
         return self._possible[max(0, first - self._first) : max(0, end - self._first)]
 
     def since(self, first: int) -> Collection[Observation]:
@@ -164,13 +165,13 @@ class Assumptions:
             del self._possible[:-most]
 
     def need(self, among: Sequence[Assumed]) -> None:
-        """Record that one of *among* must have happened.  If none of them is needed already, choose the latest."""
+        """Record that one of *among* must have happened.  Unless one of them is already needed, choose the latest."""
         known = {_which(each): each for each in among}
         if known and self._needed.keys().isdisjoint(known):
             self._needed.update([known.popitem()])
 
     def needed(self) -> tuple[Assumed, ...]:
-        """Return the events without which the trace is illegal, in the order they were found."""
+        """Return the events without which the trace is illegal, in the order in which they were found."""
         return tuple(self._needed.values())
 
 
@@ -181,7 +182,7 @@ def _which(each: Assumed) -> tuple[object, ...]:
 
 
 def rests_on_one(configurations: Configurations) -> bool:
-    """Check whether any of *configurations* rests on an assumption."""
+    """Check whether any of *configurations* depends on an assumption."""
     return any(is_one(name) for each in configurations for name in each.deviations)
 
 

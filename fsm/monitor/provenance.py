@@ -1,7 +1,7 @@
-"""Trace a belief to its causes: how each possible state came about, and why other states were ruled out.
+"""Trace a belief to its causes: the steps that led to each possible state, and why other states were ruled out.
 
 In databases this is why-provenance (Buneman, Khanna and Tan, 2001).  Derivations are as short as possible, and use
-deviations and silent cells only if they must.
+deviations and silent cells only if there is no other derivation.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,12 +21,12 @@ from fsm.monitor.scene import Scene
 from fsm.monitor.stepping import TOO_MANY, BeliefMove
 
 TRIED: Final = 20_000
-"""Maximum number of configurations in which to look for derivations.  Other states have none."""
+"""Maximum number of configurations in which to look for derivations.  States beyond it have no derivation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """Instants that led from a state before an observation to ``state``, or none if ``state`` was possible before."""
+    """The instants that led from a state before an observation to ``state``.  Empty if it was possible before."""
 
     state: str
     uses: tuple[UsedCell, ...]
@@ -36,8 +36,9 @@ class Derivation:
 class RuledOut:
     """A state before an observation that rules it out.
 
-    ``cause`` is what is illegal in this state, ``permitted`` what would be legal, and ``clause`` the clause against it.
-    There is no cause if the call whose reply was seen could not have ended yet.
+    ``cause`` is the illegal aspect of the observation in this state, ``permitted`` are its legal alternatives, and
+    ``clause`` is the clause that it breaks.  ``cause`` is ``None`` if the call whose reply was seen could not have
+    ended yet.
     """
 
     state: str
@@ -50,8 +51,8 @@ class RuledOut:
 class Provenance:
     """The reasons for the states ``after``, which are possible once ``event`` was observed or assumed.
 
-    Of each group in ``needed``, one deviation or assumed event certainly occurred.  ``note`` is that of the step.  If
-    ``legal`` is false, nothing explains the observation, and the monitor continues from the states ``after``.
+    One deviation or assumed event of each group in ``needed`` certainly occurred.  ``note`` is the note of the step.
+    If ``legal`` is false, nothing explains the observation, and the monitor continues from the states ``after``.
     """
 
     event: str
@@ -64,7 +65,7 @@ class Provenance:
 
 
 def provenance(followed: BeliefMove) -> Provenance:
-    """Return why the states after *followed* are possible."""
+    """Return the reasons why the states after *followed* are possible."""
     scene, step = followed.scene, followed.step
     names, after, legal = scene.dynamics.table.states, _states(step.to.configurations), step.explained is None
     ruled_out: tuple[RuledOut, ...] = ()
@@ -89,7 +90,8 @@ def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.output:
             here = scene.dynamics.closed(each for each in here if not each.queue)
         left = scene.dynamics.observed(here, scene.seen._replace(shows=""), scene.since).configurations
-        # The part of a belief in one state is not closed, so neither is what a reply leaves of it.
+        # The part of a belief that is in one state is not closed, and neither are the configurations that a reply
+        # leaves.
         possible = any(
             shows[each.state] == (scene.seen.shows or shows[each.state]) for each in scene.dynamics.closed(left)
         )
@@ -102,7 +104,7 @@ def _ruled_out(followed: BeliefMove) -> Iterator[RuledOut]:
         if scene.seen.phase == "reply" and not any(each.what for each in permitted):
             yield RuledOut(state=names[state], cause=None)
         else:
-            # A look rules out states by what they show, without breaking a clause.
+            # A look rules out states because of the values they show, without breaking a clause.
             clause = against if broken or fault.cause is not Cause.STATE else None
             yield RuledOut(state=names[state], cause=fault.cause, permitted=permitted, clause=clause)
 
@@ -112,20 +114,20 @@ def _states(configurations: Iterable[Configuration]) -> list[int]:
 
 
 def _without_outputs(configurations: Iterable[Configuration]) -> list[Configuration]:
-    """Return, in order, the configurations whose outputs were all observed.  If there are none, return all."""
+    """Return the sorted configurations whose outputs were all observed or, if there are none, all configurations."""
     found = sorted(configurations, key=lambda each: (*each[:4], each.due or ()))
     return [each for each in found if not each.queue] or found
 
 
 _Edge: TypeAlias = tuple[UsedCell | None, int, Configuration]
-"""The cell used, and where it led: before the observation took effect (0), after that (1), or after its look (2)."""
+"""The cell used, and the next stage: before the observation took effect (0), after that (1), after its look (2)."""
 
 
 def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
     wanted, dynamics, last = {*states}, scene.dynamics, 1 + bool(scene.seen.shows)
     if scene.seen.phase == "assumed":
         scene = replace(scene, dynamics=replace(dynamics, unseen=(*dynamics.unseen, scene.row), assumed=scene.row))
-    for doubtful in (False, True):  # deviations and silent cells are a reason only if there is no other
+    for doubtful in (False, True):  # deviations and silent cells are reasons only if there are no other reasons
         done: set[tuple[int, Configuration]] = set()
         queue: list[tuple[_Edge, tuple[UsedCell, ...]]] = [(edge, ()) for edge in _starts(scene) if wanted]
         for (used, stage, here), before in queue:  # the list grows
@@ -136,7 +138,7 @@ def _derivations(scene: Scene, states: Iterable[int]) -> Iterator[Derivation]:
             path = (*before, used) if used else before
             if stage == last and here.state in wanted and not here.queue:
                 wanted.remove(here.state)
-                # The effect of a whole call is in the path already, unless it took effect only at its reply.
+                # The path already has the effect of a whole call, unless the call took effect only at its reply.
                 uses = (use for use in path if use.known != "confirmed" or replace(use, known="observed") not in path)
                 yield Derivation(state=dynamics.table.states[here.state], uses=tuple(uses))
             queue += [(edge, path) for edge in _after(scene, stage, here) if wanted]
@@ -147,7 +149,7 @@ def _includes_request(scene: Scene) -> bool:
 
 
 def _starts(scene: Scene) -> Iterator[_Edge]:
-    """Yield the first edges of the search.  An observation without an effect of its own counts as already over."""
+    """Yield the first edges of the search.  An observation that has no effect of its own counts as already over."""
     seen, dynamics = scene.seen, scene.dynamics
     over = seen.phase in {"request", "assumed"} or not (seen.output or seen.event)
     answers = dynamics.answering(numbers(scene.since or bits(scene.before)), seen) if seen.phase == "answered" else ()
@@ -160,7 +162,7 @@ def _starts(scene: Scene) -> Iterator[_Edge]:
 
 def _after(scene: Scene, stage: int, here: Configuration) -> Iterator[_Edge]:
     seen, dynamics = scene.seen, scene.dynamics
-    # The belief before any other observation already includes what may have happened unobserved.
+    # The belief before any other observation already includes the events that may have happened unobserved.
     if stage or _includes_request(scene) or seen.output:
         for instant, after in dynamics.unseen_instants(here):
             event = dynamics.table.rows[instant.row].event

@@ -17,7 +17,7 @@ class Scene:
 
     ``led`` is the last earlier observation that may have moved the entity or showed its state.  ``others`` are the
     tables of the other profiles.  ``since`` is a bit set of the states in which an unrecorded call may have acted.
-    ``again`` is true if the last event seen to end was the same event.
+    ``again`` is true if the last event whose end was observed was the same event.
     """
 
     dynamics: Dynamics
@@ -40,7 +40,7 @@ class Scene:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """The illegal part of an observation: its cause and text.  ``met`` is true if it concerns the state a call met."""
+    """The illegal part of an observation: its cause and text.  ``met``: whether it concerns the state a call met."""
 
     cause: Cause
     illegal: str
@@ -48,13 +48,13 @@ class Fault:
 
 
 def showing(scene: Scene, met: str) -> set[int]:
-    """Return the states showing *met* in which the event may have acted, or all of them if *met* is empty."""
+    """Return the states in which the event may have taken effect, limited to those that show *met* if it is given."""
     shows, met = scene.dynamics.table.shows, scene.dynamics.understood(met)
     return {state for state in acted(scene) if not met or shows[state] == met}
 
 
 def acted(scene: Scene) -> set[int]:
-    """Return the states in which the event may have acted."""
+    """Return the states in which the event may have taken effect."""
     now = {each.state for each in scene.before}
     match scene.seen.phase:
         case "answered":

@@ -15,14 +15,14 @@ NOTHING: Final = "nothing observed"
 """Note on an observation without content."""
 
 TOO_MANY: Final = "too many possibilities"
-"""Note on an observation after which the monitor gives up, so that nothing is known."""
+"""Note on an observation at which the monitor gives up, after which nothing is known."""
 
 UNRECORDED: Final = "reply not recorded"
 """Note on a call whose reply was not recorded."""
 
 
 class BeliefMove(NamedTuple):
-    """A ``step`` that an entity took in ``scene``.  ``before`` includes what a time limit has ruled out."""
+    """A ``step`` that an entity took in ``scene``.  ``before`` includes states that a time limit has ruled out."""
 
     before: Configurations
     scene: Scene
@@ -44,7 +44,7 @@ class Stepping:
         self.notes = Counter[str]()
 
     def next(self, entity: str, life: Life, seen: Observation, place: Line | None = None) -> BeliefStep:
-        """Return the step of *life*, that of *entity*, for *seen*.  Without a *place*, *seen* is only assumed."""
+        """Return the step of *entity* with this *life* for *seen*.  Without a *place*, *seen* is only assumed."""
         before = life.belief
         step = self._in_time(life, seen, place) if place else self._take(before, seen, life)
         if self.followed is not None:
@@ -53,7 +53,7 @@ class Stepping:
         return step
 
     def _in_time(self, life: Life, seen: Observation, place: Line) -> BeliefStep:
-        """Return the step of *life* for *seen*.  If only late configurations explain it, it breaks a time limit."""
+        """Return the step of *life* for *seen*.  If only late configurations explain *seen*, a limit was broken."""
         if not life.starts and not life.late:
             return self._take(life.belief, seen, life)
         what, known = key(seen), len(life.late)
@@ -80,7 +80,7 @@ class Stepping:
         return step
 
     def _step(self, before: Belief, seen: Observation, life: Life) -> BeliefStep:
-        """Compute the step from *before* for *seen*.  Unless the step is a violation, store it."""
+        """Compute the step from *before* for *seen*, and store it unless it is a violation."""
         what = key(seen)
         try:
             self._beliefs.charge(before)
@@ -107,7 +107,7 @@ class Stepping:
     def _with_request(self, before: Belief, seen: Key) -> tuple[Configurations, str]:
         """Return the configurations before *seen*, and a note if the request of its call is missing.
 
-        Such a call may have begun in any state.
+        A call without a request may have begun in any state.
         """
         if not self._dynamics.unasked(before.configurations, seen):
             return before.configurations, ""
@@ -145,12 +145,12 @@ class Stepping:
         return step
 
     def leads(self, seen: Key) -> bool:
-        """Check whether *seen* may have moved an entity or shows its state.  A request does neither."""
+        """Check whether *seen* may have moved an entity or shows its state.  This is false for a request."""
         moves = not seen.event or seen.shows or seen.met or self._dynamics.rules.moves(self._dynamics.row(seen.event))
         return seen.phase != "request" and bool(moves)
 
     def _created(self, cells: frozenset[tuple[int, int]], now: int) -> bool:
-        """Check whether the entity has certainly just left the initial state."""
+        """Check whether it is certain that the entity has just left the initial state."""
         initial = self._dynamics.table.initial
         return bool(cells) and all(state == initial for _, state in cells) and not now >> initial & 1
 

@@ -1,6 +1,6 @@
 """Candidate properties of a machine, derived from its cells and written in the property language.
 
-A candidate is a guess at what the machine's author may have meant. :mod:`~fsm.mutation.outcomes` checks whether it
+A candidate is a guess at the intention of the machine's author. :mod:`~fsm.mutation.outcomes` checks whether it
 holds and which errors break it. The strongest candidates come first.
 """
 
@@ -123,7 +123,7 @@ class _Reading:
         return (way.to for event in self.machine.events.values() for way in self.ways(event, state))
 
     def ways(self, event: Event, state: str) -> Iterator[Outcome]:
-        """Yield the outcomes of *event* in *state*, including those of a call that ends there."""
+        """Yield the outcomes of *event* in *state*, including the outcomes of a call that ends there."""
         yield from outcomes(event.cells[state], state, event.kind) or ()
         if state in event.ends:
             yield from event.ends[state].outcomes
@@ -155,7 +155,7 @@ class _Reading:
                 yield self.candidate("entered", f"{state}-is-entered", says, claim, self.clauses(events, self.reached))
 
     def _only_events(self, states: Iterable[str], name: str, names: Callable[[Outcome], Iterable[str]]) -> list[Event]:
-        """Return the events with an outcome in *states* whose *names* include *name*; none if that claims nothing."""
+        """Return the events with an outcome in *states* whose *names* include *name*; empty if no claim follows."""
         every = self.machine.events.values()
         events = [
             each for each in every if any(name in names(way) for state in states for way in self.ways(each, state))

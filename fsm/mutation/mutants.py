@@ -98,7 +98,7 @@ class _CellMutants:
                 assert_never(cell)
 
     def _kinds(self, cell: model.Cell) -> Iterator[tuple[str, model.Cell]]:
-        """Yield cells of other kinds. The end of a call has none, because it is always of kind ``Moves``."""
+        """Yield cells of other kinds. The end of a call has no others, because it is always of kind ``Moves``."""
         clause, line = cell.clause, cell.line
         kinds: dict[str, model.Cell] = {"ignored": model.Ignores(clause=clause, line=line)}
         if self.event.kind == "call":
@@ -165,7 +165,7 @@ _Steps = tuple[str | WrittenStep, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JointMutant:
-    """A system with one change in the joint event or part ``event``. The change is in its ``way``, if there is one.
+    """A system with one change in the joint event or part ``event``. If ``way`` is not empty, that way is changed.
 
     ``name`` describes the change. ``change`` applies it to the system, with any number of copies of the parts.
     """
@@ -180,7 +180,8 @@ class JointMutant:
 def joint_mutants(system: System, file: File[WrittenSystem], profile: str | None = None) -> Iterator[JointMutant]:
     """Yield every mutant of *system*, which *file* describes and to which *profile* is applied.
 
-    They are in file order, are well formed, and have unique names. No two of one joint event have the same steps.
+    Mutants are in file order, are well formed, and have unique names. No two mutants of the same joint event have the
+    same steps.
     """
     for name, joint in joint_events(file, profile).items():
         making = _JointMutants(system=system, file=file, profile=profile, name=name, written=joint)
@@ -223,7 +224,7 @@ class _JointMutants:
         )
 
     def mutants(self) -> Iterator[JointMutant]:
-        """Yield the mutants of the joint event, then those of each of its ways. Some may be equal."""
+        """Yield the mutants of the joint event, then the mutants of each of its ways. Some may be equal."""
         yield from self._conditions(self.written.when, lambda when: self.written.model_copy(update={"when": when}))
         if self.written.steps:
             only = WrittenWay.model_validate({"steps": self.written.steps})
@@ -331,7 +332,7 @@ class _JointMutants:
 
 
 def _called(steps: _Steps, place: Keys = ()) -> dict[Keys, str]:
-    """Map the place of each step to a name: what the step does, with a number if an earlier step does the same."""
+    """Map the place of each step to a name: its action, with a number if an earlier step has the same action."""
     found: dict[Keys, str] = {}
     for number, each in enumerate(steps):
         step = _as_table(each)

@@ -2,8 +2,8 @@
 
 A system with many copies has many states, and most errors show up with one copy of each part. So a mutant is first
 checked in a smaller system. If it breaks no property there, it is checked in the full system, within the largest cone
-that the properties need. It is equivalent if it takes the same steps in every state of the cone or is bisimilar.
-Otherwise, every property is checked.
+that the properties need. It is equivalent if it takes the same steps in every state of the cone, or if it is
+bisimilar to the original. Otherwise, every property is checked.
 """
 
 from __future__ import annotations
@@ -196,7 +196,7 @@ class _ChangedSystem:
         return tuple(name for name in stated if name in found)
 
     def same(self, *, named: bool) -> bool:
-        """Check whether the mutant takes the same steps in all reachable states, with the same ways if *named*."""
+        """Check whether the mutant takes the same steps in all reachable states, with the same names if *named*."""
         return self.scope.steps(self.cone).same(self.scope.table(self.system, self.cone), named=named)
 
     @cached_property

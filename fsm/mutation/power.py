@@ -1,7 +1,7 @@
 """Measure the judge's power: how many illegal edits of a recording it detects, and how many false alarms it raises.
 
-The form of the recording knows how to edit it, and which edits are *illegal without doubt* (:class:`Reading`). Its own
-reading of the lines is independent of the judge's (:mod:`fsm.mutation.strict_reading`). ``docs/reference/power.md``
+The form of the recording defines how to edit it, and which edits are *illegal without doubt* (:class:`Reading`). For
+this, it reads the lines independently of the judge (:mod:`fsm.mutation.strict_reading`). ``docs/reference/power.md``
 gives the reasons.
 """
 
@@ -30,7 +30,7 @@ ANSWERS: Final[tuple[EditAnswer, ...]] = ("caught", "surprise", "missed")
 
 EditedLines: TypeAlias = tuple[bytes, ...]
 
-ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")  # matches a full id, such as that of an entity, in a line
+ID: Final = re.compile(rb"\b[0-9a-f]{64}\b")  # matches a full id in a line, such as the id of an entity
 _Alarms: TypeAlias = dict[EditAnswer, Counter[tuple[str, ...]]]
 
 
@@ -78,7 +78,7 @@ class Planted:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """The judge's answers to those edits of a recording that are illegal without doubt.
+    """The judge's answers to the edits of a recording that are illegal without doubt.
 
     ``edits`` is the number of possible edits, of which ``tried`` were tried. ``alarms`` is the number of violations of
     a MUST in the unedited recording, and ``surprises`` is the number of weaker findings in it.
@@ -98,7 +98,7 @@ class Power:
 
 
 class Reading(Protocol):
-    """A recording that can be edited. A form makes it from the arguments of :func:`power_over`, and the form itself."""
+    """A recording that can be edited. A form makes it from itself and from the arguments of :func:`power_over`."""
 
     lines: Sequence[bytes]
 
@@ -120,8 +120,8 @@ def power_over(
 ) -> Power:
     """Judge every edit of the recording in the file *name*, or *limit* edits chosen at random with *seed*.
 
-    The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* says where the
-    judge assumes restarts. *advanced* is called after each edit.
+    The recording is judged under *profile*, together with *calls*, the calls of the same run. *assume* controls
+    where the judge assumes restarts. *advanced* is called after each edit.
     """
     form = open_recording(name).form
     if not form.power:

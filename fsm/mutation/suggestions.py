@@ -1,4 +1,4 @@
-"""Suggest properties to the author of a machine: those that the machine has and its mutants break."""
+"""Suggest properties to the author of a machine: properties that the machine has and that its mutants break."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Suggestion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suggested:
-    """Properties that kill a machine's survivors, most effective first, and the survivors that are ``left``."""
+    """Properties that kill survivors of a machine, most effective first, and the survivors ``left`` alive."""
 
     suggestions: tuple[Suggestion, ...]
     left: tuple[str, ...]
@@ -57,8 +57,9 @@ def suggested(
 ) -> Suggested:
     """Return properties of *machine* under *profile* that break the mutants named in *survivors*.
 
-    No property gets a name in *taken*. Every property is proved, and was checked on each mutant that it is said to
-    kill. A greedy choice keeps their number small. *advanced* is called for each survivor.
+    No suggested property has a name in *taken*. Each one is proved for the machine, and has been checked to break the
+    mutants that its suggestion lists. They are chosen greedily, so that few are needed. *advanced* is called for each
+    survivor.
 
     >>> from fsm.language.library import load
     >>> found = suggested(load("examples/models/door.toml"), ["pull in gone: to open"])
@@ -128,7 +129,7 @@ def _refuting(candidate: Candidate, stated: Property, machine: Machine, stepping
 
 
 def holding(machine: Machine, taken: Iterable[str] = ()) -> dict[str, tuple[Candidate, Property]]:
-    """Return the candidates proved of *machine*, each with its property, under names that are not in *taken*."""
+    """Map names that are not in *taken* to the candidates that are proved for *machine*, each with its property."""
     named: dict[str, Candidate] = {}
     used = Counter(taken)
     for each in candidates(machine):

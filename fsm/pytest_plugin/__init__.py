@@ -19,7 +19,7 @@ AGAINST: Final = pytest.StashKey["dict[str, str] | None"]()
 """Maps model names or :data:`ALL` to systems under test. It is ``None`` if the repository does not opt in."""
 
 UNREACHED: Final = "fsm coverage"
-"""Name of the report section with the pairs that a passed test did not reach."""
+"""Name of the report section with the (event, state) pairs that a passed test did not reach."""
 
 BY_OPTION: Final = pytest.StashKey[set[str]]()
 """The models in :data:`AGAINST` that were named on the command line."""
@@ -60,7 +60,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the pairs that passed tests did not reach, with the reasons."""
+    """Print the (event, state) pairs that passed tests did not reach, with the reasons."""
     for report in terminalreporter.stats.get("passed", ()):
         for name, text in report.sections:
             if UNREACHED in name:

@@ -122,9 +122,10 @@ def open_recording(
 
 
 def open_together(name: str, other: str, advanced: Callable[[int], None] = lambda _: None) -> Recording:
-    """Open the recording in the file *name* together with the one in the file *other*, of the same run.
+    """Open the recording in the file *name* together with *other*, the file of another recording of the same run.
 
-    Raise :class:`InputError` if a file cannot be opened, or if the form of *name* cannot be judged with the other.
+    Raise :class:`InputError` if a file cannot be opened, or if the form of *name* cannot be judged together with the
+    form of *other*.
     """
     hint = f"give a file of {either(each.title for each in own_forms() if each.together)}"
     form = form_among(name, lambda form: bool(form.together), hint)
@@ -151,7 +152,7 @@ def either(words: Iterable[str]) -> str:
 
 
 def matching(name: str) -> list[str]:
-    """Return the sorted files in a store that match the pattern *name*, or just *name* if it is not a pattern.
+    """Return the sorted files in a store that match the pattern *name*, or *name* itself if it is not a pattern.
 
     >>> matching("node.log"), matching("s3://logs/node-7.parquet")
     (['node.log'], ['s3://logs/node-7.parquet'])
@@ -234,7 +235,7 @@ class RecordedStep(NamedTuple):
 class AsRecorded:
     """The observations of one or two files in order of time, as a stream that can be read only once.
 
-    ``within`` maps entities to the entities that contain them, as far as the steps have been read.
+    ``within`` maps entities to the entities that contain them, according to the steps read so far.
     """
 
     files: tuple[str, ...]
@@ -245,7 +246,7 @@ class AsRecorded:
 
 
 def as_recorded(name: str, other: str = "") -> AsRecorded:
-    """Open the recording in the file *name*, together with the *other* one of the same run if there is one.
+    """Open the recording in the file *name* and, if given, *other*, the file of another recording of the same run.
 
     Raise :class:`fsm.errors.InputError` if a file cannot be opened, or if the two cannot be read together.
     """

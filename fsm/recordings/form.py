@@ -1,4 +1,4 @@
-"""Forms of recording: what a recording of a form shows, how the form is recognised, and who reads it.
+"""Forms of recordings: what they show, how they are recognised, and which code reads them.
 
 Traces and histories are declared here. Packages declare the other forms in the group :data:`fsm.entry_points.FORMS`.
 """
@@ -38,11 +38,11 @@ _LINES: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RecordingForm:
-    """A form of recording. Defaults describe a recording that may show anything.
+    """A form of recording. The default values describe a recording that may show anything.
 
     Names:
         name: The name for ``--form``, such as ``trace``. Empty if no form recognised the recording.
-        title: What reports call it, such as ``trace``.
+        title: The name that reports use, such as ``trace``.
         about: A line in the help of ``fsm judge``. Empty if it is not listed there.
 
     Reading:
@@ -57,22 +57,22 @@ class RecordingForm:
             of this form is read differently when nothing may be inferred.
 
     Judging:
-        machines: The models to judge it against by default.
-        shown: The signals that happen only if it shows them; ``None`` if these are all signals.
-        outputs: Whether it shows all outputs.
-        ids: Whether entities are named by ids that are never given again.
+        machines: The models to judge a recording against by default.
+        shown: The signals that happen only if the recording shows them; ``None`` means all signals.
+        outputs: Whether a recording shows all outputs.
+        ids: Whether entities are named by ids that are never reused.
         contains: Maps a kind of entity to the kind of entity that contains it.
         judge: ``MODULE:ATTRIBUTE`` of a :class:`fsm.monitor.judgement.joint.JudgeOfForm`: rules that no machine has.
         power: ``MODULE:ATTRIBUTE`` of a :class:`fsm.mutation.power.Reading`, which edits such a recording.
 
     Coverage and pictures:
-        recorded: The signals that never happen to what is recorded without being shown; ``None`` if unknown.
-        calls_only: Whether it shows calls and no other signals than ``recorded``. Restarts are assumed while reading.
+        recorded: The signals that a recording always shows if they happen to a recorded entity; ``None`` if unknown.
+        calls_only: Whether a recording shows only calls and the signals ``recorded``. The reader assumes restarts.
         intervals: Whether calls have a beginning and an end.
-        receiver: Who receives the outputs that it shows, if known.
+        receiver: The receiver of the outputs that a recording shows, if known.
         sighted: Whether states without a call in progress come from lines of the log rather than from replies.
-        creates: Maps each call that creates an entity to the kind of entity that it names instead (its ``detail``), or
-            to an empty string. The id of the new entity is in the reply.
+        creates: Maps each call that creates an entity to the kind of entity that it names instead (its ``detail``),
+            or to an empty string. The reply contains the id of the new entity.
         reaches: The calls that also act on the entities contained in their entity.
         status: The call whose result is on a line of its own.
     """
@@ -107,11 +107,11 @@ class RecordingForm:
 class Recording:
     """An open recording: its form, the signals that it shows, and its observations, which are read lazily.
 
-    ``machines``, ``shown`` and ``outputs`` are those of the form unless the recording says otherwise. ``hidden`` has
-    signals that it does not show. ``version()`` returns the name and version of the program that was recorded, such as
-    ``acme 1.7.24``, as far as the recording has been read. ``history`` has the operations of a history.
-    ``within`` maps each entity to the entity that contains it, as far as it has been read. ``names`` maps entities to
-    the names that people use for them. If ``relative`` is true, times do not count from the epoch.
+    ``machines``, ``shown`` and ``outputs`` are those of the form unless the recording says otherwise. ``hidden``
+    lists the signals that the recording does not show. ``version()`` returns the name and version of the program that
+    was recorded, such as ``acme 1.7.24``, as far as the recording has been read. ``history`` has the operations of a
+    history. ``within`` maps each entity to the entity that contains it, as far as it has been read. ``names`` maps
+    entities to the names that people use for them. If ``relative`` is true, times do not count from the epoch.
     """
 
     name: str
@@ -274,7 +274,7 @@ HISTORY: Final = RecordingForm(
 """The forms that belong to no domain."""
 
 UNKNOWN: Final = "nothing known"
-"""The title of a recording that no form recognises. It is read like the first form, so that its lines are counted."""
+"""The title of a recording that no form recognises. It is read like the first form, so that lines are counted."""
 
 
 def own_forms() -> tuple[RecordingForm, ...]:
@@ -288,7 +288,7 @@ def foreign_forms() -> tuple[RecordingForm, ...]:
 
 
 def form_named(name: str) -> RecordingForm:
-    """Return the form called *name*. Raise :class:`InputError` if there is none."""
+    """Return the form called *name*. Raise :class:`InputError` if there is no such form."""
     generic = {each.name: each for each in (TRACE, HISTORY)}
     if found := generic.get(name) or entry_points.find(entry_points.FORMS, name, RecordingForm):
         return found
@@ -297,7 +297,7 @@ def form_named(name: str) -> RecordingForm:
 
 
 def recognised(name: str, lines: Iterable[bytes]) -> RecordingForm | None:
-    """Return the form of the first of *lines* that a form recognises, or ``None`` if there is none.
+    """Return the form of the first of *lines* that any form recognises, or ``None`` if no line is recognised.
 
     The forms of fsm itself are tried first. Raise :class:`InputError` if two forms of other packages recognise a line
     of the recording *name*.
@@ -331,7 +331,7 @@ def _claiming(forms: list[RecordingForm], head: bytes) -> list[RecordingForm]:
 
 
 def _head(lines: list[bytes], at: int) -> bytes:
-    """Return the text that begins with line *at*, up to :data:`HEAD` bytes. Later lines of a long text stand alone."""
+    """Return the text from line *at* on, limited to :data:`HEAD` bytes and a few lines."""
     size, end = 0, at
     while end < len(lines) and size < HEAD and end - at < _LINES:
         size += len(lines[end]) + 1
@@ -342,7 +342,7 @@ def _head(lines: list[bytes], at: int) -> bytes:
 def titled(title: str, name: str) -> RecordingForm | TraceHeader:
     """Return the form or trace header that *title* stands for in the table *name*. An empty *title* means a trace.
 
-    Raise :class:`InputError` if there is none.
+    Raise :class:`InputError` if *title* does not stand for either.
     """
     if title in {"", TRACE.title}:
         return TraceHeader(trace=1)

@@ -22,7 +22,7 @@ LARGEST: Final = 1 << 26
 """Maximum size of a history in bytes, enough for half a million operations."""
 
 REPORTED: Final = 20
-"""Maximum number of problems to report for one history. One early error may cause thousands."""
+"""Maximum number of problems to report for one history. One early error may cause thousands of others."""
 
 _FORMS: Final = documented("how-to/linearizability")
 _ESCAPED: Final = re.compile(r"\\u[dD][89a-fA-F]")
@@ -45,7 +45,7 @@ class Title(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Recorded(NamedTuple):
-    """An operation with the lines of its call and its return. It has no ``end`` if it never returned.
+    """An operation, and the lines of its call and its return. It has no ``end`` if it never returned.
 
     If ``aside`` is true, it belongs to no client, and is an operation only if the machine has its event.
     """
@@ -231,7 +231,7 @@ class _Pairing:
             self._call(number, line, part)
         else:
             self._return(number, line, part)
-        if mixed:  # instants are either all times or all positions in the file
+        if mixed:  # the instants are either all times or all positions in the file
             what = f"{'has' if timed else 'has not'} a start, unlike what comes before"
             raise MeaningError(what, "give every operation of a history its start and end, or none")
 
@@ -282,7 +282,7 @@ class _Pairing:
         self._found.append(Recorded(seen, begun.line, begun.line, begun.part.aside))
 
     def history(self) -> RecordedHistory:
-        """Return the history of all forms that were taken. Raise :class:`InputError` if any of them was wrong."""
+        """Return the history made from all forms so far. Raise :class:`InputError` if any of them was invalid."""
         if self.problems:
             raise InputError(self.problems[:REPORTED])
         for begun in self._begun.values():

@@ -25,7 +25,7 @@ OWN: Final = "x-"
 """Prefix of keys that the format reserves for the author of a trace."""
 
 EARLIEST: Final = 946_684_800 * 10**9
-"""2000-01-01 in nanoseconds since the epoch. Anything smaller is in another unit or comes from a relative clock."""
+"""2000-01-01 in nanoseconds since the epoch. A smaller time is in another unit or comes from a relative clock."""
 
 _LAST: Final = 4_102_444_800 * 10**9
 
@@ -48,7 +48,7 @@ _USUAL: Final = (
 _TIME: Final = re.compile(_USUAL, re.ASCII)
 
 LineMistake: TypeAlias = tuple[str, str]
-"""A mistake in a line, and how to fix it."""
+"""The description of an error in a line, and a hint on how to fix it."""
 
 
 def own(line: bytes) -> dict[str, object] | None:
@@ -58,7 +58,7 @@ def own(line: bytes) -> dict[str, object] | None:
 
 
 def is_plain(seen: Observation, *, relative: bool) -> bool:
-    """Check whether the decoded *seen* has valid times, and has both a file and a line or neither."""
+    """Check whether the decoded *seen* has valid times, and either both a file and a line or neither of them."""
     at, start, end = seen.at, seen.start, seen.end
     if bool(seen.file) != bool(seen.line) or (isinstance(at, str) and _TIME.fullmatch(at) is None):
         return False
@@ -67,7 +67,7 @@ def is_plain(seen: Observation, *, relative: bool) -> bool:
 
 
 def reading(line: bytes, *, relative: bool) -> tuple[Observation | None, list[LineMistake]]:
-    """Return the observation in *line*, or ``None`` and the mistakes.  If *relative*, times may have any origin.
+    """Return the observation in *line*, or ``None`` and the errors. If *relative*, times may have any origin.
 
     >>> [what for what, _ in reading(b'{"entity": "c1", "evnt": "stop"}', relative=False)[1]]
     ["unknown key 'evnt'"]
@@ -106,7 +106,7 @@ def _converted(known: dict[str, object], mistakes: list[LineMistake]) -> Observa
 
 
 def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMistake | None]:
-    """Return *value*, the time under *key*, as an observation stores it, and what is wrong with it, if anything."""
+    """Return *value*, the time under *key*, as an observation stores it, and the errors in it."""
     if isinstance(value, str):
         if (at := nanoseconds(value)) is None:
             return None, (f"'{key}' is not a time: '{value}'", _FORM)
@@ -117,7 +117,7 @@ def _time(key: str, value: object, *, relative: bool) -> tuple[object, LineMista
 
 
 def too_small(key: str, value: float) -> LineMistake:
-    """Return the mistake for a time too small to be nanoseconds of this century, with the unit likely meant."""
+    """Return the error for a time too small to be nanoseconds in this century. It names the probable unit."""
     unit = next((name for name, factor in _UNITS.items() if EARLIEST <= value * factor < _LAST), "")
     what = f"'{key}' is {value}, which is too small for nanoseconds of this century"
     meant = f"; it may be {unit}" if unit else ""
@@ -162,7 +162,7 @@ def header(line: bytes) -> TraceHeader | None:
 
 
 def mistake(line: bytes) -> str:
-    """Return what is wrong with the header in *line*, or an empty string if it is valid or not a header.
+    """Return a description of the error in the header *line*, or an empty string if it is valid or not a header.
 
     >>> mistake(b'{"trace": 1, "machine": 7}')
     'Expected `str`, got `int` - at `$.machine`'
@@ -181,7 +181,7 @@ def mistake(line: bytes) -> str:
 
 
 LARGE: Final = 80 << 20
-"""Size in bytes from which compiled code judges traces. Loading it pays off above 50 to 190 MiB."""
+"""Minimum size in bytes of a trace for compiled code to judge it. Loading that code pays off above 50 to 190 MiB."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -214,7 +214,7 @@ class Trace:
         data = lines.data if isinstance(lines, LineSequence) else b"\n".join(lines)
         found: Sequence[Observation] = ()
         numbers: Sequence[int | Line] = range(first, first + len(lines))
-        if data.count(b"}\n{") == len(lines) - 1:  # otherwise one line may have two objects and another none
+        if data.count(b"}\n{") == len(lines) - 1:  # otherwise, one line may have two objects and another line none
             with suppress(msgspec.MsgspecError, UnicodeError, RecursionError):
                 found = DECODER.decode_lines(data)
         relative = self.title.relative
@@ -266,7 +266,7 @@ class Trace:
                 raise InputError(self._problems)
 
     def _in_order(self, found: Sequence[Observation], numbers: Sequence[int | Line]) -> Batch:
-        """Sort the observations by time, splitting calls with intervals in two. Return those that are final."""
+        """Sort the observations by time, splitting calls with intervals in two. Return the final observations."""
         self._timed = True
         for seen, number in zip(found, numbers, strict=True):
             if seen.start is not None and seen.end is not None and seen.event:
@@ -283,7 +283,7 @@ class Trace:
         return batch(self._late.settled() if self.settle is None else ())
 
     def ordered(self, batches: Iterable[Batch]) -> Iterator[Batch]:
-        """Yield *batches* of a table, sorted by time from the first call with an interval on."""
+        """Yield the *batches* of a table. From the first call with an interval on, sort the observations by time."""
         for table in batches:
             rare = table.columns is None or (table.columns.kind < 0).any()
             if self._timed or (rare and any(seen.end is not None for seen in table.observations)):

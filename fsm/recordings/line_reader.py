@@ -31,7 +31,7 @@ LONGEST: Final = 1 << 20
 """Maximum number of bytes to keep of a line."""
 
 BROKEN_OFF: Final = "breaks in the compressed data: the rest is missing"
-"""Note on an input that cannot be read to its end. What the rest would have shown is unknown."""
+"""Note on an input that cannot be read to its end. The content of the rest is unknown."""
 
 STDIN: Final = "-"
 
@@ -80,8 +80,8 @@ class Piece:
 
     ``first`` is the number of the first line. If ``partial`` is true, the piece is the last line of the input, which
     has no line ending. ``file`` is the file of the lines if there are several files. If ``gap`` is true, lines are
-    missing before the piece. When a growing file is followed, ``lines`` may be empty. No line has then arrived for
-    ``quiet`` nanoseconds.
+    missing before the piece. When a growing file is followed, ``lines`` may be empty, which means that no line has
+    arrived for ``quiet`` nanoseconds.
     """
 
     first: int = 1

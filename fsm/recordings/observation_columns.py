@@ -35,7 +35,7 @@ SCHEMA: Final = pa.schema([(name, _TYPES.get(name, pa.string())) for name in _NA
 ENCODED: Final = (ABOUT, "entity", "file", *WORDS)
 """Columns with many repeated values, which are dictionary-encoded."""
 _MANY: Final = 1 << 16
-"""Maximum number of words in a column, and of kinds of rows. Rows beyond it are converted one by one."""
+"""Maximum number of words in a column, and of kinds of rows. Rows beyond the limit are converted one by one."""
 
 _BETWEEN: Final = "\x1f"
 _OWN: Final = (*WORDS, *TIMES, "entity", "emits", "detail", "fields")
@@ -108,7 +108,7 @@ class _Pairs:
 
 
 class _RowDetails:
-    """Columns of some rows, including those not needed for judging. *columns* is called when they are first used."""
+    """Columns of some rows, including columns that judging does not need. *columns* is called on their first use."""
 
     def __init__(self, columns: Callable[[], dict[str, pa.Array]], first: int, count: int) -> None:
         self._read, self._first, self._count = columns, first, count
@@ -154,9 +154,9 @@ class ObservationColumns:
     def batch(self, rows: pa.RecordBatch, later: Callable[[], Mapping[str, pa.Array]] = dict) -> Batch:
         """Return the observations in *rows*, the next rows of the recording.
 
-        Rows without line numbers are numbered consecutively. *later* returns the columns that are not needed for
-        judging. It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type,
-        or if fields are not JSON.
+        Rows without line numbers are numbered consecutively. *later* returns the columns that judging does not need.
+        It is called when one of them is first used. Raise :class:`InputError` if a column has the wrong type, or if
+        fields are not JSON.
         """
         count, given = rows.num_rows, dict(zip(rows.schema.names, rows.columns, strict=True))
         columns = {name: column for name, column in self._columns(given).items() if column.null_count < count}
@@ -287,7 +287,7 @@ class ObservationColumns:
             if name in TIMES and (pa.types.is_timestamp(column.type) or pa.types.is_string(column.type)):
                 column = column.cast(pa.timestamp("ns", "UTC"))
             return column.cast(wanted)
-        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # such as dates in nested fields
+        except (pa.ArrowException, ArithmeticError, TypeError, ValueError) as error:  # e.g. dates in nested fields
             needed = "nanoseconds, a timestamp, or RFC 3339" if name in TIMES else wanted
             what = f"column '{name}' is {column.type}, or has a value, that is not what is needed: {needed}"
             raise refused(self._name, "FSM212", what, _HINT) from error
@@ -308,7 +308,7 @@ def _json(fields: object) -> str | None:
 
 def _coded(column: pa.Array) -> pa.DictionaryArray:
     words = column
-    if pa.types.is_list(column.type):  # the "=" tells an empty list from null
+    if pa.types.is_list(column.type):  # the "=" distinguishes an empty list from null
         words = pc.binary_join_element_wise("=", pc.binary_join(column, _BETWEEN), "")
     return words if pa.types.is_dictionary(words.type) else words.dictionary_encode()
 

@@ -155,7 +155,7 @@ def _atom(kind: str, word: str, line: int) -> Data:
                 return word.removeprefix(":")
     except json.JSONDecodeError as error:
         word = word[error.pos : error.pos + 2]
-    except ValueError as error:  # more digits than Python converts
+    except ValueError as error:  # the number has more digits than Python converts
         raise NotationError(line, f"a number of {len(word):,} digits") from error
     raise _unknown(word, line)
 
@@ -173,7 +173,7 @@ otherwise. ``whole`` is a complete operation. An ``output`` belongs to no operat
 """
 
 NEVER: Final = LATEST
-"""Return time of an operation that never returned, in tools that use 64-bit times."""
+"""The time that tools with 64-bit times use as the return time of an operation that never returned."""
 
 
 class UnderstoodForm(NamedTuple):
@@ -323,7 +323,7 @@ def porcupine(value: Mapping[str, Data]) -> UnderstoodForm:
 
 
 def porcupine_event(value: Mapping[str, Data]) -> UnderstoodForm:
-    """Interpret one end of a porcupine operation. A call has an input, a return has an output, and both have one id.
+    """Interpret one end of a porcupine operation. A call has an input, a return has an output; they share an id.
 
     >>> porcupine_event({"ClientId": 0, "Kind": True, "Value": "NOT_FOUND", "Id": 7}).end
     'return'

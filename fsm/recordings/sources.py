@@ -1,10 +1,11 @@
 """Sources of lines other than one whole file: a file or pipe that is followed, and the files of a rotated recording.
 
 A followed file is polled, because inotify does not work on every file system and does not make rotation simpler.  A
-renamed file is read until it no longer grows; only then is the new file read.  If the file was copied and truncated,
-the rest is read from the copy.  If no copy matches, lines are missing, and the next piece has ``gap`` set.
+renamed file is read until it no longer grows; only then is the new file read.  If the file was copied and then
+truncated, the rest is read from the copy.  If no copy matches, lines are missing, and ``gap`` is set in the next
+piece.
 
-Rotated files are put in the order of their times, and read as one run with the line numbers of each file.
+Rotated files are sorted by time and read as one run. Every line keeps its number in its own file.
 """
 
 import os
@@ -34,7 +35,7 @@ _TAIL: Final = 256
 class Followed:
     """The file *name* (``-`` for standard input), followed until ``over()`` is true or the pipe ends.
 
-    ``missing`` is called on every poll that finds no such file. Line numbers start again with each file.
+    ``missing`` is called whenever a poll finds that the file does not exist. Line numbers start again with each file.
     """
 
     name: str
@@ -84,7 +85,7 @@ class Followed:
     def _grown(self, notes: Counter[str]) -> Iterator[bytes]:
         at, tail, replaced = 0, b"", False
         while not self.over():
-            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # bytes already read are gone
+            if os.pread(self._file, len(tail), at - len(tail)) != tail:  # bytes that were already read have changed
                 notes["truncations"] += 1
                 yield from self._copied(at, tail)
                 return
@@ -94,7 +95,7 @@ class Followed:
                 replaced = False
                 yield data
                 continue
-            if replaced:  # and the old file has not grown since
+            if replaced:  # the old file has not grown since it was replaced
                 notes["rotations"] += 1
                 self._close()
                 for _ in self._awaited():
@@ -173,7 +174,7 @@ class Rotated:
     names: Sequence[str]
 
     def pieces(self, notes: Counter[str], advanced: Callable[[int], None] = lambda _: None) -> Iterator[Piece]:
-        """Yield the lines of each file and any gap before it. Raise :class:`InputError` for files of several runs."""
+        """Yield the lines of each file, after any gap. Raise :class:`InputError` if the files are of several runs."""
         latest, before = 0, ""
         files = sorted(filter(None, map(_file, self.names)), key=lambda file: file[:2])
         for first, name, form, began in files:

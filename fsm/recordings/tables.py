@@ -34,7 +34,7 @@ GROUP: Final = 1 << 19
 """Number of rows in a row group, which is compressed separately, and number of rows to read at a time."""
 
 ENOUGH: Final = 1 << 17
-"""Maximum number of rows of a table that is judged row by row. Loading the compiled code would take longer."""
+"""Maximum number of rows of a table that is judged row by row, because loading compiled code would take longer."""
 
 HOW: Final = {
     "compression": "zstd",
@@ -57,11 +57,11 @@ _HINT: Final = (
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True):
-    """Properties of a recording besides its observations, as in :class:`fsm.recordings.form.Recording`.
+    """Properties of a recording other than its observations, as in :class:`fsm.recordings.form.Recording`.
 
-    ``about`` is the kind or trace header that each row repeats. ``restarts`` are the ones with which calls were read.
-    ``version`` is the version at the end of the recording. ``first`` is the first version that it showed, or an empty
-    string if it showed none within :data:`HELD` observations.
+    ``about`` is the kind or trace header that each row repeats. ``restarts`` is the setting with which calls were
+    read. ``version`` is the version at the end of the recording. ``first`` is the first version that the recording
+    showed, or an empty string if it showed no version within :data:`HELD` observations.
     """
 
     about: str
@@ -87,8 +87,8 @@ def recording(
 ) -> Recording:
     """Open the recording in the table *name*, like :func:`fsm.recordings.open_recording`.
 
-    Raise :class:`InputError` if it cannot be opened or is not a table of observations. For a converted recording, also
-    raise it if *as_called* is true, or if its calls were read with other *restarts*.
+    Raise :class:`InputError` if it cannot be opened or is not a table of observations. For a converted recording,
+    also raise it if *as_called* is true, or if the calls were read with a different setting of *restarts*.
     """
     table = _Table(name)
     batches = table.batches(notes, advanced)
@@ -148,7 +148,7 @@ def write(found: Recording, sink: BinaryIO, restarts: Restarts) -> int:
 
 
 def matching(name: str) -> list[str]:
-    """Return the sorted files in a store that match the pattern *name*. Raise :class:`InputError` if none does."""
+    """Return the sorted files in a store that match the pattern *name*. Raise :class:`InputError` if no file does."""
     path, mark, options = name.partition("?")
     place, _, pattern = path.rpartition("/")
     with _reading(name):
@@ -168,7 +168,7 @@ class _Table:
         with _reading(name):
             self._store, path = _store(name)
             for column, equal, _ in (each.partition("=") for each in path.split("/")):
-                if equal and column in SCHEMA.names:  # the files lack this column, which the rows need
+                if equal and column in SCHEMA.names:  # the files do not have this column, but the rows need it
                     what = f"is a part of a table that was divided by '{column}', which it lacks"
                     raise refused(name, "FSM212", what, _HINT)
             self._files = _files(self._store, path)

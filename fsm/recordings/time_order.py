@@ -19,7 +19,7 @@ WINDOW: Final = 600 * 1_000_000_000
 """Window in nanoseconds, longer than the grace period of any stop in practice."""
 
 HELD: Final = 65_536
-"""Maximum number of points to hold back until it is known what precedes them, or what they mean."""
+"""Maximum number of points to hold back until their predecessors, or their meaning, are known."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -82,8 +82,8 @@ P = TypeVar("P")
 Assume: TypeAlias = Literal["none", "seen", "maybe"]
 """The stretches in which to assume restarts that no line shows.
 
-``none``: in none. ``seen``: where calls found no runtime to answer them. ``maybe``: also in every stretch that is long
-enough for a restart.
+``none``: in no stretch. ``seen``: in stretches in which calls found no runtime to answer them. ``maybe``: also in
+every stretch that is long enough for a restart.
 """
 
 SHORTEST: Final = 50_000_000
@@ -100,7 +100,7 @@ class Restarts:
 
 @dataclass(slots=True, kw_only=True)
 class Stretches(Generic[P]):
-    """Points in order of time, each with the restart that may have happened just before it.
+    """Yields points in order of time, each with the restart that may have happened just before it, or ``None``.
 
     >>> stretches = Stretches(restarts=Restarts(shortest=100))
     >>> [*stretches.take(1, "asked", change=1), *stretches.take(50, "answered", change=-1)]
@@ -117,9 +117,9 @@ class Stretches(Generic[P]):
     _held: list[tuple[int, P]] = field(default_factory=list)
 
     def take(self, at: int, point: P, *, change: int = 0, down: bool = False) -> Iterator[tuple[P, Observation | None]]:
-        """Yield the points that are settled once *point* is reached.
+        """Take *point*, at time *at*, and yield the points for which a restart is now ruled out or assumed.
 
-        *change* is the change in the number of calls in progress that will be answered. *down* tells whether a call
+        *change* is the change in the number of calls in progress that will be answered. *down* is true if a call
         found no runtime.
         """
         self._since = at if self._since is None else self._since
@@ -134,7 +134,7 @@ class Stretches(Generic[P]):
             yield from self.rest()
 
     def rest(self) -> Iterator[tuple[P, Observation | None]]:
-        """Yield the points that are held back, because no more points come for now."""
+        """Yield the points that were held back. Call this if no more points are expected for now."""
         if not self._held or self._since is None:
             return
         start, end = self._since, self._held[-1][0]

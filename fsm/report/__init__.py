@@ -38,7 +38,7 @@ class Report:
 
     judged: tuple[Judged, ...]
     fail_on: Level = "MUST"  # the weakest level at which breaking a clause is a failure
-    problems: tuple[Problem, ...] = ()  # of recordings that could not be judged at all
+    problems: tuple[Problem, ...] = ()  # problems of recordings that could not be judged at all
     every: bool = False  # show every violation in formats that normally show one per cause
 
     def word(self, finding: Finding) -> str:
@@ -66,7 +66,7 @@ class Report:
                 return ExitCode.HOLDS
 
     def of(self, judged: Judged) -> ExitCode:
-        """Return the worst answer on one recording.  Machines not concerned by it count only if it concerns none."""
+        """Return the worst answer on one recording.  Irrelevant machines count only if no machine is relevant."""
         concerned = [each for each in judged.judgements if each.entities or why(each) not in idle(each.machine.entity)]
         return worst([self.answer(judgement) for judgement in concerned or judged.judgements])
 
@@ -74,7 +74,7 @@ class Report:
         return worst([self.of(each) for each in self.judged] + [ExitCode.UNKNOWN for _ in self.problems])
 
     def code(self) -> int:
-        """Return the exit code.  A recording that cannot be judged outweighs all findings in others."""
+        """Return the exit code.  A recording that cannot be judged outweighs all findings in other recordings."""
         return WRONG_INPUT if self.problems else self.total().value
 
     def number(self, judged: Judged) -> int:

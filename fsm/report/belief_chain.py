@@ -1,4 +1,4 @@
-"""The chain of beliefs about an entity: what each observation left possible and why, and what it ruled out."""
+"""The chain of beliefs about an entity: the states that each observation left possible or ruled out, and why."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -26,7 +26,7 @@ _IF: Final = {
 
 
 def chain(story: Story, report: Report, layout: Layout, file: str) -> Iterator[str]:
-    """Yield the lines on the beliefs of *story*, which is from the recording *file*, and the clauses that they name."""
+    """Yield lines that describe the beliefs of *story*, from the recording *file*, and the clauses that they cite."""
     head = f"{story.machine.entity} {words.short(visible(story.entity))}, by {story.machine.name}"
     yield layout.style(head, "bold")
     clauses: dict[Clause | None, None] = {}
@@ -59,7 +59,7 @@ def cited(clauses: Iterable[Clause | None]) -> list[str]:
 
 
 def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, list[str]]]:
-    """Yield labelled texts on the beliefs *found*.  If *reasons* is true, say why states were ruled out."""
+    """Yield labelled texts about the beliefs *found*.  If *reasons* is true, say why states were ruled out."""
     for each in found:
         if each is not found[-1]:
             yield "assumed", [f"{each.event} may have happened unobserved before this"]
@@ -78,7 +78,7 @@ def rows(found: Sequence[Provenance], *, reasons: bool) -> Iterator[tuple[str, l
 
 
 def _grouped(states: Iterable[tuple[str, str]]) -> list[str]:
-    """Return a text for each reason in *states*, pairs of a reason and a state."""
+    """Return a text for each reason in *states*, which are (reason, state) pairs."""
     return [f"{_named(those)}{reason}" for reason, those in words.grouped(states).items()]
 
 
@@ -103,7 +103,7 @@ def _chain(uses: Iterable[UsedCell]) -> str:
 
 
 def used(use: UsedCell) -> str:
-    """Describe the use of a cell, with the name of its clause."""
+    """Describe the step that used a cell, with the name of the cell's clause."""
     step, deviation = use.step, use.deviation
     moved = f" → {step.target}" if step.target != step.source else ""
     how = f" ({step.outcome})" if step.outcome not in {step.target, "done", "ok", "ignored", "refused"} else ""

@@ -1,6 +1,6 @@
 """Results as cases with file locations, from which the formats of other tools are written: JUnit, SARIF and GitHub.
 
-The reports of ``fsm check`` and ``fsm test`` make their own cases; those of ``fsm judge`` are made here.
+The reports of ``fsm check`` and ``fsm test`` make their own cases.  The cases of ``fsm judge`` are made here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from fsm.trace import Line
 if TYPE_CHECKING:
     from fsm.monitor.judgement import Judged
 
-# *known* is tolerated or stated; *skipped* was not decided; *untried* was not met, which only JUnit lists.
+# *known*: tolerated, or a documented failure; *skipped*: not decided; *untried*: never exercised, listed only in
+# JUnit.
 CaseStatus: TypeAlias = Literal["passed", "failed", "surprise", "known", "skipped", "untried"]
 
 RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
@@ -29,7 +30,7 @@ RemarkStatus: TypeAlias = Literal["assumed", "unknown", "idle"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """A clause or property, and what was found about it at one line."""
+    """The result for a clause or a property at one line."""
 
     suite: str  # the recording, or the subject of the test
     name: str  # the machine, with /properties for properties that recordings were checked against
@@ -37,8 +38,8 @@ class Case:
     at: Line
     status: CaseStatus
     what: str = ""  # one line that says why the case did not pass
-    detail: str = ""  # the evidence, which begins with what was found
-    excuse: str = "known, and stated with the property"  # why a known case is no failure
+    detail: str = ""  # the evidence, after a line that states the finding
+    excuse: str = "known, and stated with the property"  # why a known case is not a failure
     facts: tuple[str, ...] = ()  # further labelled lines
     entity: str = ""
     others: tuple[Line, ...] = ()  # further lines that are evidence
@@ -61,7 +62,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remark:
-    """An assumed event, or why the verdict on the machine *name* is unknown."""
+    """An assumed event, or the reason why the verdict on the machine *name* is unknown."""
 
     suite: str
     name: str
@@ -85,12 +86,12 @@ class Cases:
     command: str
     found: tuple[Case | Remark, ...]
     answer: ExitCode
-    problems: tuple[Problem, ...] = ()  # of recordings that could not be judged at all
+    problems: tuple[Problem, ...] = ()  # problems of recordings that could not be judged at all
     every: bool = False  # show all cases of each cause
 
 
 def cases(report: Report) -> Cases:
-    """Return a case for each clause of each machine, violation and tolerated deviation, and remarks on the rest."""
+    """Return a case for each clause of each machine, each violation and each tolerated deviation, and the remarks."""
     found = tuple(case for judged, judgement in report.judgements() for case in _judgement(report, judged, judgement))
     return Cases(command="judge", found=found, answer=report.total(), problems=report.problems, every=report.every)
 
@@ -167,6 +168,6 @@ def _others(violation: Violation) -> tuple[Line, ...]:
 
 
 def near(path: str, line: int) -> Line:
-    """Return *path* relative to the current directory if it is below it, as readers of repository files expect."""
+    """Return *path*, relative if it is below the current directory, as tools that read repository files expect."""
     below = os.path.relpath(path) if os.path.isabs(path) else path  # noqa: PTH117  (the path is text)
     return Line(path if below.startswith(os.pardir) else below, max(line, 1))

@@ -67,7 +67,7 @@ def answer(examined: Sequence[evidence.Examined]) -> ExitCode:
 
 
 def text(examined: Sequence[evidence.Examined], layout: Layout = PLAIN, *, runs: bool = False, why: int = 0) -> str:
-    """Return verdict and conclusions, ending in a newline.  *runs* adds expected runs and repeated conclusions.
+    """Return the verdict and conclusions, ending in a newline.  *runs* adds expected runs and repeated conclusions.
 
     If *why* is not 0, it is the number of a step to explain in each counterexample.
     """
@@ -122,7 +122,7 @@ def _examined(
 
 
 def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> Iterator[str]:
-    """Yield the conclusion on one property and its evidence.  *runs* adds the runs that are as expected."""
+    """Yield the conclusion on one property and its evidence.  If *runs* is true, include expected runs."""
     word = status(checked)
     stated = checked.of
     within = f", overlap {calls}" if (calls := _overlap_limit(checked)) else ""
@@ -144,7 +144,7 @@ def lines(checked: evidence.Checked, layout: Layout, *, runs: bool = False) -> I
 
 
 def reason(checked: evidence.Checked) -> str:
-    """Return why nothing was proved, or what the evidence against the property means, if a run does not show it."""
+    """Return the reason why nothing was proved, or an explanation of evidence that is more than a run."""
     match checked.verdict:
         case evidence.Vacuous(unmet=unmet):
             return f"nothing was put to the test: {unmet} is never the case"
@@ -163,7 +163,7 @@ def reason(checked: evidence.Checked) -> str:
 def _step_explanation(
     examination: evidence.Examined, checked: evidence.Checked, number: int
 ) -> Iterator[tuple[str, str]]:
-    """Yield labelled lines on what made the step *number* of a counterexample possible, if it has that step."""
+    """Yield labelled lines that explain step *number* of a counterexample, if it has that many steps."""
     cells = _cells(examination, checked, number)
     yield from ((f"step {number}" if cell is cells[0] else "", used(cell)) for cell in cells)
     yield from (("if", _condition(one, examination.machine)) for cell in cells for one in cell.conditions)
@@ -199,7 +199,7 @@ def _overlap_limit(checked: evidence.Checked) -> int:
 
 
 def _fair_candidates(machine: Machine | System, checked: evidence.Checked) -> list[str]:
-    """Return events to suggest for ``fair`` if a ``leads-to`` without any unexpectedly fails because the run stops."""
+    """Return events to suggest for ``fair`` if a ``leads-to`` without them unexpectedly fails on a run that stops."""
     match checked.of.claim, checked.verdict:
         case LeadsTo(fair=()), evidence.Refuted(evidence=evidence.Run(stopped=True) as run) if checked.unexpected:
             state = run.steps[-1].target if run.steps else run.initial
@@ -292,7 +292,7 @@ def property_case(stated: Property, suite: str, machine: str, file: str, status:
 
 
 def json(examined: Sequence[evidence.Examined], *, why: int = 0) -> str:
-    """Return the report as one JSON document, ending in a newline.  *why* is that of :func:`text`."""
+    """Return the report as one JSON document, ending in a newline.  *why* is as in :func:`text`."""
     machines: list[Json] = [_examined_data(examination, why) for examination in examined]
     return dumped({"verdict": answer(examined).word, "machines": machines})
 

@@ -22,12 +22,12 @@ from fsm.report.layout import COLOURS, LABEL, PLAIN, Layout
 
 
 def failure_text(failure: Failure, layout: Layout = PLAIN) -> str:
-    """Describe one failure: what is illegal, the steps that lead to it, and why it is illegal."""
+    """Describe one failure: the illegal response, the steps that lead to it, and why it is illegal."""
     return "\n".join(failure_lines(failure, layout, "violation"))
 
 
 def failure_lines(failure: Failure, layout: Layout, word: str, again: str = "") -> Iterator[str]:
-    """Yield the lines on *failure*, called *word*.  *again* is the command that ran the test."""
+    """Yield lines that describe *failure*, which they call *word*.  *again* is the command that ran the test."""
     violation, breaks = failure.violation, failure.breaks
     what = words.what(violation) if violation else failure.broken
     if breaks:
@@ -64,7 +64,7 @@ def evidence(failure: Failure, layout: Layout, again: str = "") -> Iterator[str]
 
 
 def trace_data(failure: Failure) -> list[Json]:
-    """Return the steps of the failing test, each with its observation, for programs."""
+    """Return the steps of the failing test, each with its observation, as data."""
     return [
         {
             "step": str(taken.step),
@@ -101,7 +101,7 @@ _UNREACHED: Final[Mapping[Obstacle, str]] = {
 
 
 def default_level(machine: Machine) -> Level:
-    """Return the weakest level that fails a test by default: MUST if any clause has it, else observed."""
+    """Return the weakest level that fails a test by default: MUST if a clause has that level, else observed."""
     cells = (cell for event in machine.events.values() for cell in (*event.cells.values(), *event.ends.values()))
     return "MUST" if any(each.clause.level == "MUST" for each in (*cells, *machine.requires.values())) else "observed"
 
@@ -214,14 +214,14 @@ def uncompared(methods: Collection[str], misnamed: Mapping[str, str]) -> Iterato
 
 
 def covered(table: Table, met: Mapping[tuple[int, int], int], layout: Layout, at_least: float = 0) -> Iterator[str]:
-    """Yield lines on how many reachable pairs of *table* were exercised according to *met*, and list the others."""
+    """Yield the number of reachable pairs of *table* that were exercised according to *met*, and list the others."""
     pairs = reachable_pairs(table)
     yield from coverage([pair for pair in pairs if met.get(pair)], pairs, layout, at_least)
     yield from listed(table, layout, "not reached", [pair for pair in pairs if not met.get(pair)])
 
 
 def coverage(reached: Sized, reachable: Sized, layout: Layout, at_least: float = 0, *, of: str = "") -> Iterator[str]:
-    """Yield how many *reachable* pairs were *reached*, and a red line if that is below *at_least* percent."""
+    """Yield the number of *reachable* pairs that were *reached*, and a red line if it is below *at_least* percent."""
     pairs = words.plural(len(reachable), "reachable (event, state) pair")
     yield from layout.wrapped(f"reached {len(reached):,} of {pairs}{of and f' of {of}'}")
     share = 100 * len(reached) / max(len(reachable), 1)
@@ -241,7 +241,7 @@ def _listed_pairs(label: str, pairs: Collection[tuple[str, str]], layout: Layout
 
 
 def _by_outcome(tested: Tested, outcomes: tuple[tuple[int, int, str], ...]) -> str:
-    """List the *outcomes* that never occurred, each with its states if the outcome occurred in others."""
+    """List the *outcomes* that never occurred.  If an outcome occurred in some states, list the other states."""
     table = tested.oracle.plan.table
     came = {(row, table.ways[way].name) for way in tested.cover.ways for row, _ in [table.origin[way]]}
     states = words.grouped(((row, outcome), table.states[state]) for row, state, outcome in outcomes)

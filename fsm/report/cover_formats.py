@@ -138,7 +138,7 @@ def _escaped(value: str) -> str:
     return _MARKUP.sub(r"\\\1", visible(" ".join(value.split())))
 
 
-# Text in a cell that is not covered.
+# The text in a cell that is not covered.
 _STYLE: Final = """\
 :root { color-scheme: light dark }
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 80rem; padding: 0 1rem }

@@ -1,8 +1,8 @@
 """Coverage of the specification by recordings, cell by cell, and how to cover the rest, as data and as JSON.
 
 A cell is a reachable (event, state) pair.  It is *covered* if a recording certainly exercised it.  Every other cell
-belongs to one of three groups: *calls* if a client can cover it by calls alone, *open* if calls alone exercise it but a
-recording does not prove that it was this cell, and *beyond* if calls are not enough, for a stated reason.
+belongs to one of three groups: *calls* if a client can cover it by calls alone, *open* if calls alone exercise it but
+a recording does not prove that this cell was exercised, and *beyond* if calls are not enough, for a stated reason.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fsm.monitor.judgement.coverage import CellName, MachineCoverage, merged
 from fsm.report import Report, words
 from fsm.report.json_report import Json, dumped, picked
 
-# Needs of a client in addition to calls.
+# Everything that a client may need in addition to its own calls.
 NEEDS: Final[Mapping[Need, str]] = {
     Need.FAILURE: "a start that fails, by a command that does not exist",
     Need.OVERLAP: "calls that overlap",
@@ -35,7 +35,7 @@ NEEDS: Final[Mapping[Need, str]] = {
 
 
 class Standing(Enum):
-    """Status of a cell: covered, or what is needed to cover it."""
+    """Status of a cell: covered, or the reason why it is not."""
 
     COVERED = "covered"
     CALLS = "not covered"
@@ -52,7 +52,7 @@ MISSING: Final[Mapping[Standing, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CoverRow:
-    """One cell: its counts by recording in both sets, and how a client exercises it."""
+    """One cell: its count in each recording of both sets, and the client's path to it."""
 
     cell: CellName
     counts: Mapping[str, int]
@@ -60,7 +60,7 @@ class CoverRow:
     path: ClientPath
     lines: tuple[str, ...]  # shell lines for the path; empty if there are none, or no client for the machine
     unseen: bool  # recordings of the kinds compared never show the event
-    evident: bool  # recordings show for certain that it was this cell
+    evident: bool  # recordings prove that this cell was exercised
 
     @property
     def by_calls(self) -> bool:
@@ -108,13 +108,13 @@ class CoveredMachine:
         return tuple(row for row in self.rows if row.standing in kinds)
 
     def missing(self) -> Iterator[tuple[Standing, str, tuple[CoverRow, ...]]]:
-        """Yield the uncovered cells that calls alone exercise: their standing, what that means, and the cells."""
+        """Yield the uncovered cells that calls alone exercise: their standing, its explanation, and the cells."""
         for standing, about in MISSING.items():
             if rows := self.standing(standing):
                 yield standing, about, rows
 
     def summary(self) -> str:
-        """Return how many cells are covered, how many calls alone can cover, and how many of those are missing."""
+        """Return the numbers of cells that are covered, of those that calls alone can cover, and of missing ones."""
         by_calls = sum(row.by_calls for row in self.rows)
         missing = len(self.standing(Standing.CALLS))
         rest = f", {missing} missing (calls below)" if missing else ""
@@ -123,12 +123,12 @@ class CoveredMachine:
         return f"{len(self.standing(Standing.COVERED))} of {pairs} covered; {client}"
 
     def beyond(self) -> dict[str, list[CoverRow]]:
-        """Return the uncovered cells that are beyond calls by reason, smallest need first."""
+        """Return the uncovered cells that are beyond calls, grouped by reason, smallest need first."""
         rows = sorted(self.standing(Standing.BEYOND), key=lambda row: (row.unseen, row.path.needs[::-1]))
         return words.grouped((row.why, row) for row in rows)
 
     def sides(self) -> dict[str, list[CoverRow]]:
-        """Return the cells that only the first set covers, only the second set, and both sets."""
+        """Return the cells covered by the first set only, by the second set only, and by both."""
         sides = {
             "only in the first set": (True, False),
             "only in the second set": (False, True),
@@ -153,7 +153,7 @@ class CoveringRecording:
 
 
 class CoverReport:
-    """Coverage by *recordings*, compared with that of the set *against* if there is one."""
+    """Coverage by *recordings*, compared with the coverage by the set *against* if that is given."""
 
     def __init__(self, recordings: tuple[Judged, ...], against: tuple[Judged, ...] = ()) -> None:
         self.recordings, self.against = recordings, against
@@ -165,7 +165,7 @@ class CoverReport:
 
     @property
     def client(self) -> DomainClient:
-        """The client of the first machine for which there are shell lines. Its preamble is needed before them."""
+        """The client of the first machine that has shell lines.  Its preamble must come before these lines."""
         clients = (client_of(each.coverage.machine) for each in self.machines if any(row.lines for row in each.rows))
         return next(clients, NOBODY)
 

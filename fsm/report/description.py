@@ -1,4 +1,4 @@
-"""Results of the library's functions in words, for programs that want the same reports as the commands."""
+"""Descriptions of the results of the library's functions, worded like the reports of the commands."""
 
 from typing import TypeAlias, assert_never
 

@@ -1,4 +1,4 @@
-"""Differences between two lifecycles, as stated or as observable, in text, in JSON and as a picture."""
+"""Differences between two lifecycles, or between their observable behaviour, as text, as JSON and as a picture."""
 
 from collections.abc import Iterable, Iterator
 from html import escape
@@ -48,7 +48,7 @@ def json(found: Comparison, remarks: tuple[str, ...] = ()) -> str:
 
 
 def text(found: Comparison, layout: Layout, remarks: tuple[str, ...] = ()) -> str:
-    """Describe all differences, and what may be left undrawn, in text ending in a newline."""
+    """Describe all differences, and the parts that may be left undrawn, in text ending in a newline."""
     style = layout.style
     lines = [visible(remark) for remark in remarks]
     word = "equal" if found.equal else "different"
@@ -87,7 +87,7 @@ def _differences(found: Comparison, where: Where) -> Iterator[str]:
 
 
 def _counts(found: Comparison) -> Iterator[str]:
-    """Yield how many states and moves both lifecycles have in common, and how many only one of them has."""
+    """Yield the numbers of states and moves that both lifecycles have in common, and that only one of them has."""
     names = {Where.BOTH: "in common", Where.FIRST: f"only in {found.first}", Where.SECOND: f"only in {found.second}"}
     for where, name in names.items():
         states, moves = (sum(each.where is where for each in those) for those in (found.states, found.moves))
@@ -114,7 +114,7 @@ def _why(found: Comparison, move: ComparedMove) -> str:
 
 
 def _move(move: ComparedMove) -> str:
-    """Describe *move*, with a null character in the place of its states."""
+    """Describe *move*, with a null character as a placeholder for its states."""
     event = move.label or move.event
     if move.silent:
         return f"{event} in \0: not specified"

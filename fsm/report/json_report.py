@@ -43,7 +43,7 @@ def _document(report: Report) -> Json:
 
 
 def violation_line(report: Report, violation: Violation) -> str:
-    """Return a new *violation* as a one-line document."""
+    """Return *violation*, which was just found, as a one-line document."""
     return dumped(_finding(report, single(violation)), indent=None)
 
 
@@ -60,7 +60,7 @@ def json_escape(character: str) -> str:
 def dumped(document: Json, *, indent: int | None = 2) -> str:
     r"""Return *document* as JSON ending in a newline, on a single line if *indent* is ``None``.
 
-    A file name need not be UTF-8.  The report always is, and contains no terminal control characters:
+    A file name need not be valid UTF-8.  The report is always valid, and contains no terminal control characters:
 
     >>> print(dumped("\udcff.log\u202e"), end="")
     "?.log\u202e"

@@ -26,9 +26,9 @@ _FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U001
 def junit(cases: Cases) -> str:
     """Return *cases* as JUnit XML, ending in a newline.
 
-    Violations fail the case of their clause.  Surprises, tolerated deviations and known failures are reported in its
-    ``system-out``.  It is skipped if it was not exercised or decided.  Each assumed event is a property of the suite.
-    A recording that could not be judged at all is an error.
+    Violations fail the case of their clause.  Surprises, tolerated deviations and known failures are reported in the
+    ``system-out`` of the case.  A case is skipped if its clause was not exercised or decided.  Each assumed event is
+    a property of the suite.  A recording that could not be judged at all is an error.
     """
     document = JUnitXml(f"fsm {cases.command}")
     for name, found in groupby(cases.found, attrgetter("suite")):

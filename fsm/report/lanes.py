@@ -64,7 +64,7 @@ def lanes(history: History, names: Mapping[int, str] | None = None) -> Iterator[
 
 
 def stretched(violation: Violation) -> Iterator[str]:
-    """Yield a line about the stretch of a history that is not linearizable, and its lanes unless it is too long."""
+    """Yield a description of the stretch that is not linearizable, and its lanes unless it is too long."""
     stretch = violation.stretch
     if not (text := words.stretch(violation)) or stretch is None:
         return
@@ -74,7 +74,7 @@ def stretched(violation: Violation) -> Iterator[str]:
 
 
 def reasons(violation: Violation) -> list[str]:
-    """Return why *violation* is illegal, and what would have been legal, as lines without markup."""
+    """Return the reasons why *violation* is illegal, and its legal alternatives, as lines without markup."""
     return [
         *words.reasons(violation),
         f"clause: {violation.clause.says} ({violation.clause.source})",
@@ -84,7 +84,7 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def message(finding: Finding, violation: Violation, entity: str) -> str:
-    """Return what was found, how often, and why it is illegal, as lines without markup."""
+    """Describe a violation, how often it occurred, and why it is illegal, as lines without markup."""
     return "\n".join([f"{words.what(violation)} ({words.times(finding, entity)})", *reasons(violation)])
 
 
@@ -150,7 +150,7 @@ def raced(race: Race) -> Iterator[str]:
 
 
 def history_lines(machine: str, history: History, entity: str) -> bytes:
-    """Return the file content for *history*, of one *entity*.  *machine* is a name or path for the header.
+    """Return the content of a file with the *history* of one *entity*.  The header names *machine*, a name or path.
 
     >>> from fsm.linearizability.history import History, Operation
     >>> push = Operation(called=1, returned=3, event="push", reply="ok", thread=2)

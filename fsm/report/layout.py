@@ -12,7 +12,7 @@ from fsm.report import ExitCode, words
 
 LABEL: Final = 11  # width of the label column
 _NARROWEST: Final = 40
-# Colour of each word for a result.  Other words that are marked are bold.
+# Colour of each word for a result. Any other marked word is bold.
 COLOURS: Final[Mapping[str, str]] = {
     "holds": "green",
     "known": "blue",
@@ -46,7 +46,7 @@ class Layout:
         return self.style(f"{total.word:<{pad}}", COLOURS[total.word])
 
     def reasons(self, violation: Violation, *, edits: bool = True) -> Iterator[str]:
-        """Yield why *violation* is illegal, what would have been legal, and its :meth:`remedies`."""
+        """Yield the reasons why *violation* is illegal, its legal alternatives, and its :meth:`remedies`."""
         yield from self.row("in state", words.before(violation))
         yield from self.row("expected", words.allowed(violation))
         yield from self.row("lines", words.places(violation))
@@ -85,7 +85,8 @@ class Layout:
     ) -> list[str]:
         """Wrap *text* without collapsing spaces, prefixing lines with *first*, then with *rest* (by default, the same).
 
-        Long words are not split.  In the first line, *marked* gets the colour *how*, or that of its result.
+        Long words are not split.  In the first line, *marked* gets the colour *how* or, by default, the colour of its
+        result.
 
         >>> Layout(width=40).kept("nothing-is-left holds in all  of its states", "- ", "  ")
         ['- nothing-is-left holds in all  of its', '  states']
@@ -108,7 +109,7 @@ PLAIN: Final = Layout()  # lines of 100 columns without colour
 
 
 def data_text(data: object) -> str:
-    """Return *data* as text: a mapping or dataclass as a line for each field, a sequence of them as a table.
+    """Return *data* as text: a mapping or dataclass as one line per field, and a sequence of these as a table.
 
     >>> print(data_text([{"job": "a", "state": "done"}, {"job": "b2", "state": "queued"}]), end="")
     job  state

@@ -1,6 +1,7 @@
-"""Models as text and JSON: a machine's states, what each event does in them and why, and the parts of a system.
+"""Models as text and JSON: a machine's states, the effect of each event in them and why, and the parts of a system.
 
-Also lists the outcomes that a test may arrange: those of events that have several in a state.
+This module also lists the outcomes that a test may arrange, which are the outcomes of events with several outcomes in
+one state.
 """
 
 from collections import Counter
@@ -16,7 +17,7 @@ from fsm.report.json_report import Json, dumped, record
 from fsm.report.layout import Layout
 from fsm.report.words import grouped, plural
 
-_ALIKE: Final = 3  # minimum number of states in which an event does the same, for one row about them
+_ALIKE: Final = 3  # minimum number of states in which an event does the same for them to share a row
 _LEGEND: Final = (
     "Each row below says what an event does in a state, and [the clause] that says so; clauses are at the end. "
     "A row with … is about a call that has begun."
@@ -89,7 +90,7 @@ def _event(event: Event, states: Collection[str], layout: Layout, used: dict[Cla
 def _rows(
     lead: str, event: Event, cells: Mapping[str, Cell], states: Collection[str], used: dict[Clause, None]
 ) -> list[tuple[str, str, type[Cell]]]:
-    """Return state, text and kind of each of *cells*, and one row for those that are the most alike."""
+    """Return the state, text and kind of each of *cells*.  The text that most cells have gets a single row."""
     rows = []
     for name, cell in cells.items():
         if name in states:
@@ -189,7 +190,7 @@ def _cell_data(cell: Cell) -> dict[str, Json]:
 
 
 def system_text(system: System, layout: Layout, *, event: str | None) -> str:
-    """Describe *system*, or only its joint event *event*.  For copies, only the first is shown."""
+    """Describe *system*, or only its joint event *event*.  Only the first of several copies is shown."""
     lines = [layout.style(system.name, "bold") + f": {system.title}", *layout.kept(system.about)]
     if event is None:
         profiles = f" Profiles: {', '.join(system.profiles)}." if system.profiles else ""

@@ -22,7 +22,7 @@ from fsm.recordings.line_reader import FOREIGN
 from fsm.report import Report, single
 from fsm.trace import Batch, nanoseconds
 
-SEVERAL = "several"  # state label of a violation for which several states are possible
+SEVERAL = "several"  # value of the label ``state`` of a violation if several states are possible
 _PATIENCE: Final = 5.0  # number of seconds that a client may be silent
 _MOST: Final = 16  # maximum number of simultaneous connections, each of which has a thread
 
@@ -57,7 +57,7 @@ class Metrics:
         return Counter(f"fsm_{name}", about, labels, registry=self.registry)
 
     def begin(self, judging: Judging) -> None:
-        """Start counting the results of *judging*, whose own counts start from zero."""
+        """Start counting the results of *judging*, a new judging whose own counts are zero."""
         self._names = {
             machine.name: {word: event.name for word, event in machine.words().items()} for machine in judging.machines
         }
@@ -118,7 +118,7 @@ class _Server(ThreadingHTTPServer):
     def get_request(self) -> tuple[socket.socket, object]:
         try:
             request, address = super().get_request()
-        except OSError:  # no file descriptor is free, and serve_forever would retry immediately
+        except OSError:  # no file descriptor is free; serve_forever would retry immediately
             time.sleep(0.1)
             raise
         self._open[request] = request

@@ -1,4 +1,4 @@
-"""Report survivors, properties that would kill them, and illegal edits that the judge misses.
+"""Reports on surviving mutants, properties that would kill them, and illegal edits that the judge misses.
 
 The formats are text, JSON and TOML.
 """
@@ -31,7 +31,7 @@ class Mutated:
 
     specification: Specification[Machine | System]
     outcomes: tuple[MutationOutcome[Mutant | JointMutant], ...]
-    unsound: tuple[str, ...] = ()  # properties that already fail on the original, and are not used
+    unsound: tuple[str, ...] = ()  # properties that already fail on the original and are therefore not used
 
     @property
     def survivors(self) -> tuple[MutationOutcome[Mutant | JointMutant], ...]:
@@ -89,7 +89,7 @@ def _lines(mutated: Mutated, layout: Layout, listed: str) -> Iterator[str]:
             yield from layout.wrapped(how, "  ", "    ", marked="kills nothing")
             continue
         if joint and not count:
-            continue  # the property may kill mutants, but is never the first to do so
+            continue  # the property may kill mutants, but it is never the first to kill one
         if not joint and not mutated.asked(name):
             yield f"  {'not needed':>{digits + 6}}  {name}"  # it is tried only on mutants that all others let pass
             continue
@@ -181,7 +181,7 @@ def noticed(powers: tuple[Power, ...]) -> str:
 
 
 def power_tables(power: Power) -> tuple[Counts, Counts]:
-    """Return the answers by kind of edit, and by cell."""
+    """Return the judge's answers, grouped by kind of edit and by cell."""
     kinds: Counts = {}
     cells: Counts = {}
     for planted in power.planted:
@@ -198,7 +198,7 @@ def missed(power: Power) -> list[Planted]:
 
 
 def power_text(powers: tuple[Power, ...], layout: Layout, *, profiled: bool) -> str:
-    """Return the text report.  *profiled* says whether the recordings were judged under a profile."""
+    """Return the text report.  *profiled* is true if the recordings were judged under a profile."""
     lines = [line for power in powers for line in _power_lines(power, layout, profiled=profiled)]
     return "\n".join([f"verdict: {layout.verdict(power_answer(powers))}", *lines]) + "\n"
 

@@ -119,7 +119,7 @@ class PropertyTestReport:
 
 
 def why(result: PropertyTestResult) -> str:
-    """Return why the tests neither broke nor confirmed the property, or an empty string if they did either."""
+    """Return why the tests were inconclusive about the property, or an empty string if they broke or confirmed it."""
     if result.unseen:
         return f"it depends on {result.unseen}, which the SUT does not show: add the method {result.unseen}"
     unmet = f"no test has certainly gone through {words.either(result.unmet)}" if result.unmet else ""

@@ -7,7 +7,7 @@ from fsm.report.json_report import Json, record
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
-    """Yield a line for each step: the event, and the states before and after it or, in a system, what its parts did."""
+    """Yield a line for each step: its event, and the states before and after it or, in a system, the parts' steps."""
     taken = [*run.steps, *run.cycle]
     words = [happens(step) for step in taken]
     longest = max((len(each) for each in words), default=0)
@@ -26,7 +26,7 @@ def steps(run: Run, *, indent: int) -> Iterator[str]:
 
 
 def parts(taken: RunStep) -> Iterator[str]:
-    """Yield a line for each part of a system that changed its state or had outputs in one step."""
+    """Yield a line for each part of a system that changed its state or emitted outputs in the step *taken*."""
     for done in taken.done:
         if done.source == done.target and not done.emits:
             continue

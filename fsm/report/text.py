@@ -73,7 +73,7 @@ class _Writer:
         yield from self._summary(judged)
 
     def finding(self, finding: Finding, entity: str) -> Iterator[str]:
-        """Yield the evidence of *finding*.  *entity* is the kind of the entities."""
+        """Yield the evidence for *finding*.  *entity* is the kind of the entities."""
         violation = finding.first[0]
         word = self.report.word(finding)
         head = f"{word}: {words.short(words.what(violation))} — {words.times(finding, entity)}"
@@ -226,7 +226,7 @@ class _Writer:
 
 
 def noted(judged: Judged, note: str) -> str:
-    """Return how often *note*, a plural, occurred and, for foreign lines, the locations of the first few if known.
+    """Return *note*, a plural, with its count.  For foreign lines, add the locations of the first few if known.
 
     >>> from fsm.trace import Line
     >>> told = dict(name="a", form=HISTORY, judgements=(), version="", notes={FOREIGN: 3})

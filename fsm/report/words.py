@@ -1,4 +1,4 @@
-"""Sentences for findings, which use the same words in every format."""
+"""Sentences that describe findings, in the same words in every format."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,17 +48,17 @@ def file(name: str) -> str:
 
 
 def place(line: Line, file: str) -> str:
-    """Return the line's number, after its file if that is not *file*."""
+    """Return the line's number, preceded by its file unless that is *file*."""
     return f"{line.file if line.file != file else ''}:{line.number}"
 
 
 def assumed(event: Assumed) -> str:
-    """Describe which event is assumed, and when it would have happened."""
+    """Describe an assumed event, and when it would have happened."""
     return f"a {event.observation.event} {between(event)}"
 
 
 def between(event: Assumed) -> str:
-    """Return when the assumed event would have happened: between two times, or before a time or a line."""
+    """Return when an assumed event would have happened: between two times, or before a time or a line."""
     seen = event.observation
     if seen.start is not None:
         return f"between {moment(seen.start)} and {moment(seen.end)}"
@@ -138,9 +138,9 @@ def seen(observation: Observation) -> str:
 
 
 def before(violation: Violation) -> str:
-    """Return the states possible before the observation, with the start of a time limit if one was broken.
+    """Return the states possible before the observation, with the start of a time limit if that was exceeded.
 
-    Empty for fields and properties.
+    The result is empty for fields and properties.
     """
     if violation.cause in {Cause.FIELDS, Cause.PROPERTY}:
         return ""
@@ -149,7 +149,7 @@ def before(violation: Violation) -> str:
 
 
 def allowed(violation: Violation) -> str:
-    """Return what would have been legal, by state if states differ.  Empty for a property."""
+    """Return the legal alternatives, by state if states differ.  Return an empty string for a property."""
     if violation.cause is Cause.PROPERTY:
         return ""
     if violation.limit:
@@ -190,7 +190,7 @@ def _instead(repair: Repair, violation: Violation) -> list[str]:
 
 
 def stretch(violation: Violation) -> str:
-    """Describe the stretch of a history that is not linearizable.  Empty for a trace."""
+    """Describe the stretch of a history that is not linearizable.  Return an empty string for a trace."""
     found = violation.stretch
     if found is None or not found.operations:
         return ""
@@ -209,7 +209,7 @@ def stretch(violation: Violation) -> str:
 def edits(violation: Violation) -> str:
     """Return the smallest edit that makes the trace legal, worded to follow "legal if".
 
-    Empty if none is sought, or if it is one of the replies that would have been legal.
+    The result is empty if no edit was sought, or if the edit is just one of the legal replies.
     """
     if violation.edits:
         edit = _edit(violation.edits[0], violation)
@@ -230,7 +230,7 @@ def reasons(violation: Violation) -> list[str]:
 
 
 def places(violation: Violation) -> str:
-    """Return the lines that together break a property or a time limit, or an empty string if there is only one."""
+    """Return the lines that together break a property or a time limit, or an empty string for a single line."""
     files = {each.file for each in violation.lines} - {violation.file}
     places = [place(line, "" if files else violation.file) for line in violation.lines]
     return ", ".join(places) if places[1:] else ""
@@ -255,7 +255,7 @@ def done(met: Tolerated) -> str:
     return " Or: ".join(each.about for each in (met.deviation, *met.others))
 
 
-# Phrase for each status of a property that has a verb.  The others are phrases themselves.
+# Phrases for the statuses of a property that are not phrases themselves.
 _PHRASES: Final = {
     "holds": "hold",
     "known": "fail as documented",
@@ -267,7 +267,7 @@ _PHRASES: Final = {
 
 
 def tally(found: Sequence[str], noun: str = "") -> str:
-    """Return how many properties have each status in *found*.  The first number counts *noun*, if that is given.
+    """Return the number of properties with each status in *found*.  The first number is followed by *noun*, if given.
 
     >>> tally(["holds", "known"]), tally(["known", "vacuous"], "property")
     ('1 holds, 1 fails as documented', '1 property fails as documented, 1 vacuous')
@@ -305,7 +305,7 @@ def often(count: int) -> str:
 
 
 def times(finding: Finding, entity: str) -> str:
-    """Return how often and on how many entities it occurred, and whether other causes are counted with it."""
+    """Return how often, and on how many entities, *finding* occurred, and whether it includes other causes."""
     if finding.count == 1:
         return often(1)
     if finding.others:

@@ -40,12 +40,12 @@ def _repeated(asked: SutRequest, tested: Tested) -> Tested:
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
     """Yield a function that reports the shims that containerd has started in the context and left running."""
-    from fsm.runtimes.live.runtime_session import left, shims  # noqa: PLC0415  (needed only for runtimes)
+    session = of_extra("fsm.runtimes.live.runtime_session", "a runtime")
 
-    before = shims()
+    before = session.shims()
 
     def remaining() -> str:
-        remedy = left(before)
+        remedy = session.left(before)
         number = remedy.count(" ")
         return f"{number} shims of the runtime were left running; to remove them: {remedy}" if remedy else ""
 

@@ -171,8 +171,8 @@ def page(columns: Iterable[Column]) -> str:
 def rows(text: str) -> dict[tuple[str, str], tuple[str, ...]]:
     r"""Return the cells of a page's tables by section and clause, without links and numbers of cells.
 
-    >>> rows("## A pod\n\n| `a` | MUST | holds in 3 of 5 | tolerated: `b` ([trace](#c)) |\n\nwords") {('A pod',
-    '`a`'): ('MUST', 'holds', 'tolerated: `b`')}
+    >>> rows("## A pod\n\n| `a` | MUST | holds in 3 of 5 | tolerated: `b` ([trace](#c)) |\n\nwords")
+    {('A pod', '`a`'): ('MUST', 'holds', 'tolerated: `b`')}
     """
     found = {}
     for section in f"\n{text}".split("\n## ")[1:]:

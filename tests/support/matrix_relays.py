@@ -147,6 +147,7 @@ def _broken(judgements: Sequence[Judgement]) -> list[Violation]:
 def _step(event: str) -> str:
     """Return the step of ``node`` that notifies a plugin of *event*.
 
-    >>> _step("StartContainer"), _step("RunPodSandbox") ('start-container', 'run-pod')
+    >>> _step("StartContainer"), _step("RunPodSandbox")
+    ('start-container', 'run-pod')
     """
     return re.sub(r"(?<!^)(?=[A-Z])", "-", event).lower().removesuffix("-sandbox")

@@ -105,7 +105,8 @@ def unpack_source(package: str, suite: str, part: str, folder: Path) -> None:
 def chosen(version: str, there: Sequence[str]) -> str:
     """Return the Debian package version of *version* among the versions *there*; empty if none matches.
 
-    >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"]) ('2.1.9+ds1-5', '')
+    >>> chosen("2.1.9", ["2.1.90-1", "2.1.9+ds1-5"]), chosen("2.1.9", ["2.1.10~ds1-1"])
+    ('2.1.9+ds1-5', '')
     """
     return next((each for each in there if re.match(rf"{re.escape(version)}(?![\d.])", each)), "")
 

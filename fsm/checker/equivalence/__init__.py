@@ -1,8 +1,8 @@
 """Weak bisimulation: whether an outside observer can tell two machines apart.
 
-An observer sees requests, replies, outputs and signals, and at any time what the state shows.  Names of states,
-outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is finer than trace equivalence,
-because choices must also be made at the same time.
+An observer sees requests, replies, outputs and signals, and the value that the state shows at any time.  Names of
+states, outcomes and clauses are not observed, and neither are hidden events.  Bisimulation is finer than trace
+equivalence, because choices must also be made at the same time.
 """
 
 from collections.abc import Collection, Sequence
@@ -36,7 +36,7 @@ _START: Final = (0, 1)
 
 
 def compare(first: Table, second: Table, *, limit: int = LIMIT) -> EquivalenceResult:
-    """Return whether the two machines are equivalent and, if they are not, what distinguishes them.
+    """Return whether the two machines are equivalent and, if they are not, evidence that distinguishes them.
 
     Up to two calls that take time may overlap.  The answer is unknown beyond *limit* moments.  The search for a
     distinguishing trace has the same limit on pairs of sets of moments, because there may be exponentially many.
@@ -97,7 +97,7 @@ class _Pair:
         return True
 
     def state(self, number: int) -> str:
-        """Return the state name of moment *number*, or an empty string if the specification is silent there."""
+        """Return the name of the state at moment *number*, or an empty string if the specification is silent."""
         side, moment = self.moments.listed[number]
         return self.observers[side].state(moment)
 
@@ -137,7 +137,7 @@ def _distinguished(pair: _Pair, found: Sequence[Observable]) -> Distinguished:
 
 
 class StepsOf:
-    """Effects of a system's joint events in every state of *graph*, for comparing systems of the same copies."""
+    """The effects of a system's joint events in every state of *graph*, to compare systems with the same copies."""
 
     def __init__(self, graph: Graph[SystemTable]) -> None:
         self.table = graph.table
@@ -179,7 +179,7 @@ class StepsOf:
 
 
 def _differing(one: JointEvent, other: JointEvent) -> frozenset[str]:
-    """Return the names of the outcomes that differ between two joint events, or none if their guards differ, too."""
+    """Return the names of the outcomes that differ between two joint events, or no names if their guards differ."""
     if one.when != other.when:
         return frozenset()
     first, second = ({way.name: way for way in each.ways} for each in (one, other))

@@ -24,9 +24,9 @@ class Side(Enum):
 class Observable(NamedTuple):
     """An observation of a machine.
 
-    A call either replies immediately, or it ``begins`` and later ``ends``.  Other events just happen.  If ``event`` is
-    empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the specification leaves the
-    event undefined.  The reply ``error`` stands for every error that neither machine mentions.
+    A call either replies immediately, or it ``begins`` and later ``ends``.  Other events happen at one moment.  If
+    ``event`` is empty, the machine emits something or ``shows`` its state.  If ``silent`` is true, the specification
+    leaves the event undefined.  The reply ``error`` stands for every error that neither machine mentions.
     """
 
     event: str = ""
@@ -47,8 +47,8 @@ class Equivalent(Holds):
 class Distinguished(Fails):
     """A shortest ``trace`` that ``owner`` has and the other machine lacks.
 
-    ``run`` is a run of the owner with this trace.  Before its last observation, the other machine may be in any of
-    ``states``, where the event can only lead to one of ``instead``.
+    ``run`` is a run of the owner with this trace.  Before the last observation of the trace, the other machine may be
+    in any of ``states``.  There, the event can only lead to one of ``instead``.
     """
 
     owner: Side
@@ -71,8 +71,8 @@ class Branching(Fails):
     """The two machines have the same traces, but make a choice at different times.
 
     Both begin in ``start``.  In each of the ``rounds``, one machine takes a step that the other cannot match while
-    staying equivalent.  In the end, ``owner`` has an ``option`` that the other has lost.  ``every_trace`` is false if
-    the search for a distinguishing trace hit its limit.
+    staying equivalent.  In the end, ``owner`` has an ``option`` that the other machine has lost.  ``every_trace`` is
+    false if the search for a distinguishing trace hit its limit.
     """
 
     start: tuple[str, str]

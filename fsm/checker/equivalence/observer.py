@@ -16,7 +16,7 @@ from fsm.machine.traversal import BreadthFirst
 OVERLAP: Final = 2
 """Maximum number of calls in progress at once."""
 NOWHERE = -1
-"""Special state about which nothing is specified any longer."""
+"""A special state after which nothing is specified."""
 
 
 class Moment(NamedTuple):
@@ -99,7 +99,7 @@ class Observer:
         row = self.table.rows[index]
         name = self.names[row.event.name]
         if row.event.kind == "hidden":
-            # Only the outputs of a hidden event are observed.
+            # If an event is hidden, only its outputs are observed.
             return (Observable(emits=way.emits),) if way.emits else ()
         if row.event.kind == "signal":
             return (Observable(event=name, emits=way.emits),)
@@ -113,7 +113,7 @@ class Observer:
         return "" if at.state == NOWHERE else self.table.states[at.state]
 
     def next(self, at: Moment) -> Iterator[Observable]:
-        """Yield everything that can be observed next without a hidden step first."""
+        """Yield everything that can be observed next, without hidden steps before it."""
         for step in self.steps(at):
             yield from step.seen
         yield from self.shows(at)
@@ -190,7 +190,7 @@ def _codes(
 def _indefinite(both: Collection[Table]) -> tuple[str, ...]:
     """Return the replies that leave open whether a call took effect.
 
-    Return none if both machines list the same ones and mention none of them elsewhere.
+    Return no replies if both machines list the same ones and do not mention them elsewhere.
     """
     lists = [table.machine.indefinite for table in both]
     every = tuple(dict.fromkeys(reply for each in lists for reply in each))

@@ -1,7 +1,8 @@
 """Partition refinement: find the coarsest partition of moments into equivalence classes.
 
 Steps are weak, so any number of hidden steps may come before and after.  Blocks are split by the signatures of their
-members in rounds (Blom and Orzan, 2005).  Only predecessors of nodes that changed their block are examined again.
+members in rounds (Blom and Orzan, 2005).  Only the predecessors of nodes that have moved to another block are
+examined again.
 """
 
 from collections import defaultdict
@@ -130,8 +131,8 @@ def trace(
 ) -> tuple[int, ...] | None:
     """Return the labels of a shortest trace that only one node of *start* has, or ``None`` if there is none.
 
-    Of several, the first in label order is returned.  Raise :class:`~fsm.machine.traversal.LimitError` beyond *limit*
-    pairs of sets of blocks.
+    If there are several, return the first in label order.  Raise :class:`~fsm.machine.traversal.LimitError` beyond
+    *limit* pairs of sets of blocks.
     """
     steps = _steps(weak, partition)
 
@@ -172,7 +173,8 @@ def _all(steps: dict[int, dict[int, Blocks]], blocks: Blocks, label: int) -> Blo
 class Play:
     """A play of the bisimulation game that the attacker wins.
 
-    Each of ``rounds`` is a label and the two moments after it.  In the end, only the side ``owner`` has ``option``.
+    Each of ``rounds`` is a label and the two moments after it.  At the end, only the side ``owner`` has the step
+    ``option``.
     """
 
     rounds: tuple[tuple[int, int, int], ...]
@@ -183,7 +185,7 @@ class Play:
 def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]) -> Play:
     """Return a play from two separated nodes.
 
-    The answer to a step is always the node that was the last to be separated from the step's target.
+    A step is always answered with the node that was separated last from the step's target.
     """
     rounds: list[tuple[int, int, int]] = []
     pair = start
@@ -199,7 +201,7 @@ def play(weak: Sequence[Signature], partition: Partition, start: tuple[int, int]
 def _attack(weak: Sequence[Signature], partition: Partition, pair: tuple[int, int]) -> tuple[int, int, list[int], int]:
     """Return the side, label, possible answers and target of the attacker's step.
 
-    Each answer was separated from the target in an earlier round than the nodes of *pair* from each other.
+    Every answer was separated from the target in an earlier round than the two nodes of *pair* were from each other.
     """
     left = partition.separated(*pair)
     for side in (0, 1):

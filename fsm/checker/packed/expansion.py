@@ -17,10 +17,10 @@ Width: TypeAlias = tuple[int, ...]
 
 ACCEPTED: Final = -1
 REJECTED: Final = -2
-"""Special values for the next test: the condition holds, or it does not."""
+"""Special values in place of the next test: the condition holds, or it does not hold."""
 
 FULL: Final = -1
-"""Special value that means there is no room."""
+"""Special value that means that there is no room."""
 
 SPREAD: Final = np.uint64(0x9E3779B97F4A7C15)
 FOLD: Final = np.uint64(32)
@@ -83,7 +83,8 @@ MEMO: Final = 3
 """Length of a memo's header, which holds the length used, the total length and the length of the table.
 
 The table follows.  For each combination of states of the copies that an event depends on, it has the index of the
-outcomes, or 0.  At that index are the number of outcomes and, for each of them, its label and the words of its state.
+outcomes, or 0.  The number of outcomes is at that index.  It is followed by the label and the words of the state of
+each outcome.
 """
 
 
@@ -97,9 +98,9 @@ def no_memo(table: int, size: int) -> Numbers:
 def room(size: int, width: int) -> Words:
     """Return scratch space for *size* steps.
 
-    The first three areas hold runs: two alternate between runs before and after a move, and one holds runs that have
-    ended.  The words of the steps and then their labels follow.  A run consists of the words of its state, its chain,
-    and the error that ended it.
+    The first three areas hold runs.  Two of them alternately hold the runs before and after a move, and the third
+    holds the runs that have ended.  The words of the steps and then their labels follow.  A run consists of the words
+    of its state, its chain, and the error that ended it.
     """
     return np.zeros(size * (4 * width + 7), np.uint64)
 
@@ -157,7 +158,7 @@ def chained(chains: Numbers, before: Number, last: Number) -> Number:
 
 @lean
 def chained_again(old: Numbers, new: Numbers) -> None:
-    """Insert the *old* chains into the empty array *new* with the same numbers."""
+    """Insert the *old* chains into the empty array *new*, where they get the same numbers."""
     for each in range(old[0]):
         chained(new, old[CHAINS + 2 * each], old[CHAINS + 2 * each + 1])
 
@@ -168,8 +169,8 @@ def _follow(  # noqa: C901, PLR0912  (one loop: calls of compiled functions are 
 ) -> tuple[Number, Number, Number]:
     """Take every run of the path in *row* from the state of the first run.
 
-    Return how many runs continue, how many ended, and the index of the former.  Return FULL for each if there is no
-    room.
+    Return the number of runs that continue, the number of runs that ended, and the index of those that continue.  If
+    there is no room, return FULL three times.
     """
     program, chains, _, space, _ = expansion
     cells, options, emitted = program[5], program[6], program[7]
@@ -296,7 +297,7 @@ def expand(  # noqa: C901  (one loop: calls of compiled functions are slow)
         if count == 0:
             continue
         kept, size = program[9] + program[row + 6], len(width) + 1
-        if count == 1:  # the usual case, in which a loop would be slow
+        if count == 1:  # the usual case, for which a loop would be slow
             for word in range(len(width)):
                 same = states[here + word] & np.uint64(program[kept + word])
                 space[words + step * len(width) + word] = same | np.uint64(memo[known + 2 + word])

@@ -30,7 +30,7 @@ def written_orbits(orbits: Orbits | None, vector: StateVector) -> Numbers:
 
 
 def unfolded(orbits: Orbits, vector: StateVector, words: Words, degrees: NDArray[np.uint32]) -> tuple[int, int]:
-    """Return the number of states that the representatives stand for, and the number of steps of those states.
+    """Return the number of states that the representatives stand for, and the number of these states' steps.
 
     *words* holds the states of the representatives, and *degrees* the number of steps of each.
     """
@@ -110,7 +110,7 @@ MORE: Final = 0
 DONE: Final = 1
 NO_ROOM: Final = 2
 NO_CHAINS: Final = 3
-"""Reasons why part of a search ended: more remains, nothing remains, no room for states, or no room for steps."""
+"""Reasons why a part of a search ended: more is left, nothing is left, no room for states, or no room for steps."""
 
 EXPANDED, MET, STEPS, LEVEL, DEPTH, KEPT, RECENT, UNTIL, HELD = range(9)
 """Indices into the progress of a search.
@@ -129,8 +129,8 @@ def no_progress() -> Numbers:
 class Visited(NamedTuple):
     """States by number, and a hash table of them.  A slot holds a state's number plus one and, above it, its tag.
 
-    If ``exact`` is true, a state is a single word of at most :data:`EXACT` bits and is its own tag, so comparing tags
-    is enough.
+    If ``exact`` is true, a state is a single word of at most :data:`EXACT` bits and its own tag, so comparing the
+    tags is enough.
     """
 
     states: Words
@@ -251,7 +251,7 @@ def again(expansion: Expansion, visited: Visited, steps: Steps, state: Number, w
 def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
     expansion: Expansion, visited: Visited, window: Steps, progress: Numbers, ahead: Words, width: Width
 ) -> Number:
-    """Expand states while *window* has room for their steps.  *progress* records which states these are."""
+    """Expand states while *window* has room for their steps.  *progress* records the range of these states."""
     states, slots, exact = visited
     space = expansion.space
     part, words, labels = written(space, width)
@@ -300,7 +300,7 @@ def explore(  # noqa: C901  (one loop: calls of compiled functions are slow)
 
 @lean
 def parent(expansion: Expansion, visited: Visited, state: Number, to: Number, width: Width) -> Number:
-    """Return the first state, starting at *state*, that has a step to *to*."""
+    """Return the first state, from number *state* on, that has a step to *to*."""
     space, states = expansion.space, visited.states
     _, words, _ = written(space, width)
     while True:

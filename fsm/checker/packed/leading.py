@@ -41,7 +41,7 @@ class Links(NamedTuple):
 
 
 def no_links(states: int) -> Links:
-    """Return arrays with room for two links of each of this many *states*."""
+    """Return arrays for *states* nodes, with room for two links per node."""
     first, room = np.zeros(states + 1, np.int64), 2 * states + 1
     return Links(first, np.zeros(room, np.uint32), np.zeros(room, np.uint64), np.zeros(states, np.uint64))
 
@@ -62,7 +62,7 @@ def link(
     """Write the links of the waiting states with indices *begin* to *end* while there is room.
 
     *fair* holds the bits of the fairness conditions that each label satisfies.  *number* maps states to their indices
-    in *waiting*.  Return the index of the first state without room, or *end* if there was room for all.
+    in *waiting*.  Return the index of the first state whose links did not fit, or *end* if all links fitted.
     """
     free = links.first[begin]
     for place in range(begin, end):
@@ -195,7 +195,7 @@ class Waiting(PackedSearch):
         return bool(self.progress[HELD] & SOURCE_MET)
 
     def stays_due(self, limit: Limit) -> bool:
-        """Check whether a fair run stops or continues forever while the target is due."""
+        """Check whether there is a fair run that stops or continues forever while the target is due."""
         links = self._links(limit)
         if not len(links.enabled):
             return False
@@ -236,10 +236,10 @@ def _takes(fair: Fair, event: str, outcome: str) -> bool:
 def holds(
     graph: PackedGraph, successors: Successors, claim: LeadsTo, limit: Limit, *, due: bool
 ) -> tuple[bool, Counts] | None:
-    """If *claim* holds, return whether its source was met, and the size of the search.
+    """If *claim* holds, return whether its source ever holds, and the size of the search.
 
-    Return ``None`` if the claim fails or cannot be decided on packed states.  The latter includes systems whose calls
-    take time, because their calls may end in ways that are not steps of the graph.
+    Return ``None`` if the claim fails or cannot be decided on packed states.  Systems whose calls take time cannot be
+    decided, because calls may end in ways that are not steps of the graph.
     """
     conditions = [claim.source.means, claim.target.means]
     if graph.table.takes_time or len(claim.fair) > MOST_FAIR or not supported(graph, conditions):

@@ -45,7 +45,7 @@ WINDOW: Final = 1 << 16
 """Maximum number of states and steps per call of compiled code, so that interrupts are handled without delay."""
 
 MOST_KEPT: Final = 1 << 19
-"""Maximum number of steps to keep, which are those of the first states.  All others are recomputed when needed."""
+"""Maximum number of steps to keep.  The steps of the first states are kept, all others recomputed when needed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class PackedGraph:
         return self.met <= states and int(self.progress[STEPS]) <= steps
 
     def expand(self, watch: Callable[[], None] = lambda: None) -> bool:
-        """Explore until the number of steps has doubled or *watch* raises.  Return whether there may be more."""
+        """Explore until the number of steps has doubled or *watch* raises.  Return whether more states may follow."""
         end = 2 * int(self.progress[STEPS])
         watch()
         while self.further() and self.progress[STEPS] < end:
@@ -247,13 +247,13 @@ class PackedGraph:
 
 
 def covered(progress: Numbers) -> Explored:
-    """Return how much a search with this *progress* has covered."""
+    """Return the size of the part that a search with this *progress* has covered."""
     met = int(progress[MET])
     return Explored(met, int(progress[DEPTH]), met - int(progress[EXPANDED]))
 
 
 def no_steps(states: int, steps: int) -> Steps:
-    """Return empty arrays with room for this many *states* and *steps*."""
+    """Return empty arrays with room for *states* states and *steps* steps."""
     return Steps(
         first=np.zeros(states + 1, np.uint32), to=np.zeros(steps, np.uint32), labels=np.zeros(steps, np.uint32)
     )

@@ -1,7 +1,7 @@
 """Compile the joint events of a system to arrays of integers.
 
-These encode the moves of :attr:`fsm.machine.product.SystemTable.joint` in the order in which the uncompiled search
-takes them, each with the options from the table of its part.
+The arrays encode the moves of :attr:`fsm.machine.product.SystemTable.joint` in the order of the uncompiled search.
+Each move has the options from the table of its part.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ WIDEST: Final = 3
 
 
 MOST_REMEMBERED: Final = 1 << 12
-"""Maximum number of combined states of the copies that an event depends on for its outcomes to be memoised."""
+"""Maximum number of combined states of the copies that an event depends on.  Beyond it, there is no memo."""
 
 
 class TooWideError(Exception):
@@ -122,7 +122,7 @@ class Tests:
         self._known: dict[int, tuple[Condition, int]] = {}
 
     def of(self, condition: Condition | None) -> int:
-        """Return the first test of *condition*, or ACCEPTED if nothing has to be tested."""
+        """Return the first test of *condition*, or ACCEPTED if it needs no test."""
         condition = self._table.tested(condition)
         if condition is None:
             return ACCEPTED
@@ -141,7 +141,7 @@ class Tests:
         return yes if condition.every else no
 
     def busy(self, no: int = REJECTED) -> int:
-        """Return the first test of whether calls are in progress, or *no* if no call takes time."""
+        """Return the first of the tests whether calls are in progress, or *no* if no call takes time."""
         for digit, part in self._table.timed.items():
             each, first = self._vector.fields[digit], len(self.members)
             self.members += [not part.idle(local) for local in range(len(part.states))]
@@ -203,7 +203,7 @@ class Writing:
         return self._tests.of(event.joint.when), first, len(self._paths), alike, *self._depends(event)
 
     def _depends(self, event: JointRow) -> tuple[int, int, int, int]:
-        """Return the range of *event* in ``reads``, its start in ``kept``, and its place in the memo or -1."""
+        """Return the range of *event* in ``reads``, its start in ``kept``, and its place in the memo (-1: none)."""
         first, kept, place, size = len(self._reads), len(self._kept), self.memo, 1
         others = [(1 << BITS) - 1] * self._vector.width
         for digit in event.digits:
@@ -234,7 +234,7 @@ class Writing:
         return alike
 
     def _options_of(self, move: JointMove) -> tuple[int, bool, bool]:
-        """Return the first cell of *move*, whether any state has several options, and whether two lead to one state."""
+        """Return the first cell of *move*, whether a state has several options, and whether two have one target."""
         if (known := self._known.get(move.key)) is not None:
             return known
         first, most, same = len(self._cells), 0, False

@@ -35,7 +35,7 @@ from fsm.machine.table import Way
 from fsm.machine.traversal import LimitError
 
 MOST: Final = BUSY_BIT
-"""Maximum number of atoms about states, and of others.  The former use the lowest bits, below :data:`BUSY_BIT`."""
+"""Maximum numbers of atoms about states, and of other atoms.  Bits of states are below :data:`BUSY_BIT`."""
 MOVED: Final = 2 * (MOST + 1)
 """Bit for a change of state.  The bits above it describe the calls of one event."""
 CALLS, GRANTED, EMITTING = MOVED + 1, MOVED + 2, MOVED + 3
@@ -198,7 +198,7 @@ class PackedSearch:
         self._grow()
 
     def _part(self, limit: int) -> Number:
-        """Search up to :data:`CHUNK` more steps of the known part of the graph.  Return why that ended."""
+        """Search up to :data:`CHUNK` more steps of the known part of the graph.  Return the reason why that ended."""
         product = PackedProduct(self.facts, self.automaton, self.nodes, self.progress)
         return walk(self.graph.known_part, product, self.graph.vector.shape, CHUNK, limit)
 
@@ -234,7 +234,7 @@ class PackedSearch:
         return tuple(self._path()) if self.succeeds(limit) else None
 
     def counts(self, path: Sequence[PackedNode] | None = None) -> Counts:
-        """Return the size of the search that found *path*, or of one that found nothing if *path* is ``None``."""
+        """Return the size of the search that found *path*.  ``None`` means that the search found nothing."""
         depth = int(self.progress[DEPTH]) if path is None else len(path)
         return Counts(states=int(self.progress[MET]), transitions=int(self.progress[STEPS]), depth=depth)
 
@@ -274,7 +274,7 @@ def through(
     until: Condition | None,
     start: int = 0,
 ) -> PackedSearch:
-    """Return a search for a run through *conditions*, which *until* resets.  The first *start* of them have held."""
+    """Return a search for a run through *conditions*, which *until* resets.  The first *start* have already held."""
     tests = ConditionTests(graph, labelled(graph, successors), [*conditions, *([until] if until else [])])
     first = np.array(tests.first[: len(conditions)], np.int64)
     automaton = Automaton(SEQUENCE, tests.tests, first, until=tests.first[-1] if until else NEVER)

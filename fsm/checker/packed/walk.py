@@ -55,7 +55,7 @@ class Facts(NamedTuple):
     The facts of a step are those ``after`` for its target, those ``before`` for its source, and ``moved`` if it changes
     the state.  ``before`` is empty if no atom needs it.  The facts about the instants of label ``n`` begin at
     ``first[n]`` in ``instants``: ``outputs[n]`` of them for each of its ``replies[n]`` replies.  If calls take time
-    and a claim needs it, ``bare`` holds every state with its calls in progress left out.
+    and a claim needs it, ``bare`` holds every state without its calls in progress.
     """
 
     after: NDArray[np.uint32]
@@ -85,8 +85,9 @@ class Automaton(NamedTuple):
 class Nodes(NamedTuple):
     """Nodes in the order in which they were met, and the indices of their ``parents``.
 
-    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  That is the number
-    of conditions that have held, whether the first call led there, or whether the target is due.
+    A node is encoded as its state times the size of the automaton, plus the state of the automaton.  The state of the
+    automaton is the number of conditions that have held, whether the first call led there, or whether the target is
+    due.
     """
 
     nodes: NDArray[np.uint32]
@@ -95,7 +96,7 @@ class Nodes(NamedTuple):
 
 
 class PackedProduct(NamedTuple):
-    """The product of a graph with an ``automaton``, its ``nodes`` met so far, and the ``progress`` in it."""
+    """The product of a graph with an ``automaton``, the ``nodes`` met so far, and the ``progress`` of the search."""
 
     facts: Facts
     automaton: Automaton
@@ -192,8 +193,8 @@ def called_twice(
 ) -> Number:
     """Take *edge* in a search for two calls in a row.
 
-    *last* holds the facts of the step's last instant.  Its three bits above ``moved`` say whether the step is a call,
-    whether it replied ok, and whether it has outputs.  :data:`BUSY` is set if calls are in progress.
+    *last* holds the facts of the step's last instant.  The three bits above ``moved`` mean that the step is a call,
+    that it replied ok, and that it has outputs.  :data:`BUSY` is set if calls are in progress.
     """
     facts, automaton, nodes, progress = product
     node, second, to = edge
@@ -237,7 +238,7 @@ def after(facts: Facts, automaton: Automaton, due: Number, base: np.uint64, at: 
 def steps_of(
     graph: KnownGraph, state: Number, width: Width
 ) -> tuple[NDArray[np.uint32], NDArray[np.uint32], Number, Number]:
-    """Return the arrays of targets and labels, and the range in them of the steps of *state*."""
+    """Return the arrays of targets and labels, and the range that the steps of *state* have in them."""
     expansion, visited, steps, window, explored = graph
     if state < explored[KEPT]:
         return steps.to, steps.labels, np.int64(steps.first[state]), np.int64(steps.first[state + 1])

@@ -1,8 +1,8 @@
 """A SUT that is a child process, written in any language. Each request and each answer is one line of JSON.
 
 ``docs/reference/exec-protocol.md`` describes the protocol. If the child violates it, the child is terminated
-and :class:`~fsm.sut.BrokenError` is raised with the request, the answer and what was expected. The next reset starts
-the child again.
+and :class:`~fsm.sut.BrokenError` is raised with the request, the answer and a description of the expected answer. The
+next reset starts the child again.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The answer that a child gives by exiting during an event. If ``shows`` is missing, the next process is asked."""
+    """The meaning of a child's exit during an event. If ``shows`` is missing, the next process is asked for it."""
 
     reply: str = ""
     shows: str | None = None
@@ -41,7 +41,7 @@ class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Greeting(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line from a child: protocol version, optional abilities, and what the exit of the process means."""
+    """The first line from a child: protocol version, optional abilities, and the meaning of its exit."""
 
     fsm: int
     can: frozenset[Ability] = frozenset()
@@ -84,9 +84,9 @@ def child(
 ) -> Child:
     """Start *command* and return it as a SUT with the abilities listed in its greeting.
 
-    A string is split into words as a shell would do it, but is not run by a shell. The command has *start* seconds to
+    A string is split into words by the rules of a shell, but no shell runs it. The command has *start* seconds to
     send its greeting, *timeout* seconds for each answer, and *grace* seconds to exit by itself. Raise :class:`OSError`
-    if there is no such command, and :class:`BrokenError` if it does not send a greeting.
+    if the command does not exist, and :class:`BrokenError` if it does not send a greeting.
 
     >>> from fsm.sut import ArrangingStages
     >>> code = 'echo \\'{"fsm":1}\\'; while read -r line; do echo \\'{"id":1,"shows":"SHUT"}\\'; done'
@@ -142,7 +142,7 @@ class Talk:
             raise
 
     def reset(self) -> None:
-        """Reset the child. If none is running, first start one with a new folder."""
+        """Reset the child. If it is not running, first start it with a new folder."""
         if self._process is None and self._broken != _CLOSED:
             self._folder.close()
             self._folder = ScratchFolder()
@@ -232,7 +232,7 @@ class Talk:
         return answer
 
     def _answer_by_exit(self, request: ChildRequest, broken: BrokenError, *, alone: bool) -> ChildAnswer:
-        """Return the answer that the process gave by exiting, or raise *broken* if that is no answer to *request*."""
+        """Return the answer that the exit of the process means, or raise *broken* if it does not answer *request*."""
         if request.crash and ((request.point or 0) < WHOLE or request.crash in self._deadly):
             self.died = True
             return ChildAnswer(id=request.id)
@@ -276,7 +276,7 @@ class Talk:
         self.greeting = greeting
 
     def _end_broken(self, problem: str, asked: bytes = b"", *, right: str = "") -> BrokenError:
-        """End the process. Return an error that describes the *problem* and what would have been *right*."""
+        """End the process. Return an error that describes the *problem* and the *right* answer."""
         process, self._process = self._process, None
         self._waiting = {}
         errors = ""
@@ -306,7 +306,7 @@ class Child:
         return self._replied(ChildRequest(do=event), event) or ""
 
     def shows(self) -> str:
-        """Return the state from the last answer, or ask for it if that answer had none."""
+        """Return the state from the last answer, or ask for it if that answer had no state."""
         if self._talk.shows is None:
             return self._talk.ask(ChildRequest(shows=True)).shows or ""
         return self._talk.shows
@@ -350,7 +350,7 @@ class Child:
 
 
 _METHODS: Final[dict[Ability, tuple[str, ...]]] = {"arrange": ("arrange_stage",), "overlap": ("begin", "end")}
-"""Methods of abilities with other names."""
+"""Maps each ability whose methods have other names to these methods."""
 
 _GREETING: Final = msgspec.json.Decoder(Greeting)
 _ANSWER: Final = msgspec.json.Decoder(ChildAnswer)

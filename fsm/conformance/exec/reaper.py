@@ -1,4 +1,4 @@
-"""A process between fsm and a command that makes sure that no process of the command is left behind.
+"""A process between fsm and a command, which ensures that no process of the command is left behind.
 
 It is run as ``python -c TEXT PARENT GRACE COMMAND...`` and imports no other fsm module. A process group would not be
 enough, because a process can leave it by creating a group of its own. On Linux, a *subreaper* becomes the parent of

@@ -23,7 +23,7 @@ FOLDER: Final = "FSM_FOLDER"
 
 
 class TalkError(Exception):
-    """The command breaks the protocol. The message follows the command's name, as in *does not answer*."""
+    """The command breaks the protocol. The message continues the command's name: *does not answer*."""
 
     def __init__(self, text: str, right: str = "") -> None:
         super().__init__(text)
@@ -135,7 +135,7 @@ class Process:
         return EndedError(f"{self.ended()}{rest}")
 
     def errors(self) -> tuple[str, ...]:
-        """Return the last lines of standard error, preceded by the line that says why the command panicked, if any."""
+        """Return the last lines of standard error, preceded by the line with the reason for a panic, if any."""
         last = (*self._errors, *filter(None, [self._error.decode(errors="replace").strip()]))
         return last if not self._panic or self._panic in last else (self._panic, "…", *last)
 

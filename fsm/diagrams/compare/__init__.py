@@ -1,6 +1,6 @@
 """Differences between two machines, two drawings, or a machine and a drawing, as data.
 
-Two machines are compared by every outcome of every cell, including replies and outputs.  Drawings are compared by their
+Two machines are compared cell by cell: every outcome, with its replies and outputs.  Drawings are compared by their
 states and arrows.
 """
 
@@ -132,7 +132,7 @@ class Matching:
         self.moves.append(ComparedMove(**key._asdict(), where=Where.BOTH, label=label, outcomes=ways, places=places))
 
     def _add_machine_move(self, key: Move, acts: list[Act]) -> None:
-        """Record a move of a complete drawing if it is missing or may be left out."""
+        """Record the move *key* if the drawing lacks it, whether or not a drawing may leave it out."""
         drawn = self.drawn.get(key)
         ends = self.abstraction.ends.get(key)
         if drawn is not None:
@@ -177,9 +177,9 @@ _OTHER = {where: where for where in Where} | {Where.FIRST: Where.SECOND, Where.S
 
 
 def compare(first: Machine | Drawing, second: Machine | Drawing, *, complete: bool = False) -> Comparison:
-    """Return what *first* and *second* have in common, and what only one of them has.
+    """Return the states and moves of *first* and *second*, each with the sides that have it.
 
-    If *complete* is true, a drawing must show all of a machine, even if the model does not mention drawings.
+    If *complete* is true, a drawing must show the whole machine, even if the model does not mention drawings.
 
     >>> from fsm.language.library import load
     >>> compare(load("examples/models/door.toml"), load("examples/models/door.toml")).equal
@@ -210,9 +210,9 @@ def choose(
 ) -> Comparison:
     """Compare two sides, each of which is a machine or the drawings found in a file, as :func:`compare` does.
 
-    If there are several drawings, choose one without differences.  If there is none, choose the only one that shares a
-    state with the other side.  Raise :class:`InputError` if the choice is ambiguous, or if a candidate drawing cannot
-    be read.
+    If there are several drawings, choose one that does not differ from the other side.  If all of them differ, choose
+    the only one that shares a state with the other side.  Raise :class:`InputError` if the choice is ambiguous, or if
+    a candidate drawing cannot be read.
     """
     compared = [compare(one, other, complete=complete) for one in _readable(first) for other in _readable(second)]
     for comparison in compared:
@@ -261,7 +261,7 @@ def _compare_machines(first: Machine, second: Machine) -> Comparison:
 
 
 def _common(mine: Iterable[State | Event], theirs: Iterable[State | Event]) -> dict[str, str]:
-    """For each name in *theirs*, return the name of its counterpart in *mine*, or that name if there is none."""
+    """Map each name in *theirs* to the name of its counterpart in *mine*, or to itself if it has no counterpart."""
     taken = list(mine)
     called = {name: step.name for step in reversed(taken) for name in _names(step)}
     called |= {each.name: each.name for each in taken}

@@ -8,7 +8,7 @@ from fsm.diagrams.read.drawing import Location
 
 
 class Where(Enum):
-    """Sides of a comparison that have a state or move."""
+    """The sides of a comparison that have a certain state or move."""
 
     BOTH = "both"
     FIRST = "first"
@@ -18,7 +18,7 @@ class Where(Enum):
 
 
 class Why(Enum):
-    """Reason why a drawn state or arrow does not match the machine, if it is known."""
+    """The reason why a drawn state or arrow does not match the machine, if the reason is known."""
 
     STATE = "unknown state"
     EVENT = "unknown event"
@@ -42,7 +42,7 @@ class ComparedState:
 class ComparedMove:
     """One move: an event that leads from one state to another.
 
-    Moves of two machines differ also in reply, outputs, and whether they begin a call.
+    Moves of two machines may also differ in their reply, their outputs, and whether they begin a call.
     """
 
     source: str  # empty for an arrow without a source
@@ -51,11 +51,11 @@ class ComparedMove:
     where: Where
     reply: str = ""
     emits: tuple[str, ...] = ()
-    begins: bool = False  # a call is then in progress
+    begins: bool = False  # the move begins a call that has not ended in the target state
     silent: bool = False  # the cell is unspecified
-    label: str = ""  # as drawn
+    label: str = ""  # the label as drawn
     outcomes: tuple[str, ...] = ()  # outcomes of the machine, if it has the move
-    places: tuple[Location | None, Location | None] = (None, None)  # in the first and in the second drawing
+    places: tuple[Location | None, Location | None] = (None, None)  # locations in the first and in the second drawing
     why: Why | None = None
 
 
@@ -70,7 +70,7 @@ class Comparison:
     initial: str = ""
 
     def near(self, move: ComparedMove) -> Location | None:
-        """Return where *move* is drawn, or otherwise where its source or its target is drawn."""
+        """Return the location of *move* or, if it is not drawn, that of its source or its target."""
         place = move.places[0] or move.places[1]
         if place is None:
             drawn = {state.name: state.place for state in self.states}

@@ -179,7 +179,7 @@ class _Page:
         for state, labels in loops.items():
             self._draw_loop(state, labels)
         self._draw_trunks(self._draw_right(straight, around))
-        # Draw horizontal lines last, because they are drawn around vertical ones.
+        # Draw horizontal lines last, because they must not overwrite the vertical lines that they cross.
         for row, column, label in self.turns:
             self._put(row, self.width - 1, f"+- {label} -" if label else "<")
             self._across(row, self.width, column - 1)
@@ -243,7 +243,7 @@ class _Page:
             self._put(start + number, -_LOOP - 1 - len(label), label)
 
     def _draw_right(self, straight: dict[str, OutlineArrow], around: list[OutlineArrow]) -> int:
-        """Draw the vertical parts of the arrows on the right, and return the first free column beside them."""
+        """Draw the vertical parts of the arrows on the right.  Return the first free column to the right of them."""
         inner = [self.width + len(line.joined) + 3 for line in around]
         inner += [self._middle + 2 + len(label) for line in straight.values() for label in line.labels]
         start = max([self.width, *inner]) + _STEP

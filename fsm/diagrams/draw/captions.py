@@ -69,7 +69,7 @@ def worded(picture: Picture, line: Callable[[str], str], separator: str) -> Iter
 
 
 def times(edge: PictureEdge) -> list[str]:
-    """Return how often each label's cell was met.  A count is empty if it is unknown, 0, or shown at another edge."""
+    """Return a text for the use count of each label's cell, empty if the count is unknown, 0, or at another edge."""
     if not edge.counts:
         return [""] * len(edge.labels)
     return [
@@ -79,7 +79,7 @@ def times(edge: PictureEdge) -> list[str]:
 
 
 def remarks(node: PictureNode) -> list[str]:
-    """Return the lines below the name of *node*: the shown value, the profiles that reach it, and its visits."""
+    """Return the lines below the name of *node*: the value it shows, the profiles that reach it, and its visits."""
     only = f"only under {' or '.join(node.only)}" if node.only else ""
     return [*filter(None, (node.shows, only, "" if node.count is None else f"met {node.count:,}"))]
 
@@ -129,7 +129,7 @@ def identifiers(picture: Picture) -> dict[str, str]:
 
 
 def origin(edge: PictureEdge, picture: Picture) -> str:
-    """Return the source of *edge*, or the name of its word.  Many edges from any state share one word."""
+    """Return the node or word where *edge* starts.  If there are many edges from any state, they share one word."""
     gathered = sum(each.source == ANY for each in picture.edges) >= GATHERED
     alone = edge.source == ELSEWHERE or (edge.source == ANY and not gathered)
     return f"{edge.source} {edge.target}" if alone else edge.source
@@ -173,7 +173,7 @@ def look(node: PictureNode) -> Look:
 
 
 def legend(picture: Picture) -> tuple[StateKind, ...]:
-    """Return the kinds to explain: those of the nodes, or none if all of them are initial."""
+    """Return the kinds of state to explain: the kinds of all nodes, or none if no node has a kind except initial."""
     met = {node.kind for node in picture.nodes}
     return tuple(kind for kind in LOOKS if kind in met) if met - {"initial", None} else ()
 

@@ -4,7 +4,7 @@ If edges lead back to the initial state, that state is drawn twice, at the top a
 edges would run up the page otherwise.  An edge that stands for edges from every state, or from states that
 are not drawn, starts from a word beside its target.  Several edges from every state share a word.
 
-Nodes and edges have an ``id``, by which a page finds them in the SVG.
+Nodes and edges have an ``id``, so that a page can find them in the SVG.
 """
 
 import hashlib
@@ -226,8 +226,8 @@ class DotFailedError(Exception):
 def svg(picture: Picture) -> bytes:
     """Return *picture* as SVG that suits light and dark pages.
 
-    Its ``data-source`` attribute is the digest of the DOT text, so that it can be checked without ``dot`` whether the
-    image is up to date.
+    The ``data-source`` attribute is the digest of the DOT text.  It shows whether the image is up to date, without
+    running ``dot``.
     """
     text = dot(picture)
     ET.register_namespace("", _SVG)

@@ -5,7 +5,7 @@ out unless requested: outcomes that stay in the state; outcomes that fail or tak
 to the same state; events that interrupt every state, such as a restart; and states that only a profile reaches.
 
 An event that does the same in every state is drawn once, from *any state*.  It is also drawn from one particular state
-if no other edge leads on from the initial state or back to it, because readers could not follow a lifecycle otherwise.
+if no other edge leads on from the initial state or back to it.  Otherwise readers could not follow the lifecycle.
 States that are drawn alike become one node.  Deviations of a profile are always drawn.
 """
 
@@ -20,7 +20,7 @@ from fsm.machine.traversal import closure
 
 
 def only_under(machine: Machine) -> Mapping[str, tuple[str, ...]]:
-    """Return the states that only profiles reach, each with these profiles.  Unreachable states are not included.
+    """Map each state that only profiles reach to these profiles.  Unreachable states are not included.
 
     >>> from fsm.language.library import load
     >>> only_under(load("examples/models/washer.toml"))
@@ -85,7 +85,7 @@ class EdgeLabel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Count:
-    """Number of times that the cell of a label was ``met``.
+    """The number of times that the cell of a label was used (``met``).
 
     Recordings do not show which outcome occurred, so only one arrow of a cell shows the number.  The end of a call
     never shows it, because the call was counted where it began.
@@ -166,7 +166,7 @@ class _PictureBuilder:
 
     @property
     def states(self) -> list[str]:
-        """The drawn states.  A state that only a profile reaches is drawn if requested or met, or under a profile."""
+        """The drawn states.  States that only a profile reaches are drawn if requested, met, or under a profile."""
         met = {state for (_, state), count in self.marks.counts.items() if count}
         kept = met | self.marks.states | self.marks.failed
         every = bool(self.machine.profile) or "profiles" in self.show
@@ -188,7 +188,7 @@ class _PictureBuilder:
             self.left_out[event.name] = None
 
     def _from_any_state(self, arrows: list[_Arrow]) -> set[tuple[str, EdgeLabel]]:
-        """Return (target, label) pairs such that all other states, at least two, lead to the target by that label."""
+        """Return (target, label) pairs such that every other state (of at least two) has that arrow to the target."""
         sources: dict[tuple[str, EdgeLabel], set[str]] = {}
         for source, target, label in arrows:
             if label.cell == "moves":
@@ -223,7 +223,7 @@ class _PictureBuilder:
             yield state, way.to, replace(label, outcome=outcome, error=_error(way), emits=way.emits, deviates=deviates)
 
     def connect_lifecycle(self) -> None:
-        """Also draw some edges from any state as edges from one state.
+        """Draw some edges from any state a second time, as edges from one state.
 
         Without them, readers could not follow a lifecycle.  If no edge leads on from the initial state, draw them from
         the state listed before their target.  If no edge leads back to the initial state, draw them from the last final
@@ -304,7 +304,7 @@ class _PictureBuilder:
 
 
 def _reached_by_call(event: Event, ways: Iterable[Outcome], state: str) -> dict[str, set[bool]]:
-    """Return the states in which a call of *event* begun in *state* may end, each with whether errors lead there."""
+    """Map each state in which a call of *event* begun in *state* may end to whether the reply is an error."""
     found: dict[str, set[bool]] = {}
     first = [way.to for way in ways if way.begins] or [state]
     for between in closure(first, lambda at: [way.to for way in _ends(event, at) if way.begins]):
@@ -342,7 +342,7 @@ def _counts_shown_once(edges: list[PictureEdge]) -> Iterator[PictureEdge]:
 
 
 def _without_isolated_states(drawn: Picture) -> Picture:
-    """Remove the states that no edge touches, unless there are no edges."""
+    """Remove the states without edges, unless there are no edges at all."""
     touched = {name for edge in drawn.edges for name in (edge.source, edge.target)}
     nodes = tuple(node for node in drawn.nodes if node.name in touched) or drawn.nodes
     initial = drawn.initial if any(node.name == drawn.initial for node in nodes) else ""

@@ -75,7 +75,7 @@ class SequenceChart:
 
 
 def chart(run: Run, model: Machine | System, broken: Property | None = None) -> SequenceChart:
-    """Return the chart of *run* of *model*.  Of a system, it shows only parts that act in the run or wait at its end.
+    """Return the chart of *run* of *model*.  If that is a system, show only parts that act or that wait at the end.
 
     The last step, which breaks the property *broken*, is marked, unless the run breaks it by repeating forever or by
     stopping.  If a system stops, the chart shows which part waits for which, according to the property's fair events.
@@ -109,7 +109,7 @@ def chart(run: Run, model: Machine | System, broken: Property | None = None) -> 
 
 
 def breaks_at(run: Run) -> int:
-    """Return the number of the step at which *run* breaks a property, or 0 if it does so by repeating or stopping."""
+    """Return the number of the step that breaks a property, or 0 if *run* breaks it by repeating or by stopping."""
     return 0 if run.cycle or run.stopped else len(run.steps)
 
 
@@ -157,7 +157,7 @@ def _system_rows(start: str, step: RunStep, system: System) -> Iterator[ChartRow
 
 
 def _recipient(done: Done, system: System) -> str:
-    """Return the only copy whose state decides whether the output is delivered, or ``OUTSIDE`` if there is none."""
+    """Return the copy whose state decides whether the output is delivered, or ``OUTSIDE`` if it is not just one."""
     asked = read(system.parts[system.copies[done.digit].part].heard)
     return system.copies[min(asked)].name if len(asked) == 1 else OUTSIDE
 

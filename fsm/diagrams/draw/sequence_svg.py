@@ -19,7 +19,7 @@ _NEAREST: Final = 120
 _FARTHEST: Final = 420
 
 _GUTTER: Final = 150  # width reserved for line numbers and times, if there are any
-_BAR: Final = 5  # half the width of a bar, and the offset to the right of a bar that began while another was open
+_BAR: Final = 5  # half the width of a bar, and its offset to the right if it began while another bar was open
 _BOLD: Final = 1.08  # factor by which bold letters are wider
 _SVG: Final = "http://www.w3.org/2000/svg"
 _STYLE: Final = """

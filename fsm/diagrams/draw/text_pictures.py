@@ -132,7 +132,7 @@ def _mermaid_text(words: str) -> str:
     return re.sub(r"[^\w \-./,()…?✗↗]", lambda found: f"#{ord(found[0])};", words)
 
 
-# Style of a word that an edge starts from.  PlantUML has nothing for this but a state without a box.
+# Style of a word that an edge starts from. In PlantUML, such a word can only be a state without a box.
 WORD: Final = (
     "hide stereotype",
     "skinparam state {",

@@ -1,7 +1,8 @@
 """ASCII box-and-arrow diagrams in any text.
 
 A drawing is a paragraph with boxes and arrows in it.  Nothing is guessed.  A line that ends nowhere, a label that could
-belong to two lines, or a box that is not closed is a problem with its location, so no arrow is read that was not drawn.
+belong to two lines, or a box that is not closed is reported as a problem with its location, so the reader never
+invents an arrow.
 
 An arrow is a path along a line from its beginning to an arrowhead.  A line that branches has one arrow to each head,
 with the labels along that path.  An arrow whose line begins nowhere has no source.
@@ -173,7 +174,7 @@ def _report_contested_labels(arrows: list[tuple[Arrow, list[Stroke]]], labels: l
 
 
 def _row_range(found: list[Box], pieces: list[Net], lines: Wires) -> tuple[int, int]:
-    """Return the first and last row of the boxes, their lines and nearby vertical lines, but not of arrows in prose."""
+    """Return the first and last row of boxes, their lines and nearby vertical lines, ignoring arrows in prose."""
     first, last = min(box.top for box in found), max(box.bottom for box in found)
     upright = []
     for net in pieces:

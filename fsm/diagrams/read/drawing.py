@@ -42,8 +42,8 @@ class Arrow:
 
     source: str | None  # None for an arrow without a source
     target: str
-    steps: tuple[ArrowLabel, ...]  # labels along it, in order
-    place: Location  # of the arrowhead, or of the statement
+    steps: tuple[ArrowLabel, ...]  # labels along the line, in order
+    place: Location  # location of the arrowhead or of the statement
 
     @property
     def labels(self) -> tuple[str, ...]:

@@ -1,7 +1,8 @@
 """Nets: connected lines, their beginnings and their ends.
 
-A net has one beginning and one or more ends, or several beginnings and one end.  A beginning is a line that leaves a
-box without an arrowhead, or that starts nowhere.  An end is an arrowhead at a box, or at a word without a box.
+A net has one beginning and one or more ends, or several beginnings and one end.  A beginning is a point where a line
+leaves a box without an arrowhead, or where it starts at no box.  An end is an arrowhead at a box, or at a word
+without a box.
 """
 
 import itertools
@@ -188,9 +189,9 @@ class Labels:
     def find(self, nets: Nets, first: int, last: int) -> list[PlacedLabel]:
         """Return the labels of a drawing that extends from row *first* to *last*.
 
-        They are all phrases of *nets* within it, and those between the two parts of a broken line.  A phrase directly
-        above or below the drawing may be a sentence about it.  It is a label only if it is next to an outermost line
-        that has no label.
+        Labels are all phrases of *nets* in these rows, and the phrases between the two parts of a broken line.  A
+        phrase directly above or below the drawing may be a sentence about it.  It is a label only if it is next to an
+        outermost line that has no label.
         """
         # Each stretch between two junctions, or between a junction and an end, has at most one label.
         links, touches = self.wires.links, self.wires.touches

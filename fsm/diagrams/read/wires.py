@@ -1,7 +1,7 @@
 """Lines: the cells that are strokes of a line, and where the line continues from each of them.
 
-Strokes join at a joint (``+``), and where one ends at the side of another (``|---``).  If a stroke continues on both
-sides (``--|--``), the lines cross without joining.
+Strokes join at a joint (``+``), and at a point where one stroke ends at the side of another (``|---``).  If a stroke
+continues on both sides (``--|--``), the lines cross without joining.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Wires:
         return self.chars.get(cell, " ")
 
     def _turns(self, cell: GridCell, char: str) -> bool:
-        """Check whether a line turns at a dot or a quotation mark.  Return True for any other character."""
+        """Check whether a line turns at *char*, a dot or a quotation mark.  Return True for any other character."""
         if char not in ROUND:
             return True
         near = {to: self.sheet.at(beyond(cell, to)) for to in OPPOSITE if reaches(char, to)}
@@ -107,7 +107,7 @@ class Wires:
         there = beyond(cell, to)
         char, back = self.char(there), OPPOSITE[to]
         if not reaches(self.char(cell), to):
-            # Only another stroke that ends at the side of a stroke continues it there.
+            # A line continues to the side of a stroke only if another stroke ends there.
             side = self.char(cell) in STRAIGHT and self._ends_at(there, back) and not self.crossed(cell)
             return self.node(there, to) if side else None
         onward = reaches(char, back) or (char in STRAIGHT and self._ends_at(cell, to))

@@ -76,7 +76,10 @@ def sequence_product(
 
 
 def _next(length: int) -> str:
-    """Return an expression for how many of *length* conditions have held after an instant, at most one more."""
+    """Return an expression for the number of conditions, out of *length*, that have held by the end of an instant.
+
+    The number grows by at most one per instant.
+    """
     last = length - 1
     parts = [f"held == BROKEN || (held == {last} && HOLDS_{length}({INSTANT})) -> BROKEN"]
     if last:
@@ -86,7 +89,10 @@ def _next(length: int) -> str:
 
 
 def idempotence_product(words: PromelaNames, claim: Idempotent) -> Product:
-    """Return the product for a call and its repetition: ``stage`` is 1 between them, in state ``between``, then 2."""
+    """Return the product for a call and its repetition.
+
+    ``stage`` is 1 after the first call, which leads to the state ``between``, and 2 while the second is in progress.
+    """
 
     def options(step: ExportedStep) -> Iterator[str]:
         yield option(words, step, guard="stage == 0")
@@ -141,7 +147,7 @@ def leads_to_product(words: PromelaNames, claim: LeadsTo) -> Product:
     macros, rounds = [], list[str]()
     for number, fair in enumerate(claim.fair):
         where = [step.source for step in taken if _concerns(fair, step)]
-        # No step begins a second call or ends a call in an unspecified way, but both count as possible.
+        # The beginning of a second call and an unspecified end count as possible, although no step takes them.
         possible = words.any_of(where, "is") if fair.outcome or not fair.ends else "true"
         possible += " && begun" if fair.ends else ""
         title = f"{fair.event}{' ends' if fair.ends else ''}{'/' if fair.outcome else ''}{fair.outcome}"

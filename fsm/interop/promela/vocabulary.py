@@ -33,7 +33,7 @@ class ExportedStep:
 
 
 def steps(machine: Machine, codes: Collection[str] | None = None) -> Iterator[ExportedStep]:
-    """Yield every step of *machine* in model order.  Silent cells have none.
+    """Yield every step of *machine* in model order.  Silent cells have no steps.
 
     If *codes* are given, there is one step for each reply, and "any error" includes each of *codes*.  Otherwise, there
     is one step for each outcome.

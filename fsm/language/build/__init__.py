@@ -1,4 +1,4 @@
-"""Build a well-formed machine from a written model, or report everything that is wrong with the model.
+"""Build a well-formed machine from a written model, or report every error in the model.
 
 The engines rely on the rules that are checked here: every cell exists, every name is defined, calls reply and signals
 do not, and a call that begins can end.  The rules and their codes are in :mod:`fsm.language.codes`.
@@ -18,7 +18,7 @@ from fsm.machine import Machine, Omission, State, StateKind
 __all__ = ["LARGEST_TABLE", "build"]
 
 LARGEST_TABLE: Final = 500_000
-"""Maximum number of outcomes in all cells, assuming that each cell has as many as its event's largest."""
+"""Maximum number of outcomes in all cells, assuming that each cell has as many as the largest of its event."""
 
 
 def build(model: Model) -> Machine:

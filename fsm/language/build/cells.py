@@ -1,4 +1,4 @@
-"""Build the cells of one event, or of an override of it, by state."""
+"""Build the cells of an event, or of an override of an event, by state."""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ class Part:
 
 
 class _Mention(NamedTuple):
-    """A state, or ``*``, in a group of cells of a part.  ``key`` is its name, or that of a set containing it."""
+    """A state, or ``*``, in a group of cells of a part.  ``key`` names the state or a set with it."""
 
     part: Part
     group: Group
@@ -88,7 +88,10 @@ class Groups:
         return self.problems.model.written.states
 
     def _mentions(self, what: str, groups: Sequence[Group]) -> list[_Mention]:
-        """Return the known states in these *groups*.  Report unknown states, and those that have *what* twice."""
+        """Return the mentions of known states in *groups*.  Report unknown states, and states mentioned twice.
+
+        *what* is the noun for the contents of *groups* in messages, such as ``cells``.
+        """
         found = [
             _Mention(part, group, key, state, (*part.at, group, key if isinstance(keys, Mapping) else index))
             for part in self.parts
@@ -227,7 +230,7 @@ def _listed(written: str | Sequence[str]) -> tuple[str, ...]:
 C = TypeVar("C", bound=Cell)
 
 _OF_THE_OTHER: Final = ("kind", "MUST", "SHOULD", "MAY", "observed", "clause", "says", "link", "interrupts")
-"""Words that an event with ``like`` inherits, and must not have itself."""
+"""Words that an event with ``like`` inherits and must not use itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -274,7 +277,7 @@ class Events:
         )
 
     def _like(self, name: str, written: WrittenEvent, model: Event | None) -> Event:
-        """Return the event *name*, with the cells of *model* except those that *written* has itself."""
+        """Return the event *name*, with the cells of *model* in states for which *written* has none."""
         at = ("event", name)
         others = self.problems.model.written.event
         if model is None:

@@ -36,7 +36,7 @@ _TOKEN: Final = re.compile(r"([A-Za-z0-9_.-]+|[(),])|(\S)")
 
 
 class ConditionError(Exception):
-    """An error in the text of a condition: what was found, and how to fix it."""
+    """An error in the text of a condition, with its description and a hint at the fix."""
 
     def __init__(self, what: str, hint: str, at: tuple[str, ...] = ()) -> None:
         self.what = what
@@ -283,7 +283,7 @@ class Scope:
 
 
 def scope(system: System, copy: Copy | None) -> Scope:
-    """Return what a condition on *system* may mention if *copy* is meant."""
+    """Return the scope of a condition on *system* that is about *copy* or, if it is ``None``, the whole system."""
     meant = {name: system.related(name, copy) for name in system.parts}
     those = {each for copies in meant.values() for each in copies}
     events: dict[str, list[str]] = {}
@@ -296,7 +296,7 @@ def scope(system: System, copy: Copy | None) -> Scope:
 
 @dataclass(slots=True, kw_only=True)
 class SystemGrammar(Grammar):
-    """Parses conditions about what is in ``scope``."""
+    """Parses conditions about the copies and joint events in ``scope``."""
 
     scope: Scope
 
@@ -343,7 +343,7 @@ class SystemGrammar(Grammar):
         return At(part=part.name, copies=copies, states=meant, every=every, before=verb == "was")
 
     def _emits_only(self, words: list[str]) -> Condition:
-        """Return the condition that *words* are emitted in order, and that their emitters emit nothing else."""
+        """Return the condition that *words* are emitted in order and are the only outputs of their emitters."""
         found: list[str] = []
         among: set[str] = set()
         for word in words:

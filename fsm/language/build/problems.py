@@ -23,7 +23,7 @@ class Problems(Generic[F]):
     _found: dict[Problem, None] = field(default_factory=dict)
 
     def below(self, *at: str | int) -> Self:
-        """Return the same collection, for the errors below the path *at*."""
+        """Return a view of this collection for errors below the path *at*."""
         return replace(self, at=(*self.at, *at))
 
     @property
@@ -40,7 +40,10 @@ class Problems(Generic[F]):
         self._found[Problem(path=self.model.path, line=line, code=code, what=what, hint=hint)] = None
 
     def known(self, code: str, what: str, word: str | None, names: Collection[str], *at: str | int) -> bool:
-        """Check that *word* is ``None`` or in *names*.  If not, add an error on *what*, as ``unknown state``."""
+        """Check that *word* is ``None`` or in *names*.  If not, add an error.
+
+        *what* describes the error, such as ``unknown state``.
+        """
         if word is None or word in names:
             return True
         self.say(code, f"{what} '{word}'", nearest(word, names, of=f"{what.rsplit(' ', 1)[-1]}s"), *at)
@@ -73,7 +76,7 @@ def clause_of(problems: Problems[F], name: str, written: Cited, says: str, link:
 
 
 def implied(problems: Problems[F], header: Header | SystemHeader, name: str, about: str, written: Happening) -> Clause:
-    """Return the implied clause of event *name*.  It says *about*, with the level of *written* or of the file."""
+    """Return the implied clause of event *name*, which says *about*.  The level is from *written* or the file."""
     given = citation(problems.below("event", name), written) if written.clause is None else None
     level, source = given or (header.level, header.source)
     return Clause(name=name, says=about, level=level, source=source)
@@ -108,14 +111,14 @@ def clauses_of(
 
 
 def check_used(problems: Problems[F], clauses: Iterable[str], used: Collection[str | None], what: str, by: str) -> None:
-    """Report the *clauses* that are not in *used*.  *what* and *by* are words of the message."""
+    """Report the *clauses* that are not in *used*.  *what* and *by* are used in the message."""
     for name in clauses:
         if name not in used:
             problems.say("FSM119", f"{what} rests on clause '{name}'", f"name it in {by}, or drop it", "clause", name)
 
 
 def _with_events(events: Mapping[str, Happening]) -> Iterator[tuple[Keys, str, WrittenRest | Happening]]:
-    """Yield each place where *events* name a clause, with its name and the table that may define it."""
+    """Yield each place where *events* name a clause, with the name and the table that may define the clause."""
     for event, written in events.items():
         if written.clause is not None:
             yield ("event", event), written.clause, written
@@ -139,8 +142,9 @@ def definitions(
 ) -> dict[str, str | tuple[str, ...]]:
     """Return the definitions.  Conditions stay as written, and nested sets are replaced by their states.
 
-    Report names in *taken*, which are left out, and definitions that none of *texts* uses.  Also report sets with
-    members that are not states, and circular definitions.  *taken* maps a kind of thing to its names.
+    *taken* maps each kind of thing to the names that it already uses.  Definitions with such a name are reported and
+    left out.  Also reported are definitions that none of *texts* uses, sets with members that are not states, and
+    circular definitions.
     """
     members = (*states, *(name for name, value in define.items() if not isinstance(value, str)))
     needs = {name: _words(value) & define.keys() for name, value in define.items()}

@@ -76,7 +76,7 @@ class Demands:
 
 
 def requirements(problems: Problems[Written], demands: Demands, clauses: Collection[str]) -> dict[str, Requirement]:
-    """Return every clause on fields by name.  Report those that have the name of one in *clauses*."""
+    """Return every clause on fields by name.  Report names that are already in *clauses*."""
     found = {}
     for name, written in problems.model.written.requires.items():
         here = problems.below("requires", name)
@@ -117,13 +117,13 @@ def _values(written: Mapping[str, list[int | str]]) -> Values:
 def deviation(
     name: str, profile: str, clause: Clause, written: WrittenExemption | WrittenOverride, event: str = ""
 ) -> Deviation:
-    """Return the deviation *name* of *profile* from *clause*, which is about fields if there is no *event*."""
+    """Return the deviation *name* of *profile* from *clause*, which is about fields if *event* is empty."""
     words = written.model_dump(include={"about", "since", "until", "link"})
     return Deviation(name=name, event=event, clause=clause, profile=profile, **words)
 
 
 def profiles(problems: Problems[Written], machine: Machine, sets: Sets) -> dict[str, Profile]:
-    """Return the profiles of *machine* by name, in file order.  Each begins with what it inherits."""
+    """Return the profiles of *machine* by name, in file order.  In each, inherited overrides come first."""
     written = problems.model.written.profile
     made: dict[str, Profile] = {}
     for name in _parents_first(problems):
@@ -204,7 +204,7 @@ class Overriding:
         # Check that a call that begins can also end under the profile.
         profiled = replace(self.machine, profiles={self.name: made}).under(self.name)
         check_ends(self.problems, profiled)
-        # Check that outcomes of one cell, including those of deviations, have distinct names.
+        # Check that the outcomes of a cell, including the outcomes of deviations, have distinct names.
         for event in (each for name, each in profiled.events.items() if each is not self.machine.events[name]):
             for state, cell in (*event.cells.items(), *event.ends.items()):
                 times = Counter(way.name for way in cell.outcomes) if isinstance(cell, Moves) else Counter[str]()
@@ -262,7 +262,7 @@ class Overriding:
             self.problems.say_at(made.line, "FSM116", what, "name those that differ, or drop it")
 
     def _check_once(self, overrides: Iterable[Override]) -> None:
-        """Check that an override that replaces a cell is the only one for it.  Only deviations may share a cell."""
+        """Check that a cell that one override replaces has no other override.  Only deviations may share a cell."""
         meeting: defaultdict[tuple[str, str, bool], list[tuple[Override, int]]] = defaultdict(list)
         for override in overrides:
             for state, cell in override.cells.items():

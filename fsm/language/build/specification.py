@@ -1,4 +1,4 @@
-"""Build a well-formed specification from a property file, or report everything that is wrong with the file."""
+"""Build a well-formed specification from a property file, or report every error in the file."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -186,7 +186,8 @@ class ClaimBuilder:
     def _fair(self, text: str, at: str) -> tuple[claims.Fair, ...]:
         """Parse a fairness assumption: ``stop``, ``stop.ends``, ``stop/stopped`` or ``stop.ends/stopped``.
 
-        In a system, it cannot have ``.ends``.  It is about the events of every copy, whichever copy the claim is about.
+        In a system, the assumption cannot have ``.ends``.  It applies to the events of every copy, whichever copy the
+        claim is about.
         """
         whole, _, outcome = text.partition("/")
         if isinstance(self.of, Scope):
@@ -247,7 +248,7 @@ def _starting_in(state: str, sequence: Sequence) -> Sequence:
 
 
 def subject(problems: Problems[Stated], machine: Machine | System, part: str | None, copy: int) -> Machine | Scope:
-    """Return the machine, or the scope in a system: what belongs to copy number *copy* of *part*, or everything."""
+    """Return *machine* or, for a system, a scope: copy number *copy* of *part*, or everything if it is ``None``."""
     if isinstance(machine, Machine):
         if part is not None:
             problems.say("FSM302", "only a property of a system has 'for'", "leave it out", "for")
@@ -264,8 +265,8 @@ AnyModel: TypeAlias = Machine | System
 def specify(file: File[Stated], find: Callable[[str], M], *, copy: int = 0) -> Specification[M]:
     """Return the specification in *file*.  *find* returns the machines and systems that the file names.
 
-    In a system, claims about each copy of a part are made about copy number *copy*.  If that is not the first, all
-    other claims are left out.  Raise :class:`InputError` with every semantic error in the file.
+    In a system, claims about each copy of a part are made about copy number *copy*.  If *copy* is not 0, all other
+    claims are left out.  Raise :class:`InputError` with every semantic error in the file.
     """
     problems = Problems(model=file)
     written = file.written
@@ -367,7 +368,7 @@ def _failures(
 
 
 def _inherited(machine: AnyModel, stated: dict[str, T], alone: Collection[str] = ()) -> dict[str, T]:
-    """Add to *stated*, by profile, what each profile inherits from the nearest one, unless that is in *alone*."""
+    """Add to *stated* the value that each profile inherits from its nearest ancestor, unless that is in *alone*."""
     if isinstance(machine, System):
         return stated
     nearest = {name: next((each for each in machine.lineage(name) if each in stated), "") for name in machine.profiles}

@@ -1,7 +1,7 @@
-"""Build a well-formed system from a written one, or report everything that is wrong with it.
+"""Build a well-formed system from a written one, or report every error in it.
 
-Copies are enumerated here.  Each copy of the part that a joint event is *of* has a separate event, ``every`` becomes a
-step of each copy, and conditions are about the copies that are meant.
+Copies are enumerated here.  A joint event that is *of* a part becomes one event for each copy of that part, a step
+with ``every`` becomes one step for each copy, and each condition is bound to the copies that it is about.
 """
 
 import re
@@ -54,7 +54,7 @@ def _changed(joint: WrittenJoint, change: WrittenChange) -> WrittenJoint:
 
 
 def joint_place(file: File[WrittenSystem], profile: str | None, name: str, *rest: str | int) -> Keys:
-    """Return the path of *rest* of the joint event *name*, in *profile* if written there, or in the event."""
+    """Return the path to *rest* of the joint event *name*: in *profile* if it is written there, else in the event."""
     for variant in meant(profile, file.written.profile).values():
         own = ("profile", variant, "event", name, *rest)
         if own[: 6 if rest[:1] == ("ways",) else 5] in file.lines.of:

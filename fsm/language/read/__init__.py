@@ -1,6 +1,6 @@
 """Read a TOML file as a written model, with the line of every word in it.
 
-:mod:`fsm.language.read.toml` handles bytes and lines.  The vocabulary is that of :mod:`fsm.language.machine_file`.
+:mod:`fsm.language.read.toml` handles bytes and lines.  The vocabulary is in :mod:`fsm.language.machine_file`.
 :mod:`fsm.language.build` checks whether the names in a model fit together.  All errors of a file are reported together.
 """
 
@@ -174,11 +174,11 @@ def parse(data: bytes, form: type[F], *, path: str) -> File[F]:
     return File(path=path, written=written, lines=lines)
 
 
-ROUNDS: Final = 8  # maximum number of rounds; what depends on a dropped part is found, and dropped, in the next round
+ROUNDS: Final = 8  # maximum number of rounds; each drops the parts that depend on parts dropped in the previous one
 STAND_IN: Final = "stand-in"
 _FORM: Final = {"FSM010", "FSM011", "FSM012"}
 _ALONE: Final = re.compile(r"FSM(10[12458]|11[0478]|12[468]|13[0124]|30[45]|70[12])")
-"""Codes of errors that depend only on what is written there, not on the rest of the table."""
+"""Codes of errors that depend only on the text at their place, not on the rest of the table."""
 _AMONG: Final = re.compile(r"FSM(11[1569]|12[29])")  # codes of errors that may be due only to a dropped part elsewhere
 
 
@@ -187,8 +187,8 @@ def with_meaning(
 ) -> InputError:
     """Return *error* extended with the semantic errors that *make* finds in the valid parts of *data*.
 
-    Invalid parts are dropped first.  Errors that dropping them may have caused are not reported: those that mention a
-    word from a dropped part, and those about the same table or the whole file.
+    Invalid parts are dropped first.  Errors that may only be due to the dropped parts are not reported: errors that
+    mention a word from a dropped part, errors about the same table, and errors about the whole file.
     """
     if not {each.code for each in error.problems} <= _FORM:
         return error
@@ -209,7 +209,7 @@ def with_meaning(
 
 
 class _Rest:
-    """The rest of a file, the words in the parts that were dropped, and the tables that had these parts."""
+    """A file without its invalid parts, the words in the dropped parts, and the tables that contained them."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self.document: Any = document(data, path)
@@ -219,7 +219,7 @@ class _Rest:
         self._touched: set[str | int] = set()
 
     def repair(self, error: ErrorDetails) -> bool:
-        """Drop what does not fit, or insert a stand-in for what is missing.  Return whether anything is left."""
+        """Drop the invalid part, or insert a stand-in for a missing one.  Return whether the rest can be checked."""
         at, _ = place(error, self.document)
         if not at:  # everything around it was dropped
             return False

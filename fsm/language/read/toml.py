@@ -90,7 +90,7 @@ def _deepest_line(text: str) -> int:
 
 
 def _depth(document: Mapping[str, Any]) -> int:
-    """Return the nesting depth of *document*.  Walk it iteratively, as it may be too deep for recursion."""
+    """Return the nesting depth of *document*.  Walk it iteratively, because it may be too deep for recursion."""
     deepest = 0
     stack: list[tuple[Any, int]] = [(document, 1)]
     while stack:
@@ -108,7 +108,7 @@ class Lines:
     of: Mapping[Keys, int]
 
     def find(self, *path: str | int) -> int:
-        """Return the line of *path* or of the nearest table around it, or 1 if there is none."""
+        """Return the line of *path* or of the nearest enclosing table with a known line, or 1 if no line is known."""
         for length in range(len(path), 0, -1):
             if (line := self.of.get(path[:length])) is not None:
                 return line

@@ -51,7 +51,8 @@ class Dynamics(Unobserved):
     def observed(self, before: Configurations, seen: Key, since: int = 0) -> Remainder:
         """Update the closed set *before* by the observation *seen*; the resulting set is closed too.
 
-        *since* is the bit set of states in which an unrecorded call may have taken effect; 0 means those of *before*.
+        *since* is the bit set of states in which an unrecorded call may have taken effect; 0 means the states of
+        *before*.
         """
         row, phase, shows, output = self.row(seen.event), seen.phase, seen.shows, seen.output
         before = self.started(before)
@@ -97,7 +98,7 @@ class Dynamics(Unobserved):
             for instant in self.rules.instants(each.state, row)
             if instant.way is None or instant.emits[:1] == (output,)
         )
-        # If some way emits this output after another one, it may come from an earlier event.
+        # If some way emits this output after another output, this one may come from an earlier event.
         certain = len(cells) == 1 and not any(output in way.emits[1:] for way in self.table.ways)
         left = frozenset(each._replace(queue=each.queue[1:]) for each in before if each.queue[:1] == (output,))
         return Remainder(configurations=left, cells=cells if certain else frozenset())
@@ -147,9 +148,9 @@ class Dynamics(Unobserved):
     def ended(
         self, here: Configuration, row: int, seen: Key, known: dict[tuple[Pending, int, bool], Fit | None]
     ) -> Iterator[tuple[Fit, Configuration]]:
-        """Yield each way in which a call of *row* in *here* may have ended as *seen*, with *here* without that call.
+        """Yield each way in which a call of *row* may have ended as *seen*, with the configuration without that call.
 
-        *known* is a cache.
+        *here* is the configuration before, and *known* is a cache.
         """
         alone = bool(self.limits) and self.alone(here)
         state, pending, queue, deviations, due = here
@@ -167,10 +168,10 @@ class Dynamics(Unobserved):
                     yield fit, resting_on(left, deviation)
 
     def _fits(self, here: Configuration, call: Pending, seen: Key) -> Fit | None:
-        """Return how *call* may have ended as *seen*, or ``None`` if it cannot have."""
+        """Return the ways in which *call* may have ended as *seen*, or ``None`` if it cannot have ended like that."""
         reply, met, emits = seen.reply, self.understood(seen.met), seen.emits
-        # If only the reply was seen and it is indefinite, the call need not have taken effect. A whole call without a
-        # known reply has.
+        # If only an indefinite reply was seen, the call need not have taken effect. A whole call without a known
+        # reply has taken effect.
         vague = self.rules.indefinite(reply) and bool(reply or seen.phase)
         table = self.table
         indefinite = vague or (call.stage == CUT and self.rules.indefinite(reply))
@@ -181,7 +182,7 @@ class Dynamics(Unobserved):
             cells = frozenset({(call.row, state) for state in states} | {table.origin[call.stage]})
             return Fit(cells=cells, ways=((*table.origin[call.stage], way),)) if fits and states else None
         if call.stage == FREE:
-            silent = [state for state in states if call.met == 1 << state]  # any state, if its end is not written
+            silent = [state for state in states if call.met == 1 << state]  # all states if the end is not specified
             free = Fit(unspecified=True, ways=tuple((call.row, state, None) for state in silent))
             return free if states and (not emits or self.rules.silent(call.row)) else None
         if call.stage not in {ASKED, CUT}:
@@ -257,7 +258,7 @@ class Dynamics(Unobserved):
                 yield instant, after if apart else after._replace(queue=here.queue)
 
     def after(self, before: Configurations, seen: Key) -> Configurations:
-        """Return *before* updated by *seen*, adding a missing request, or an empty set if there is too much to try."""
+        """Return *before* updated by *seen*, adding a missing request, or an empty set if the result is too large."""
 
         def left() -> Configurations:
             start = self.asked(before, self.row(seen.event)) if self.unasked(before, seen) else before
@@ -266,9 +267,9 @@ class Dynamics(Unobserved):
         return tried(left)
 
     def answering(self, states: Iterable[int], seen: Key) -> Iterator[tuple[int, Way | None]]:
-        """Yield each of *states* and way with which a call may give the reply of *seen*.
+        """Yield each pair of one of *states* and a way with which a call may reply as in *seen*.
 
-        The way is ``None`` if every way may give it.
+        The way is ``None`` if every way may have that reply.
         """
         row, reply, met = self.row(seen.event), seen.reply, self.understood(seen.met)
         for state in states:
@@ -283,7 +284,7 @@ class Dynamics(Unobserved):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """Explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it.
+    """An explanation of a reply: cells certainly used, alternative deviations, and whether only silence allows it.
 
     ``ways`` holds (row, state, way) for each way in which the call may have ended.  In silent cells, way is ``None``.
     """
@@ -295,7 +296,7 @@ class Fit:
 
 
 def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
-    """Return the deviations of *ways*, one of which must have occurred, or ``("",)`` if some way is not a deviation."""
+    """Return the deviations of *ways*, one of which must have occurred, or ``("",)`` if a way is not a deviation."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))
 
@@ -305,7 +306,7 @@ def dynamics(
 ) -> Dynamics:
     """Return the dynamics of *table* for traces that show the signals in *shown*, or all signals if it is ``None``.
 
-    Events are found by their model name or RPC name.  Hidden events in *shown* happen only where the trace has them.
+    Events are found by their model name or RPC name.  Hidden events in *shown* happen only when the trace shows them.
     If *outputs* is true, the trace shows outputs one by one, and no calls.  If *timed* is true, configurations track
     time limits.
     """
@@ -332,7 +333,7 @@ def dynamics(
 
 
 def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Response) -> Configurations:
-    """Return the configurations that are possible after the response *seen* to *step*; none if it is a violation.
+    """Return the configurations that are possible after the response *seen* to *step*; none after a violation.
 
     The SUT's state is read before its outputs, so *seen* also includes outputs of hidden events in between.
     """
@@ -347,13 +348,13 @@ def stepped(dynamics: Dynamics, before: Configurations, step: Stimulus, seen: Re
     else:
         found = moves.observed(before, Key(event=step.event, reply=seen.reply)).configurations
         if moves.rules.interrupts(row):
-            # The test has caused the interruption itself, so it awaits no more replies.
+            # The test itself has caused the interruption, so it does not wait for any more replies.
             found = frozenset(each._replace(pending=()) for each in found)
     return shown(moves, found, seen)
 
 
 def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[Configuration]:
-    """Yield the configurations in which the call of *step* has begun or advanced by a stage, but not ended."""
+    """Yield the configurations in which the call of *step* has begun or advanced by one stage, but has not ended."""
     row = moves.table.row[step.event]
     for here in before:
         if step.stage == "begin":
@@ -364,7 +365,7 @@ def _held(moves: Dynamics, before: Configurations, step: Stimulus) -> Iterator[C
 
 
 def shown(moves: Dynamics, found: Iterable[Configuration], seen: Response) -> Configurations:
-    """Return the configurations in *found* that show the state in *seen*, and what hidden events lead to from there."""
+    """Return the configurations in *found* that show the state in *seen*, and those that hidden events reach."""
     shows = moves.table.shows
     left = moves.closed(each for each in found if not seen.shows or shows[each.state] == seen.shows)
     return frozenset(each._replace(queue=()) for each in left if seen.outputs in {None, each.queue})

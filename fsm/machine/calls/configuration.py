@@ -38,8 +38,8 @@ class Due(NamedTuple):
 class Configuration(NamedTuple):
     """A state with the sorted calls in progress.
 
-    ``queue`` holds outputs that were emitted but not yet observed.  ``deviations`` names the deviations that must have
-    occurred to get here.  ``due`` is set if the state has a time limit.
+    ``queue`` holds outputs that were emitted but not yet observed.  ``deviations`` names the deviations without which
+    the configuration is impossible.  ``due`` is set if the state has a time limit.
     """
 
     state: int
@@ -65,7 +65,7 @@ def plus(calls: tuple[Pending, ...], call: Pending) -> tuple[Pending, ...]:
 
 
 def late(calls: tuple[Pending, ...], row: int, stage: int) -> tuple[Pending, ...]:
-    """Return *calls* with a lost call of *row* at *stage*, which is added only if there is none yet."""
+    """Return *calls* with a lost call of *row* at *stage*, which is added unless it is already among them."""
     call = Pending(row, stage, 0)
     return calls if call in calls else plus(calls, call)
 
@@ -121,10 +121,10 @@ def bits(configurations: Configurations) -> int:
 
 
 _ENDS: Final = 64
-"""Number of bits that encode how a call may have ended.  Bit 0 means cut off; each other bit stands for one end."""
+"""Number of bits that encode how a call may have ended.  Bit 0 means cut off, any other bit an end."""
 
 _ANY: Final = (1 << _ENDS) - 1
-"""All of these bits.  The call may still take effect, or may have ended in any way that changes nothing."""
+"""All of these bits: the call may still take effect, or may have ended in any way that changes nothing."""
 
 _REMEMBERED: Final = 100_000
 """Maximum number of cached splits of pending calls."""
@@ -133,7 +133,7 @@ _Kind: TypeAlias = tuple[object, ...]
 
 
 class _Open(NamedTuple):
-    """The part of a configuration in which one that covers it may differ, by allowing more.
+    """The part of a configuration that may be larger in a configuration that covers it.
 
     ``sets`` is a bit set: the lost calls and, for each awaited call, the states it met and its possible ends.
     """
@@ -168,7 +168,7 @@ class Covering:
         self._width = 0
 
     def split(self, each: Configuration) -> tuple[_Kind, _Open]:
-        """Split *each* into the part that a covering configuration must share and the part where it may allow more."""
+        """Split *each* into the part that a covering configuration must share and the part that may be larger."""
         state, pending, queue, deviations, due = each
         kind, sets = self._split(pending)
         return (state, kind, queue), _Open(sets, deviations, due)
@@ -186,7 +186,7 @@ class Covering:
             self._width = _ENDS + 2 * len(self._rules.table.states)
         sets, width = 0, self._width
         for call in pending:
-            if call.stage <= LOST:  # a lost call need not take effect, so more lost calls allow more
+            if call.stage <= LOST:  # lost calls need not take effect, so more of them allow more
                 sets |= 1 << (2 * call.row + (call.stage == LOST_BEGUN))
         waited = sorted(self._waited(call) for call in pending if call.stage > LOST)
         for _, left in waited:
@@ -194,7 +194,7 @@ class Covering:
         return (width, *(kind for kind, _ in waited)), sets
 
     def _split_call(self, call: Pending) -> tuple[tuple[int, int], int]:
-        """Return the kind of *call*, which awaits its reply, and the bit set of what it leaves open."""
+        """Return the kind of *call*, which awaits its reply, and the bit set of the possibilities it leaves open."""
         met = call.met << _ENDS
         match call.stage:
             case stage if stage >= 0:
@@ -213,7 +213,7 @@ class Covering:
         return self._first.setdefault((self._rules.table.origin[stage], way.reply, way.emits), stage)
 
     def _end(self, call: Pending) -> int:
-        """Return a number for the end of *call*, or 0 if a call that was only asked could not give its reply."""
+        """Return a number for the end of *call*, or 0 if a call that was only asked could not have the same reply."""
         table = self._rules.table
         ended = table.ways[call.stage]
         for state in numbers(call.met):
@@ -240,7 +240,7 @@ class ConfigurationSet:
 
     def add(self, new: Configuration) -> bool:
         """Add *new* unless it is known or covered.  Return whether it was added."""
-        if new in self._met:  # a common case, as calls are tried in every order
+        if new in self._met:  # common, because calls are tried in every order
             return False
         self._met.add(new)
         shape, mine = self._split(new)
@@ -263,7 +263,7 @@ class ConfigurationSet:
 
 
 def covers(more: _Open, less: _Open) -> bool:
-    """Check whether a configuration with the open part *more* covers one of the same kind with the open part *less*."""
+    """Check whether the open part *more* covers the open part *less* in configurations of the same kind."""
     if more.sets | less.sets != more.sets:
         return False
     if more.due and (not less.due or more.due.way != less.due.way or more.due.start < less.due.start):

@@ -13,11 +13,12 @@ ends at separate instants.  There are six rules:
    ended call may still be answered, and an asked call may still take effect.  If the interruption is observed, all
    calls in progress are over.
 5. A reply fits an ended call if it is a reply of its outcome.  Any reply fits a free call.  An indefinite reply also
-   fits a call that has not taken effect, which then never does.
+   fits a call that has not taken effect.  Such a call then never takes effect.
 6. A *lost* call, whose caller gave up, may take effect at any later time, repeatedly, or never, until it is
    interrupted.
 
-Engines differ in which calls they distinguish and in what else they know.  :class:`Rules` covers the rest.
+Engines differ in the calls that they distinguish and in their additional knowledge.  :class:`Rules` covers everything
+else.
 """
 
 from collections.abc import Iterable, Iterator
@@ -83,7 +84,7 @@ class Rules:
         self._moves = cache(self._moves_within)
 
     def _instants(self, state: int, row: int, stage: int = ASKED) -> tuple[CallInstant, ...]:
-        """Return the possible instants in *state* of an event of *row*, or of such a call at *stage*, in model order.
+        """Return the instants possible in *state* for an event of *row*, or for a call at *stage*, in model order.
 
         Return an empty tuple if the event cannot happen or the call can have no further effect.
         """
@@ -104,7 +105,7 @@ class Rules:
         return tuple(each for each in self._staying(state, row) if each.way and (each.way.emits or each.way.within))
 
     def moves(self, row: int) -> bool:
-        """Check whether an event of *row* can change the state, begin, or set a time limit in any state."""
+        """Check whether there is a state in which an event of *row* can move, begin, or set a time limit."""
         return self._moves(row, len(self.table.states))  # some tables add states on demand
 
     def _moves_within(self, row: int, states: int) -> bool:
@@ -144,7 +145,7 @@ class Rules:
 
 
 def finals(table: Table, state: int, row: int, *, displaced: bool = False) -> tuple[Way, ...] | None:
-    """Return the ways in which an event of *row* taken in *state* may end, or ``None`` if any end is possible.
+    """Return the ways in which an event of *row* that happens in *state* may end, or ``None`` if any end is possible.
 
     If *displaced* is true, other events may have moved the entity while the call was in progress.
     """
@@ -174,10 +175,10 @@ def begun_in(event: Event) -> dict[str, int]:
 
 
 def found_in(machine: Machine, event: Event) -> set[str]:
-    """Return the states the entity may be in during a call of *event*, including states that other events lead to."""
+    """Return the states in which the entity may be during a call of *event*, including those after other events."""
     begun = begun_in(event)
     alone = _reached(machine, event, begun, twice=False)
-    # If a second call of the event can begin in one of these states, its end may move the entity as well.
+    # If a second call of the event can begin in one of these states, the end of that call may also move the entity.
     twice = any(way.begins for state in alone for way in outcomes(event.cells[state], state, event.kind) or ())
     return _reached(machine, event, begun, twice=True) if twice else alone
 

@@ -40,11 +40,11 @@ LIMIT = 20_000
 
 
 class TooManyError(Exception):
-    """There are more configurations than the limit allows."""
+    """Raised if there are more configurations than the limit allows."""
 
 
 def tried(find: Callable[[], Configurations]) -> Configurations:
-    """Return the result of *find*, or an empty set if it raises :class:`TooManyError`."""
+    """Call *find* and return its result, or an empty set if it raises :class:`TooManyError`."""
     try:
         return find()
     except TooManyError:
@@ -57,10 +57,10 @@ class Unobserved:
 
     Events of the rows ``unseen`` may happen without being observed.  Configurations that depend on an assumed event, of
     row ``assumed``, are marked (:data:`ASSUMED`).  If ``outputs`` is true, the trace shows outputs one by one.
-    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence`` is
-    false, events about which the specification is silent do not happen.  If time limits are tracked, ``limits`` maps
-    each way with a time limit to the states from which interruptions alone lead to its target.  ``limit`` overrides
-    :data:`LIMIT`.
+    ``coming`` lists the outputs up to the next observation of outputs, if they are known in advance.  If ``silence``
+    is false, an event does not happen in a state in which the specification is silent about it.  If time limits are
+    tracked, ``limits`` maps each way with a time limit to the states from which interruptions alone lead to its
+    target.  ``limit`` overrides :data:`LIMIT`.
     """
 
     rules: Rules
@@ -89,10 +89,11 @@ class Unobserved:
         return self.closed([Configuration(self.table.initial)])
 
     def closed(self, configurations: Iterable[Configuration]) -> Configurations:
-        """Return *configurations* and all those reachable by unobserved instants, without covered ones."""
+        """Return *configurations* and all others reachable by unobserved instants, without covered configurations."""
         found = ConfigurationSet(self.covering)
         most = (self.limit or LIMIT) + len(self.table.states)
-        # Start with those in which the fewest calls have taken effect. They lead to many of the others.
+        # Start with the configurations in which the fewest calls have taken effect, because many others follow from
+        # them.
         for first in sorted(configurations, key=lambda each: sum(call.stage not in _ASKED for call in each.pending)):
             todo = [first] if found.add(first) else []
             while todo:
@@ -106,8 +107,8 @@ class Unobserved:
     def without_a_call(self, left: Collection[Configuration]) -> Configurations:
         """Return the closure of *left*, a closed set of configurations from which an ended call was removed.
 
-        The effects of the other calls are already included, unless time limits matter.  A single remaining call may now
-        set a limit, or may take effect after a limit that starts at this instant.
+        The effects of the other calls are already included, unless time limits matter.  If a single call remains, it
+        may now set a limit, or take effect after a limit that starts at this instant.
         """
         begins = self.limits and any(self.alone(each) or (each.due and each.due.start == NOW) for each in left)
         if self.coming is not None or begins:
@@ -210,7 +211,7 @@ class Unobserved:
     def _queued(self, queue: tuple[str, ...], emits: tuple[str, ...]) -> tuple[str, ...] | None:
         """Return *queue* followed by *emits*.
 
-        Return ``None`` if that contradicts the trace, or if *queue* must be empty first.
+        Return ``None`` if that contradicts the trace, or if *queue* would have to be empty first.
         """
         if not emits or (self.coming is None and not self.outputs):
             return queue
@@ -234,7 +235,7 @@ class Unobserved:
         return self._anything_emitted(Configuration(to, passing(pending, to), here.queue, here.deviations))
 
     def started(self, those: Iterable[Configuration]) -> Configurations:
-        """Return *those* as they are at an observation, at which the time limits marked :data:`FRESH` start."""
+        """Return *those* as of an observation, at which the time limits marked :data:`FRESH` start."""
         if not self.limits:
             return frozenset(those)
         return frozenset(

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class _Outcome(NamedTuple):
-    """The result of a way: the new states of the copies in ``JointRow.digits``, and what was done."""
+    """The result of a way: the new states of the copies in ``JointRow.digits``, and the steps taken by the parts."""
 
     locals: Locals
     name: str
@@ -51,7 +51,7 @@ class JointPath:
 
 @dataclass(slots=True, kw_only=True)
 class JointRow:
-    """A joint event and the digits it reads or writes.  ``known`` caches its outcomes by the states of those copies."""
+    """A joint event, and the digits it reads or writes.  ``known`` maps states of those copies to cached outcomes."""
 
     joint: JointEvent
     when: Callable[[Locals], bool] | None
@@ -63,8 +63,9 @@ class JointRow:
 class SystemTable:
     """*system* as a table.
 
-    If *cone* is given, it has only the copies in *cone*, and the events that move them or are in *mentioned*.  *tables*
-    may provide existing tables of the parts.  If *orbits* is given, states are replaced by their representatives.
+    If *cone* is given, the table has only the copies in *cone*, and the events that move them or are in *mentioned*.
+    *tables* may provide existing tables of the parts.  If *orbits* is given, states are replaced by their
+    representatives.
 
     >>> from fsm.language.library import load_system
     >>> from fsm.machine.graph import explore
@@ -121,7 +122,7 @@ class SystemTable:
         return tuple([self._joined(event, before, each) for each in known]) if known else ()
 
     def effects(self, before: Locals, event: str, ways: Collection[str] = ()) -> frozenset[JointEffect]:
-        """Return the possible effects of *event* in *before*, limited to *ways* if given.  This adds no states."""
+        """Return the possible effects of *event* in *before*, limited to *ways* if given.  No states are added."""
         row = self.joint[self.row[event]]
         return frozenset(
             (
@@ -137,7 +138,7 @@ class SystemTable:
         key = tuple(before[digit] for digit in event.digits)
         found = event.known.get(key)
         if found is None:
-            # Keep one of the outcomes that differ only in the names of the parts' outcomes.
+            # Of outcomes that differ only in the names of the parts' outcomes, keep only one.
             different: dict[object, _Outcome] = {}
             for each in self._outcomes(event, before):
                 different.setdefault((each.locals, each.name, each.reply, each.emits), each)
@@ -176,7 +177,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Map each digit and local state to whether a begin is blocked and whether an unspecified end is left out."""
+        """Map each digit and local state to two flags: a begin is blocked, and an unspecified end is left out."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:
@@ -188,7 +189,7 @@ class SystemTable:
         return found
 
     def passed(self, digit: int, locals_: Collection[int]) -> set[int]:
-        """Return *locals_*, states of the copy *digit*, and those it may pass through within one joint event."""
+        """Return *locals_*, states of the copy *digit*, and the states it may pass through within one joint event."""
         found = set(locals_)
         for path in (path for row in self.joint for path in row.paths):
             here = set(locals_)
@@ -307,7 +308,7 @@ class SystemTable:
 
 
 _Run: TypeAlias = "tuple[Locals, tuple[Done, ...], tuple[str, ...]]"
-"""The result of a sequence of moves: the new states, what was done, and the error replies that ended it."""
+"""The result of a sequence of moves: the new states, the steps taken, and the error replies that ended it."""
 
 
 def _runs(moves: tuple[JointMove, ...], before: Locals, *, blocked: bool = False) -> list[_Run]:
@@ -341,6 +342,6 @@ def tables_of(system: System, overlap: int = 1) -> dict[str, Table]:
 
 
 def read(condition: Condition | None) -> frozenset[int]:
-    """Return the digits of the copies on whose states *condition* depends."""
+    """Return the digits of the copies whose states *condition* depends on."""
     parts = atoms(condition) if condition else ()
     return frozenset(digit for part in parts if isinstance(part, At) for digit in part.copies)

@@ -1,11 +1,12 @@
-"""An abstraction of a system with any number of copies of a part as a system of fixed size that simulates them all.
+"""An abstraction of systems with any number of copies of a part: a system of fixed size that simulates them all.
 
 One copy is kept as it is.  The others form a *crowd*, of which only the set of occupied states is known.  This is a
 counter abstraction whose counters distinguish only none and some (Pnueli, Xu and Zuck, *Liveness with (0, 1,
-∞)-counter abstraction*, 2002).  Conditions only say that every copy, or some copy, is in a state, so the crowd
+∞)-counter abstraction*, 2002).  Conditions only require that every copy, or some copy, is in a state, so the crowd
 satisfies the same conditions as the copies.  When a member of the crowd moves, its old state may or may not remain
 occupied.  Every step of a system with two or more copies is therefore also a step of the abstraction, with the same
-outputs and reply.  The converse does not hold.  What is impossible in the abstraction is impossible in every system.
+outputs and reply.  The converse does not hold.  Anything that is impossible in the abstraction is impossible in every
+system.
 
 That further copies behave alike is checked, not assumed.  The system with three copies must do the same as the system
 with two, and must treat the third copy like the second, with the same result in either order.
@@ -56,8 +57,8 @@ class _Course:
     """A possible course of a joint event for one member of the crowd.
 
     The ``steps`` take the member to the state ``local``, provided that the conditions ``holding`` hold along the way.
-    ``error`` is set if an error reply ended the event.  If the member has moved in this event, ``others`` says whether
-    other members are in its new state; otherwise it is ``None``.
+    ``error`` is set if an error reply ended the event.  If the member has moved in this event, ``others`` is true if
+    other members are in its new state.  Otherwise it is ``None``.
     """
 
     steps: tuple[PartStep, ...] = ()
@@ -107,7 +108,7 @@ class Crowd:
         return self._of(condition, None)
 
     def image(self, cone: Collection[int]) -> frozenset[int]:
-        """Translate *cone* to digits of ``system``.  A member of the crowd is represented by all the added parts."""
+        """Translate *cone* to digits of ``system``.  All the added parts together represent a member of the crowd."""
         crowd = {self._one.digit, self._other.digit}.intersection(cone)
         added = {copy.digit for part in self._parts.values() for copy in part.copies}
         return frozenset({self._digits[digit] for digit in cone if digit in self._digits} | (added if crowd else set()))
@@ -134,7 +135,7 @@ class Crowd:
                 raise NoCrowdError(f"'{row.joint.family}' {what}")
 
     def _goes_on(self, row: JointRow, fewer: JointRow, less: Mapping[int, int]) -> bool:
-        """Check that *row* does the same as *fewer*, its row in the smaller system, and treats both members alike."""
+        """Check that *row* behaves like *fewer*, its row in the smaller system, and treats both members alike."""
         if _less(row.joint.when, less) != fewer.joint.when or len(row.paths) != len(fewer.paths):
             return False
         for path, before in zip(row.paths, fewer.paths, strict=True):
@@ -177,7 +178,7 @@ class Crowd:
         return replace(joint, of=of, when=self._maybe(joint.when), ways=tuple(self._way(path) for path in row.paths))
 
     def _one_does(self, joint: JointEvent, path: JointPath) -> Iterator[JointWay]:
-        """Yield a way for each state that the member may be in and each course that its event may take from there."""
+        """Yield a way for each state that the member may be in, and each course of its event from that state."""
         for local in range(len(self._names)):
             conditions = (each for each in (joint.when, path.way.when) if each is not None)
             before = [self._some(self._bits[local]), *(self._of(each, local) for each in conditions)]
@@ -218,7 +219,7 @@ class Crowd:
         left = (*course.steps, self._step(self._bits[before.local], DRAIN))
         for stay in (True, False) if before.others is None else (before.others,):
             moved = course if stay else replace(course, steps=left)
-            # Later steps of the event may depend on where members are, or end the event.
+            # Later steps of the event may depend on the states of members, or may end the event.
             for others in (None,) if last else (True, False):
                 further = replace(moved, others=others)
                 if others is not None:
@@ -247,7 +248,7 @@ class Crowd:
         return replace(course, steps=(*course.steps, impossible), holding=(*course.holding, condition))
 
     def _way(self, path: JointPath) -> JointWay:
-        """Translate the way of an event that does not belong to a member, but may move all of them."""
+        """Translate the way of an event that does not belong to a member but may move all members."""
         steps: list[PartStep] = []
         moves = [move for move in path.moves if move.at != self._other.digit]
         for crowded, those in groupby(moves, lambda move: move.at == self._one.digit):
@@ -267,7 +268,7 @@ class Crowd:
                 then = self._next[course.local]
                 yield self._step(then, FILL if certain else MAY_FILL, when=All(of=(self._some(here), *course.holding)))
                 led.append(All(of=(self._some(then), *course.holding)))
-            if not certain:  # require that each member can take some course
+            if not certain:  # require that every member can take a course
                 yield self._step(self._never, FAILS, when=All(of=(self._some(here), Not(of=Some(of=tuple(led))))))
         for here, then in zip(self._bits, self._next, strict=True):
             yield self._step(here, DRAIN)

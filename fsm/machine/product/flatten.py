@@ -1,4 +1,4 @@
-"""Conversion of a small system to a single machine, for use wherever a machine is required."""
+"""Conversion of a small system to a single machine, for use in place of a machine."""
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
@@ -17,8 +17,9 @@ MOST: Final = 2_000
 def flatten(system: System, *, most: int = MOST, visible: Collection[str] = ()) -> Machine:
     """Return *system* as a single machine, whose states are the reachable states of the system.
 
-    Each state shows the states of all parts or, if *visible* is given, what the parts in *visible* show.  Ways with the
-    same name get names that say what their parts do.  Raise :class:`InputError` if there are more than *most* states.
+    Each state shows the states of all parts or, if *visible* is given, the values shown by the parts in *visible*.
+    Ways with the same name get names that describe the steps of their parts.  Raise :class:`InputError` if there are
+    more than *most* states.
 
     >>> from fsm.language.library import load_system
     >>> flat = flatten(load_system("examples/models/systems/house.toml"))

@@ -45,7 +45,7 @@ class Influence:
         return frozenset(found)
 
     def _needed(self, joint: JointEvent, way: JointWay, found: set[int], *, mentioned: bool) -> set[int]:
-        """Return the copies that affect what *way* does to *found* or, if *mentioned* is true, how the way happens."""
+        """Return the copies that influence how *way* changes *found* or, if *mentioned* is true, how it happens."""
         inside = [number for number, step in enumerate(way.steps) if step.copy.digit in found]
         if not inside and not mentioned:
             return set()
@@ -79,7 +79,7 @@ class WaitsFor(NamedTuple):
 
 
 def waiting(system: System, states: Mapping[str, str], events: Collection[str] = ()) -> Iterator[WaitsFor]:
-    """Yield what each blocked copy waits for.  A copy is blocked if no joint event can move it.
+    """Yield the copies that each blocked copy waits for.  A copy is blocked if no joint event can move it.
 
     If *events* is given, consider only those.  *states* maps copy names to states; other copies are in their initial
     state.  A copy that is in its initial state, or in a final or error state, waits for nothing.
@@ -105,7 +105,7 @@ def waiting(system: System, states: Mapping[str, str], events: Collection[str] =
 
 
 def _preventing(table: SystemTable, row: JointRow, here: Locals, digit: int) -> list[int]:
-    """Return the copies whose states keep *row* from moving the copy *digit*, or none if it could not move anyway."""
+    """Return the copies whose states keep *row* from moving the copy *digit*.  Empty if it could not move anyway."""
     copies, initial = table.system.copies, table.locals(table.initial)
     alone: dict[int, None] = {}
     together: dict[int, None] = {}

@@ -52,7 +52,7 @@ NONE: Final = Exchange(root="", prefix=(), first=0, digits={}, events={}, output
 
 @dataclass(frozen=True, slots=True)
 class Orbits:
-    """Treats states that differ only in the order of members of ``groups`` as one.  Inner groups come first."""
+    """Treats states as one if they differ only in the order of members of ``groups``.  Inner groups come first."""
 
     groups: tuple[Interchangeable, ...] = ()
 
@@ -90,7 +90,7 @@ class Orbits:
 
 
 def _arrangements(alike: Sequence[bool]) -> int:
-    """Return the number of distinct orders of sorted members, where *alike* says which neighbours are equal."""
+    """Return the number of distinct orders of sorted members.  *alike* is true for each pair of equal neighbours."""
     found, run = factorial(len(alike) + 1), 1
     for each in alike:
         run = run + 1 if each else 1
@@ -110,7 +110,7 @@ class Symmetry:
         return tuple(each for each in _exchanges(self._table.system) if keeps(self._table, each))
 
     def orbits(self, asked: Iterable[Condition]) -> Orbits:
-        """Return the orbits of states that the conditions in *asked* do not distinguish."""
+        """Return the orbits whose states the conditions in *asked* do not distinguish."""
         conditions = list(asked)
         kept = [each for each in self.exchanges if all(same(condition, condition, each) for condition in conditions)]
         chains: dict[tuple[str, tuple[int, ...]], list[list[int]]] = defaultdict(list)

@@ -49,7 +49,7 @@ class Copy:
 class Part:
     """Copies of one machine.  ``root`` is the outermost part that they belong to.
 
-    In this system, events of the part never have an outcome in ``without``.  Outputs are delivered only while ``heard``
+    In this system, no event of the part has an outcome in ``without``.  Outputs are delivered only while ``heard``
     holds.
     """
 
@@ -95,7 +95,8 @@ class JointWay:
 class JointEvent:
     """An event in which parts take steps together.
 
-    If each copy of a part has its own event, ``of`` is the copy of this one, and the events share a ``family``.
+    If each copy of a part has its own event, ``of`` is the copy to which this event belongs, and the events share a
+    ``family``.
     """
 
     name: str
@@ -182,7 +183,7 @@ class System:
         return tuple(copy for part in self.parts.values() for copy in part.copies)
 
     def shows(self, states: Mapping[str, str]) -> str:
-        """Return what the system shows as a single machine.  Copies not in *states* are in their initial state.
+        """Return the value that the system shows as one machine.  Copies not in *states* are in their initial state.
 
         >>> from fsm.language.library import load_system
         >>> load_system("examples/models/systems/house.toml").shows({"alarm": "armed"})
@@ -209,7 +210,7 @@ Locals: TypeAlias = tuple[int, ...]
 
 _Test: TypeAlias = "Callable[[Condition | None], Callable[[Locals], bool] | None]"
 _Option: TypeAlias = "tuple[int, tuple[str, ...], Done, Done]"
-"""The new state, the error replies that end the joint event, and what is done, with outputs and without them."""
+"""The new state, the error replies that end the joint event, and the step taken, with outputs and without them."""
 
 
 class JointMove:
@@ -217,7 +218,8 @@ class JointMove:
 
     If *call* is true, an error reply may end the joint event.  ``when`` checks whether the step is taken, and ``heard``
     whether its outputs are delivered; both depend on the states before the step.  In a local state,
-    ``options`` returns the options that the table has, and ``blocked`` those that are possible but left out of it.
+    ``options`` returns the options that the table has, and ``blocked`` the possible options that the table leaves
+    out.
     """
 
     def __init__(self, step: PartStep, table: Table, part: Part, test: _Test, *, call: bool) -> None:

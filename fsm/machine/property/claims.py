@@ -26,7 +26,7 @@ M_co = TypeVar("M_co", bound=Machine | System, covariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Idempotent:
-    """A call of ``event`` that directly follows a successful one also replies ``ok``, and has no other effect.
+    """A call of ``event`` that directly follows a successful call also replies ``ok``, and has no other effect.
 
     This applies to every reachable state without calls in progress.  If ``once`` is given, it applies only if ``once``
     holds at the first reply.
@@ -46,7 +46,7 @@ class Always:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Never:
-    """No run goes through any of ``sequences``.  When ``until`` holds, each sequence has to start over."""
+    """No run goes through any of ``sequences``.  Whenever ``until`` holds, every sequence has to start over."""
 
     sequences: tuple[Sequence, ...]
     until: WrittenCondition | None = None
@@ -63,8 +63,8 @@ class Reachable:
 class Fair:
     """A fairness assumption about an event, its ends, or one outcome of either.
 
-    Under weak fairness, it is taken if it stays enabled forever.  Under strong fairness, it is taken if it is enabled
-    infinitely often.
+    Under weak fairness, a step that stays enabled forever is taken.  Under strong fairness, a step that is enabled
+    infinitely often is taken.
     """
 
     event: str
@@ -87,7 +87,7 @@ class Follows:
     """The sequence of outputs is the sequence of events of a run of ``other``.
 
     Outputs that are not events of ``other`` are ignored.  Both machines take shared signals together.  Other events of
-    ``other`` do not happen, except hidden ones.  In a system, only the outputs of the copies ``of`` count.
+    ``other`` do not happen, except hidden ones.  In a system, only the outputs of the copies in ``of`` count.
     """
 
     other: Machine
@@ -111,7 +111,7 @@ class MatchesDiagram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requires:
-    """The fields shown with a state meet ``requirement``.  Runs have no fields, so the checker cannot decide this."""
+    """The fields shown with a state meet ``requirement``.  The checker cannot decide this: runs have no fields."""
 
     requirement: Requirement
 
@@ -176,7 +176,7 @@ class Property:
         return Clause(name=self.name, says=self.says, level=self.level, source=self.source, link=self.link)
 
     def expected(self, profile: str | None) -> KnownFailure | None:
-        """Return the known failure under *profile*, where ``None`` means no profile."""
+        """Return the known failure under *profile*, or without a profile if that is ``None``."""
         return self.fails.get(profile or NO_PROFILE) or self.fails.get(ANY_PROFILE)
 
 

@@ -47,12 +47,12 @@ def run_step(table: TransitionSystem, state: int, row: int, way: Way | None, to:
 
 
 Sight: TypeAlias = Literal["observed", "confirmed", "in progress", "unobserved"]
-"""A step was observed, is confirmed by a later reply, belongs to a call in progress, or was not observed."""
+"""How a step is known: observed, confirmed by a later reply, part of a call in progress, or not observed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UsedCell:
-    """A ``step`` of a machine or of a system's part, and the ``clause`` of its cell, unless the cell is not written.
+    """A ``step`` of a machine or of a system's part, and the ``clause`` of its cell, if the model has that cell.
 
     The step of a system itself has the clause and the ``conditions`` of the joint event.
     """
@@ -86,7 +86,7 @@ def used_cells(model: Machine | System, step: RunStep) -> tuple[UsedCell, ...]:
     joint, done = model.events[step.event], {(each.copy, each.event, each.ends) for each in step.done}
     [way] = [way for way in joint.ways if way.name == step.outcome]
     steps = [((each.copy.name, each.event, each.ends), each.when) for each in way.steps]
-    # If a part may take a step on one of several conditions, the run does not show on which.
+    # If a part may take a step under several conditions, the run does not show which of them held.
     taken = [when for at, when in steps if at in done and [other for other, _ in steps].count(at) == 1]
     met = dict.fromkeys(each for each in (joint.when, way.when, *taken) if each is not None)
     machines = {copy.name: part.machine for part in model.parts.values() for copy in part.copies}
@@ -121,7 +121,7 @@ class Unreached:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unexplained:
-    """A run whose last step ``other`` does not allow in any of the ``states`` that ``other`` may be in before it.
+    """A run whose last step is not allowed by ``other``, in whichever of ``states`` that machine is before it.
 
     ``shows`` is the state shown after that step, if that is what ``other`` does not allow.
     """
@@ -134,7 +134,7 @@ class Unexplained:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawnItem:
-    """A transition or, if only ``target`` is set, a state.  ``line`` and ``column`` are 0 if it is not drawn."""
+    """A transition or, if only ``target`` is set, a state.  ``line`` and ``column`` are 0 for undrawn items."""
 
     target: str
     source: str = ""
@@ -183,7 +183,7 @@ class Undecided(Unknown):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unwritten(Unknown):
-    """The property depends on how a call of ``event`` ends in ``state``, for which the model has no ``ends``.
+    """The property depends on the end of a call of ``event`` in ``state``, for which the model has no ``ends``.
 
     ``run`` is a counterexample or a witness only if the call may end there.  In a system, ``copy`` makes the call.
     """
@@ -231,7 +231,7 @@ class Checked:
 
     @property
     def unexpected(self) -> bool:
-        """Whether the result differs from the known failure, or from success if there is none."""
+        """Whether the result differs from the known failure or, if none is known, from success."""
         if self.expected is None or isinstance(self.verdict, Undecided):
             return isinstance(self.verdict, Refuted)
         return not isinstance(self.verdict, Refuted) or self.verdict.length != self.expected.length
@@ -244,8 +244,8 @@ class Examined:
     ``counts`` is the size of the reachable state space, if it is within the limit, and ``expected`` is the size
     stated in the file at ``path``.  If ``any_number`` names a part, ``counts`` is the size of the system that
     simulates any number of its copies.  ``copies`` counts the claims that were also decided for other copies.  If
-    their result differs from that for the first copy, they are in ``checked``, too.  ``washed_out`` lists silent
-    cells that can be reached after only hidden events, as (event, state, what leads there).
+    their result differs from the result for the first copy, they are also in ``checked``.  ``washed_out`` lists
+    silent cells that hidden events alone can lead to, as (event, state, hidden event).
     """
 
     machine: Machine | System
@@ -260,7 +260,7 @@ class Examined:
 
     @property
     def resized(self) -> bool:
-        """Whether the size of the state space differs from the expected one, so the machine's meaning has changed.
+        """Whether the size of the state space is not the expected size, which means that the machine has changed.
 
         This is False unless every property was decided, because a system's size is that of the largest cone searched.
         """

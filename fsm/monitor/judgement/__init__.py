@@ -37,9 +37,10 @@ class Judged:
     """The verdicts on one recording, one for each machine, in the order of the machines.
 
     ``notes`` counts the lines that are foreign, damaged or not relevant.  ``foreign`` holds the first foreign or
-    damaged lines.  It is empty for a log, whose lines have no common form.  ``version`` is the name and version of the
-    program that was recorded, if shown.  ``profile`` is the profile used, or empty.  ``stories`` are those of the
-    entity asked for.  ``detected`` says which profile was detected, if detection was requested.
+    damaged lines.  ``foreign`` is empty for a log, because the lines of a log have no common form.  ``version`` is
+    the name and version of the program that was recorded, if shown.  ``profile`` is the profile used, or empty.
+    ``stories`` are the stories of the requested entity.  ``detected`` says which profile was detected, if detection
+    was requested.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Judging:
 
     def take(self, batch: Batch) -> None:
         """Pass *batch*, the next batch of the recording, to the monitors."""
-        # The state that an operation of a history shows may be from any instant of the operation, so ignore it.
+        # An operation of a history may show the state at any instant of the operation, so ignore that state.
         if self.recording.history:
             batch = batch._replace(observations=[structs.replace(each, shows="") for each in batch.observations])
         for piece in self.pieces(self.chosen.read(batch)):
@@ -88,12 +89,12 @@ class Judging:
             monitor.folder.found = tell
 
     def shed(self) -> None:
-        """Free memory while judging an endless recording.  What follows is judged more leniently."""
+        """Free memory while judging an endless recording.  Later observations are judged more leniently."""
         for monitor in self.monitors:
             monitor.shed()
 
     def judged(self, *, over: bool = True) -> Judged:
-        """Return the verdicts on everything taken so far.  If *over*, the recording ends here."""
+        """Return the verdicts on all batches so far.  If *over*, the recording ends here."""
         recording, notes = self.recording, self.recording.notes
         version, later = self.version or name_of(recording.version()), ""
         if self.detected and name_of(recording.version()) != name_of(self.shown):
@@ -266,7 +267,7 @@ def begin(
 
 
 def unprofiled(machine: Machine) -> Machine:
-    """Return the judging *machine* as its file describes it, without a profile."""
+    """Return *machine*, which judges, as its file describes it, without a profile."""
     return load(machine.path) if machine.profile and machine.path else machine
 
 
@@ -341,7 +342,7 @@ def _defaults(recording: Recording) -> list[Machine]:
 
 
 def _in_reach(name: str, recording: Recording) -> str:
-    """Return the model that a header names.  A path must be that of a file in or below the folder of *recording*."""
+    """Return the model that a header names.  A path must lead to a file in or below the folder of *recording*."""
     if not is_path(name):
         return name
     folder = Path(recording.name).parent
@@ -383,7 +384,7 @@ def _shown(machine: Machine, recording: Recording, restarts: Assume) -> frozense
 
 
 def _feed(receivers: Sequence[Monitor | PropertyWatch], batch: Batch) -> None:
-    """Pass each of *receivers* the observations in *batch* that concern its kind of entity."""
+    """Pass the observations in *batch* to those *receivers* whose kind of entity they concern."""
     if not batch.observations:
         return
     if batch.columns is not None:

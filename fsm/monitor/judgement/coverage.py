@@ -15,7 +15,7 @@ CellName: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MachineCoverage:
-    """For each of a machine's ``cells``, in model order, the recordings that exercised it, with a count for each.
+    """The recordings that exercised each of a machine's ``cells``, with counts.  Cells are in model order.
 
     ``unseen`` holds the events that recordings of these forms never show.  ``seen`` holds the signals that happen only
     if a recording shows them, or is ``None`` for all signals.

@@ -16,7 +16,7 @@ AUTO: Final = "auto"
 
 
 def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
-    """Read *recording* until it shows its version, up to a limit, and return it with the batches read put back.
+    """Read *recording* until it shows its version, up to a limit.  Return it with the batches that were read.
 
     If *followed*, the recording may still grow, so it is read only up to its present end.
     """
@@ -33,7 +33,7 @@ def read_ahead(recording: Recording, *, followed: bool = False) -> Recording:
 
 
 def name_of(version: str) -> str:
-    """Return the name of the profile for *version*, which has the name of a program, or an empty string.
+    """Return the name of the profile for *version* (a program and its version), or an empty string.
 
     >>> name_of("runner v1.7.24~ds1"), name_of("runner"), name_of("")
     ('runner-1.7.24', '', '')

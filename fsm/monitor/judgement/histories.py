@@ -42,7 +42,7 @@ from fsm.trace import Key, Line, Observation, key
 from fsm.verdict import Holds, Unknown
 
 LOOKS: Final = ("look", "read")
-"""Names of operations that only look at the state, unless the machine has an event of this name."""
+"""Names of operations that only look at the state, unless the machine has an event with that name."""
 
 
 def judge_history(
@@ -79,7 +79,7 @@ class _Names:
         return not seen.event or seen.event in self._events or seen.event in LOOKS
 
     def in_machine_names(self, seen: Observation) -> Observation | None:
-        """Translate *seen* to the machine's names.  Return ``None`` if it says nothing about the machine."""
+        """Translate *seen* to the machine's names.  Return ``None`` if it is not about the machine."""
         event = self._events.get(seen.event)
         reply, shows = seen.reply, seen.shows
         if not shows and reply in self.table.shows and reply not in self._replies:
@@ -143,7 +143,7 @@ class _Judging:
         return Unknown(why=incomplete) if incomplete else Holds()
 
     def _entities(self) -> dict[str, list[tuple[Recorded, Observation]]]:
-        """Map each entity to its operations.  Operations without an entity belong to every entity that others name."""
+        """Map each entity to its operations.  Operations without an entity belong to every entity in the history."""
         found: dict[str, list[tuple[Recorded, Observation]]] = {}
         everybody = []
         for each in self.history.operations:
@@ -205,7 +205,7 @@ class _Judging:
         )
 
     def _clause(self, answer: NotLinearizable, seen: Observation) -> tuple[Clause, tuple[Deviation, ...]]:
-        """Return the weakest clause broken, preferably in the last legal state, and similar known deviations."""
+        """Return the weakest broken clause, preferably in the last legal state, and similar known deviations."""
         fitting = {state for state in answer.before if self._fits(seen, state)}
         states = [state for state in answer.before if state not in fitting] or list(answer.before)
         whole = self._explained(answer, seen, states)
@@ -229,7 +229,7 @@ class _Judging:
         return known.explain(Scene(dynamics=known.dynamics, before=before, seen=key(seen), led=led, others=others))
 
     def _edits(self, answer: NotLinearizable, history: History) -> Iterator[Edit]:
-        """Yield edits that make everything up to the return legal: another reply, or dropping the operation."""
+        """Yield edits that make the history up to the return legal: another reply, or leaving out the operation."""
         if answer.cause is Cause.REPLY:
             yield from (Edit(repair=Repair.REPLY, instead=reply) for reply in answer.allowed)
         last = answer.operation

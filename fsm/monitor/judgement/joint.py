@@ -1,8 +1,8 @@
 """Check a recording of entities that contain others against the conditions of a system on its parts.
 
-The condition of a signal's joint event must be possible in the states that the monitors believe the entities to be in.
-Each entity's states are considered separately, and the recording may not show all inner entities.  Every finding is
-therefore certain, but some violations are missed.
+The condition of a signal's joint event must be possible in the states in which, according to the monitors, the
+entities may be.  Each entity's states are considered separately, and the recording may not show all inner entities.
+Every finding is therefore certain, but some violations are missed.
 """
 
 from collections import OrderedDict
@@ -25,7 +25,7 @@ class _May(NamedTuple):
 
 
 class _Those(NamedTuple):
-    """The digit and the entity of a joint event's copy, its outer entity, and the known entities in the latter."""
+    """The digit and the entity of a joint event's copy, its outer entity, and the known entities in that one."""
 
     digit: int
     entity: str
@@ -34,7 +34,7 @@ class _Those(NamedTuple):
 
 
 class JudgeOfForm(Protocol):
-    """Rules of a form of recording that no machine has. It is made from the monitors and the name of the recording."""
+    """Rules of a form of recording that no machine has.  Created from the monitors and the recording's name."""
 
     def pieces(self, batch: Batch) -> Iterable[Batch]:
         """Yield *batch* in pieces. Fold each finding into a monitor when the piece before it has been processed."""
@@ -48,10 +48,10 @@ def nested(system: System) -> tuple[str, str] | None:
 
 
 class JointWatch:
-    """Checks the signals of *system* against the states that *monitors* believe its parts to be in.
+    """Checks the signals of *system* against the states in which, according to *monitors*, its parts may be.
 
-    Each monitor judges a different kind of entity.  *recording* says which entity contains which, and
-    *kinds* are the kinds of inner and outer entities (:func:`nested`).
+    Each monitor judges a different kind of entity.  *recording* has the containing entity of each entity, and *kinds*
+    are the kinds of inner and outer entities (:func:`nested`).
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class JointWatch:
             outer = seen.entity if seen.of == self._outer else self._outer_of.get(seen.entity, "")
             if seen.of == self._inner and outer:
                 self._within.setdefault(outer, {})[seen.entity] = None
-                if len(self._within) > REMEMBERED:  # what a forgotten entity contains is treated as unknown
+                if len(self._within) > REMEMBERED:  # the entities in a forgotten entity are treated as unknown
                     self._within.popitem(last=False)
             joint = self._events.get((seen.of, seen.event or seen.output))
             if joint is None or joint.of is None or seen.phase or not outer:

@@ -22,14 +22,14 @@ from fsm.monitor.stepping import BeliefMove
 from fsm.trace import Batch, Line, Observation, seen_at
 
 MOST: Final = 64
-"""Maximum number of entities whose stories are kept if several match the name or id prefix asked for."""
+"""Maximum number of entities whose stories are kept if several match the requested name or id prefix."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """The observations of one ``entity`` from ``since`` to ``until``, in nanoseconds since the epoch.
+    """The observations of one ``entity`` from ``since`` to ``until``, both in nanoseconds since the epoch.
 
-    ``entity`` is a name or the beginning of an id.  If it is empty, the part has all entities.
+    ``entity`` is a name or the beginning of an id.  If it is empty, the part includes all entities.
     """
 
     since: int | None = None
@@ -53,8 +53,8 @@ _LISTED: Final = 4
 class Step(NamedTuple):
     """One observation of an entity, with the possible states ``before`` and ``after`` it.
 
-    ``tolerated`` names the deviations without which it would be illegal.  ``followed`` are the monitor's own steps,
-    those for assumed events first.
+    ``tolerated`` names the deviations without which the observation would be illegal.  ``followed`` are the monitor's
+    own steps, with the steps for assumed events first.
     """
 
     seen: Observation
@@ -68,7 +68,7 @@ class Step(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Story:
-    """All observations of one entity, in order, as ``machine`` explains them.  ``names`` are its readable names.
+    """All observations of one entity, in order, as explained by ``machine``.  ``names`` are its readable names.
 
     If beliefs are to be explained up to ``until``, the observations end there.
     """
@@ -93,12 +93,12 @@ class Chosen:
     names: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     telling: Callable[[str], bool] | None = None
     inside: int = 0
-    """Number of observations in the period or without a time."""
+    """Number of observations that are in the period or have no time."""
     ids: dict[str, None] = field(default_factory=dict)
     """The first entities of the recording, at most :data:`REMEMBERED`."""
     first: int | None = None
     last: int | None = None
-    """Times of the first and last observations of the whole recording, if a period is asked for."""
+    """Times of the first and last observations of the whole recording, if a period was requested."""
 
     def read(self, batch: Batch) -> Batch:
         """Return *batch* without the observations after the period."""
@@ -146,7 +146,7 @@ class Chosen:
         return self.telling(entity) if self.telling is not None else self.fits(entity)
 
     def fits(self, entity: str) -> bool:
-        """Check whether *entity* may be the one asked for."""
+        """Check whether *entity* may be the requested entity."""
         asked = self.part.entity
         return bool(entity) and (entity.startswith(asked) or asked in self.names.get(entity, ()))
 
@@ -161,12 +161,12 @@ class Teller:
         self._found: list[Violation] = []
 
     def found(self, violation: Violation) -> None:
-        """Keep *violation*, which has just been found, if it is one of this machine."""
+        """Keep *violation*, which has just been found, if it is a violation of this machine."""
         if violation.machine == self.machine.name:
             self._found.append(violation)
 
     def told(self) -> Iterator[Story]:
-        """Yield each story.  Unless ``telling`` chose the ids, skip an id that is the beginning of another one."""
+        """Yield each story.  Unless ``telling`` chose the ids, skip any id that is the beginning of another id."""
         for entity, steps in self.stories.items():
             longer = any(other != entity and other.startswith(entity) for other in self.stories)
             if self._chosen.telling is not None or not longer:
@@ -214,7 +214,7 @@ class Teller:
 
 
 def check_one(stories: Sequence[Story], chosen: Chosen, name: str) -> None:
-    """Raise :class:`InputError` unless all *stories*, found as *chosen* in the recording *name*, are of one entity."""
+    """Raise :class:`InputError` unless all *stories*, *chosen* from the recording *name*, are about one entity."""
     found, asked = {story.entity: story for story in stories}, chosen.part.entity
     if len(found) == 1:
         return

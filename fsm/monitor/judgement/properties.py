@@ -45,7 +45,7 @@ UNEXERCISED: Final = "nothing in the recording puts a property to the test"
 def stated(
     machines: Sequence[Machine], only: Sequence[str], file: str, profile: str | None
 ) -> list[tuple[Property, ...]]:
-    """Return the properties of each of *machines*, or those named in *only*, for judging *file* under *profile*.
+    """Return the properties of each of *machines*, or the ones named in *only*, for judging *file* under *profile*.
 
     Raise :class:`InputError` if no machine has a property named in *only*, or if a machine has no properties.
     """
@@ -64,8 +64,8 @@ class _Window:
     """The latest observations of an entity, without calls that changed nothing.
 
     ``begins`` is true if the window starts with the entity's first observation.  ``open`` is false while calls are in
-    progress whose requests are not in the window.  ``late`` is true if it has calls that may act at any later time.
-    ``advanced`` holds the claims that later observations may put to the test.
+    progress whose requests are not in the window.  ``late`` is true if the window has calls that may act at any later
+    time.  ``advanced`` holds the claims that later observations may put to the test.
     """
 
     begins: bool
@@ -76,14 +76,14 @@ class _Window:
     advanced: set[ClaimWatch] = field(default_factory=set)
 
     def add(self, seen: Observation, line: Line, *, moves: bool) -> None:
-        """Add an observation.  *moves* says whether its event can change the state."""
+        """Add an observation.  *moves* is true if its event can change the state."""
         if not moves and seen.phase in {"", "reply", "answered"}:
             asked = (pair for pair in self.seen if pair[0].phase == "request" and pair[0].event == seen.event)
             if seen.phase == "reply" and (request := next(asked, None)):
                 self.seen.remove(request)
             return
         if seen.phase == "answered":
-            self.cut(over=self.settled())  # the call acted at some earlier instant
+            self.cut(over=self.settled())  # the call took effect at some earlier instant
             return
         if seen.phase == "assumed" and self.seen and self.seen[-1][0] == seen:
             return  # an assumed event may happen any number of times
@@ -92,12 +92,12 @@ class _Window:
             self.cut(over=False)
 
     def settled(self, *last: Observation) -> bool:
-        """Check that no call is in progress after the observations of the window and those in *last*."""
+        """Check that no call is in progress after the observations in the window and then in *last*."""
         phases = Counter(seen.phase for seen in (*(seen for seen, _ in self.seen), *last))
         return phases["request"] == phases["reply"] + phases["lost"] and not self.late
 
     def cut(self, *, over: bool) -> None:
-        """Forget everything, except lost calls if *over*.  If not *over*, the calls in progress are now unknown."""
+        """Forget all observations.  If *over*, keep lost calls; otherwise, the calls in progress are now unknown."""
         lost = {seen.event: (seen, line) for seen, line in self.seen if over and seen.phase == "lost"}
         self.begins, self.open, self.late = False, over, False
         self.seen = [
@@ -109,7 +109,7 @@ class PropertyWatch:
     """Watches *properties* of a machine's entities under *profile*.  *dynamics* determines how beliefs change.
 
     If *fresh*, every entity is in the initial state when it is first seen.  A claim that no run of the machine breaks
-    is checked only on lines that no run explains, that is, those for which :meth:`violated` was called.
+    is checked only on lines that no run explains, which are the lines for which :meth:`violated` was called.
 
     >>> from fsm.language.library import load, specification
     >>> from fsm.machine.calls.belief import dynamics
@@ -165,11 +165,11 @@ class PropertyWatch:
             if seen.event and self._dynamics.row(seen.event) < 0:
                 continue
             self._fields.notice(seen)
-            if (seen.entity, line) not in self._violated:  # otherwise the fields belong to an unknown state
+            if (seen.entity, line) not in self._violated:  # otherwise, the fields belong to an unknown state
                 self._fields.hold(seen, line)
             if seen.entity:
                 self._take(seen, line)
-            elif seen.phase == "assumed":  # entities take it into account when they are next observed
+            elif seen.phase == "assumed":  # entities take the event into account when they are next observed
                 self._assumed[seen.event] = seen, line
                 self._assumptions += 1
             else:
@@ -225,7 +225,7 @@ class PropertyWatch:
                 window.advanced.add(watch)
 
     def added_to(self, judgement: Judgement) -> Judgement:
-        """Return *judgement*, made from the same observations, with the results of the properties added."""
+        """Return *judgement*, which is about the same observations, with the results of the properties added."""
         properties, tolerated = [], [*judgement.tolerated]
         findings: list[Finding] = []
         of_fields = self._folder.findings()

@@ -1,4 +1,4 @@
-"""The stories that a report shows: those with violations first, or those up to a line."""
+"""The stories that a report shows: stories with violations first, or stories up to a line."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -40,7 +40,8 @@ def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: in
 def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
     """Return *found* with only the stories that have an observation at *place*, up to the last one there.
 
-    Without a file, *place* is a line of any file.  Raise :class:`InputError` if it is in none or in several.
+    Without a file, *place* is a line of any file.  Raise :class:`InputError` if no file, or several files, have such
+    a line.
     """
     cut = [replace(each, stories=tuple(_shortened(each.stories, place))) for each in found]
     files = dict.fromkeys(story.until.file for each in cut for story in each.stories if story.until)
@@ -59,7 +60,7 @@ def up_to(found: Sequence[Judged], place: Line) -> list[Judged]:
 
 def _shortened(stories: Sequence[Story], place: Line) -> Iterator[Story]:
     for story in stories:
-        # An assumed event of all entities is part of the next step.
+        # An assumed event that concerns all entities is part of the next step.
         steps = [step for step in story.steps if step.followed or step.seen.phase != "assumed"]
         last = {step.place: at for at, step in enumerate(steps, 1) if step.place.number == place.number}
         for line in (each for each in last if _is_in(each, place)):

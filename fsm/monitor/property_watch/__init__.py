@@ -1,8 +1,8 @@
 """Watch a property on the steps of an implementation.
 
 Several runs of the machine may look alike.  A property is *violated* only if none of these runs has it, so an
-implementation that conforms to the machine never violates what the checker has proved.  An implementation that does not
-conform has left the machine.  It may then be in any state that shows what was read.
+implementation that conforms to the machine never violates a property that the checker has proved.  An implementation
+that does not conform has left the machine.  It may then be in any state that shows the value that was read.
 
 No test sees an infinite run.  To test what must happen eventually, a test triggers only the fair steps, in turn
 (:meth:`Watch.due`).  The target must then come while a fair step is still possible, and within the number of steps
@@ -41,7 +41,8 @@ AIMS: Final = 20_000
 class Violated:
     """The finding that an implementation does not have a property.
 
-    ``steps`` are the numbers, starting at 1, of the test steps that matter.  ``text`` describes what they went through.
+    ``steps`` are the numbers, starting at 1, of the test steps that matter.  ``text`` describes the sequence that
+    they went through.
     ``stopped`` is true if a target is due but does not come.  ``left`` is true if no run of the machine explains the
     observations.
     """
@@ -54,7 +55,7 @@ class Violated:
 
 
 def untestable(stated: Property) -> str:
-    """Return why no implementation can be tested against *stated*, or an empty string if one can.
+    """Return the reason why tests cannot decide *stated* about any implementation, or an empty string if they can.
 
     >>> from fsm.language.library import specification
     >>> [each.name for each in specification("examples/models/washer.toml").properties if untestable(each)]
@@ -93,8 +94,9 @@ class _AimMove(NamedTuple):
 class _Next(NamedTuple):
     """The effect of a step.
 
-    ``after`` holds the configurations.  ``moves`` is the dynamics that explains the step, or ``None`` if none does.
-    ``asked`` is true if the step put the property to the test.  ``fair`` holds the indices of the fair steps taken.
+    ``after`` holds the configurations.  ``moves`` is the dynamics that explains the step, or ``None`` if the step is
+    unexplained.  ``asked`` is true if the step put the property to the test.  ``fair`` holds the indices of the fair
+    steps taken.
     """
 
     after: Configurations
@@ -159,10 +161,10 @@ class Watch:
         self._asked_for = self._next_fair_step()
 
     def step(self, step: Stimulus, seen: Response) -> Violated | None:
-        """Process one more *step* of a test and the response *seen*.  Return the violation once there is one."""
+        """Process the next *step* of a test and the response *seen*.  Return the violation if there is one by now."""
         if self._violated is not None:
             return self._violated
-        step = step._replace(expected=())  # what a test expects is no evidence
+        step = step._replace(expected=())  # the expectations of a test are not evidence
         found = self._next(self._belief, step, seen)
         self._test.append((step, seen, found))
         if found.moves is None and not self.left:
@@ -196,7 +198,7 @@ class Watch:
         return all(isinstance(place.progress, Broken) for place in self._product.places_of(self._belief))
 
     def _effect(self, before: Configurations, step: Stimulus, seen: Response) -> _Next:
-        """Return the effect of *step*.  Assume unobserved events only if nothing else explains it."""
+        """Return the effect of *step*.  Assume unobserved events only if nothing else explains the response."""
         for moves in self._moves:
             if after := stepped(moves, before, step, seen):
                 taken = self._possible_steps(before, step, seen, {each.state for each in after})
@@ -205,7 +207,7 @@ class Watch:
         return self._with_evidence(_Next(frozenset(to for to, _ in left)), [moved for _, moved in left])
 
     def _explained_by_unseen_events(self) -> _Next | None:
-        """Return the last step's effect if unobserved events at any time explain the whole test."""
+        """Return the last step's effect if the whole test is explained by unobserved events at any time."""
         moves, after = self._moves[-1], frozenset([Configuration(0)])
         steps = []
         for step, seen, _ in self._test:
@@ -239,7 +241,7 @@ class Watch:
                 moved = self._product.places[number], self._product.taken[way.index]
                 if way.begins and step.stage == "do":
                     yield moved
-                    stages[way.to, end]  # looking it up adds it
+                    stages[way.to, end]  # a look-up adds the stage
                 fits = way.begins == (seen.reply is None) and (not way.reply or way.replies(seen.reply or ""))
                 if fits and way.to in after:
                     yield moved
@@ -247,7 +249,7 @@ class Watch:
     def _unspecified_steps(
         self, here: Configuration, step: Stimulus, seen: Response
     ) -> Iterator[tuple[Configuration, _PossibleStep]]:
-        """Yield where an unexplained *seen* may have led from *here*: each configuration, with the step taken."""
+        """Yield each configuration to which an unexplained *seen* may have led from *here*, with the step taken."""
         table, product = self._table, self._product
         row = table.row[step.event]
         end = table.end.get(row, row)
@@ -291,7 +293,7 @@ class Watch:
         return len(self._table.states) * factorial(len(self._fair))
 
     def due(self) -> Stimulus | None:
-        """Return the possible fair step taken least recently, or ``None`` if there is none or no target is due."""
+        """Return the possible fair step taken least recently, or ``None`` without such a step or a due target."""
         index = self._next_fair_step()
         if index is None:
             return None
@@ -307,7 +309,7 @@ class Watch:
         )
 
     def _is_possible(self, fair: Fair, here: Configuration) -> bool:
-        """Check whether *fair* is possible.  A call in progress can end even if no cell specifies how."""
+        """Check whether *fair* is possible.  A call in progress can end even if no cell specifies its end."""
         machine, row = self._product.machine, self._table.row[fair.event]
         if fair.ends and all(call.row != row for call in here.pending):
             return False
@@ -343,8 +345,8 @@ class Watch:
     def aims(self) -> tuple[Run, ...]:
         """Return runs of the machine whose last steps put the property to the test, shortest first.
 
-        No two of them have the same last way and the same history of the property.  Each stage of a call that takes
-        time counts as a step.
+        No two of these runs have the same last way and the same history of the property.  Each stage of a call that
+        takes time counts as a step.
         """
         found: dict[Run, None] = {}
         for claim in parts(self.of.claim):

@@ -18,15 +18,15 @@ from fsm.machine.table import tabulate
 from fsm.trace import Key
 
 Progress: TypeAlias = tuple[int, ...]
-"""The distance of a run from breaking a property, in numbers that only the property's memory can interpret."""
+"""The progress of a run towards breaking a property, as numbers that only the property's memory can interpret."""
 
 GIVEN_UP: Progress = (-2,)
-"""The progress of a run about which nothing more can be concluded."""
+"""The progress of a run that allows no further conclusions."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """The run does not have the property.  ``which`` is the index of the sequence that it went through."""
+    """Progress of a run that has broken the property by going through the sequence with the index ``which``."""
 
     which: int = 0
 
@@ -102,7 +102,7 @@ _TOO_MANY: Final = -2
 """Stored instead of the number of calls in progress if there were too many.  An interruption resets it."""
 
 MOST_CALLS: Final = 4
-"""Maximum number of calls in progress that are followed for one entity."""
+"""Maximum number of calls in progress to follow for one entity."""
 
 
 class Repeating:
@@ -154,7 +154,7 @@ class Repeating:
 
 
 class Owing:
-    """Follows whether the target is due.  No infinite run is ever seen, so the property is never broken."""
+    """Follows whether the target is due.  The property is never broken, because no infinite run is ever observed."""
 
     restarted: Progress = (0,)
 
@@ -174,7 +174,7 @@ class Owing:
 
 
 class Following:
-    """Follows the belief about the other machine, which receives outputs as its events."""
+    """Follows the belief about the other machine, whose events are the outputs of this machine."""
 
     def __init__(self, claim: claims.Follows, stepping: StepCache, profile: str | None) -> None:
         other = tabulate(claim.other.partly_under(profile))
@@ -248,13 +248,14 @@ PropertyMemory: TypeAlias = Passing | Repeating | Owing | Following | Resembling
 """The automaton of a property.
 
 ``texts`` are the sequences that ``Broken.which`` refers to.  ``start`` is the progress after the first instant.
-``restarted`` is the progress if the past is unknown: a run that breaks the property from there breaks it after any
-past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a step tests the property.
+``restarted`` is the progress if the past is unknown.  A run that breaks the property from this progress on breaks it
+after any past.  ``after`` returns the progress after one more step.  ``asks`` checks whether a step tests the
+property.
 """
 
 
 def memory(claim: claims.Claim, stepping: StepCache, profile: str | None) -> PropertyMemory:
-    """Return the memory of *claim* about the machine of *stepping*, under *profile*."""
+    """Return the memory for *claim* about the machine of *stepping* under *profile*."""
     match claim:
         case claims.Always() | claims.Never() | claims.Reachable():
             return Passing(claim, stepping)

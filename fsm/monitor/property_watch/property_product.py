@@ -1,8 +1,8 @@
-"""The product of a machine with what a property remembers of its runs, as one table.
+"""The product of a machine with a property's memory of its runs, as one table.
 
 A *place* is a state together with the progress of the property in a run that leads there.  A belief about the product
-(:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property.  Nothing
-else is needed to follow a recording or a test in which calls overlap, replies are lost, and events happen unobserved.
+(:mod:`fsm.machine.calls.belief`) is therefore a belief about both the state of an entity and the property.  This is
+enough to follow a recording or a test in which calls overlap, replies are lost, and events happen unobserved.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class PropertyProduct:
 
     Places and ways are numbered as they are reached, and keep their numbers.  ``asking``, ``asking_later`` and
     ``advancing`` hold pairs of an event and its reply, or of an empty event and an output.  After :meth:`explore`,
-    ``asking`` has those that may put the claim to the test from the start, and ``asking_later`` those that may do so
-    after a pair in ``advancing``.
+    ``asking`` has the pairs that may put the claim to the test from the start, and ``asking_later`` the pairs that
+    may do so after a pair in ``advancing``.
 
     >>> from fsm.checker.instants import StepCache
     >>> from fsm.language.library import specification
@@ -153,7 +153,7 @@ class PropertyProduct:
         return RunPlace(state, self.memory.restarted if state in self.reached else None)
 
     def _step(self, number: int, row: int) -> tuple[Way, ...] | None:
-        """Return the ways from a place: each machine way, once for each reply that the property distinguishes."""
+        """Return the ways from a place: each way of the machine, for each reply that the property distinguishes."""
         place, first = self.places[number], len(self._ways)
         ways = self.machine.step(place.state, row)
         if ways is None:
@@ -203,6 +203,6 @@ class _ProductRules(Rules):
         return tuple(found[0]._replace(to=to, stage=how) for how in stages for to in targets)
 
     def fits(self, stage: int, reply: str) -> bool:
-        """Check whether *reply* fits.  An error that the property distinguishes fits only a way of its own."""
+        """Check whether *reply* fits.  An error that the property distinguishes fits only ways with this error."""
         distinguished = stage >= 0 and reply in self._product.steps.codes
         return super().fits(stage, reply) and not (distinguished and ANY_ERROR in self.table.ways[stage].reply)

@@ -2,8 +2,9 @@
 
 A belief about the product of machine and property follows all runs that explain the observations of an entity.  The
 property is violated once every such run has broken it.  A property that the checker has proved is therefore violated
-only on a line that no run explains.  Such a line is taken literally: the event happened once, with this reply, and may
-have led to any reachable state.  No unseen event is assumed right before it, because none would explain it.
+only on a line that no run explains.  Such a line is taken literally: the event happened once, with this reply, and
+may have led to any reachable state.  No unseen event is assumed right before the line, because that would not explain
+it.
 
 After a gap, after a call that may have acted at any earlier time, and after a violation, the entity may be in any
 state, and the property restarts.
@@ -26,23 +27,23 @@ from fsm.monitor.property_watch.property_product import PropertyProduct
 from fsm.trace import Key, Line, Observation, key
 
 ENTITIES: Final = 65_536
-"""Maximum number of entities to remember.  Nothing is known about older ones."""
+"""Maximum number of entities to remember.  Older ones are treated as unknown."""
 KEPT: Final = 20_000
 """Maximum number of configurations whose successors are cached."""
 LIMIT: Final = 400
-"""Maximum number of configurations of an entity beyond its places.  With more, its state is forgotten."""
+"""Maximum number of configurations of an entity, in addition to its places.  Beyond it, the state is forgotten."""
 WINDOW: Final = 24
-"""Number of latest observations of an entity to search for the instant at which an unexplained call took effect."""
+"""Number of an entity's latest observations in which to look for the instant of an unexplained call."""
 WHOLE: Final = 3
 """Maximum number of violations to keep in full per property."""
 NAMED: Final = 1_000
-"""Maximum number of entities that are counted as breaking a property."""
+"""Maximum number of entities to count as breaking a property."""
 MATTERING: Final = 6
-"""Maximum number of lines to keep to show how a run came to break a property."""
+"""Maximum number of lines to keep as evidence of how a run broke a property."""
 
 
 def unwatchable(stated: Property) -> str:
-    """Return why no recording can break *stated*, or an empty string if one can.
+    """Return the reason why no recording can break *stated*, or an empty string if a recording can.
 
     >>> from fsm.language.library import specification
     >>> of = specification("examples/models/washer.toml")
@@ -62,7 +63,7 @@ def unwatchable(stated: Property) -> str:
 
 
 class Breach(NamedTuple):
-    """A violation of a claim by an entity: the last observation, the lines that matter, and a description."""
+    """A violation of a claim by an entity: the last observation, the relevant lines, and a description."""
 
     observation: Observation
     lines: tuple[Line, ...]
@@ -70,7 +71,7 @@ class Breach(NamedTuple):
 
 
 class _Step(NamedTuple):
-    """The effect of an observation: the next configurations, and what they say about the claim.
+    """The effect of an observation: the next configurations, and conclusions about the claim.
 
     ``broken``: all runs have broken the claim.  ``begins``: no run has made progress towards breaking it.
     ``changes``: the progress has changed.  ``whole``: the observation is complete, unlike a reply without its request.
@@ -114,11 +115,11 @@ class ClaimWatch:
         self._size = 0
 
     def apply_to_all(self, seen: Observation) -> None:
-        """Apply an observation of all entities to those that have not been seen yet."""
+        """Apply an observation that concerns all entities to the entities that have not been seen yet."""
         self._not_yet_seen |= self._step(self._not_yet_seen, key(seen)).to
 
     def replay(self, observations: Iterable[tuple[Observation, Line]], *, begins: bool) -> None:
-        """Process *observations* of one entity.  If *begins*, it was in its initial state before the first one."""
+        """Process *observations* of one entity.  If *begins*, the entity was in its initial state before them."""
         self._lives.clear()
         self._not_yet_seen = self._beginning if begins else self._unknown
         for seen, line in observations:
@@ -154,7 +155,7 @@ class ClaimWatch:
             self._not_yet_seen = self._unknown
 
     def _step(self, before: Configurations, seen: Key) -> _Step:
-        """Return the step from *before* for *seen*, cached.  It leads nowhere if no run explains *seen*."""
+        """Return the cached step from *before* for *seen*.  If no run explains *seen*, ``to`` is empty."""
         found = self._steps.get((before, seen))
         if found is None:
             try:
@@ -191,7 +192,7 @@ class ClaimWatch:
         )
 
     def _unexplained(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after *seen*, which no run explains.  They show the state that was read."""
+        """Return the configurations after *seen*, which no run explains.  They show the value that was read."""
         try:
             return self._after_unspecified(life, seen) or self._showing(self._unknown, seen.shows) or self._unknown
         except TooManyError:
@@ -203,12 +204,12 @@ class ClaimWatch:
         return self._dynamics.observed(configurations, look).configurations if shows else configurations
 
     def _after_unspecified(self, life: _Life, seen: Key) -> Configurations:
-        """Return the configurations after the event and reply of *seen*, or none if there is no event."""
+        """Return the configurations after the event and the reply of *seen*.  Without an event, return none."""
         row, window = self._dynamics.row(seen.event), [*life.window]
         if seen.phase not in {"", "reply"} or not (seen.event or seen.output):
             return frozenset()
         if seen.phase == "reply" and (not window or self._dynamics.waits(window[0][0], row)):
-            return frozenset()  # the call may have acted before the window
+            return frozenset()  # the call may have taken effect before the window
         if not window:
             return self._showing(self._after_any_outcome(life.configurations, seen), seen.shows)
         found: set[Configuration] = set()
@@ -236,7 +237,7 @@ class ClaimWatch:
         return before
 
     def _after_any_outcome(self, before: Configurations, seen: Key) -> Configurations:
-        """Return the configurations right after *seen* has happened, whatever the machine specifies."""
+        """Return the configurations right after *seen*, regardless of the behaviour that the machine specifies."""
         row, product = self._dynamics.row(seen.event), self.product
         if seen.phase == "" and self._dynamics.calls(row):
             before = self._bare.asked(before, row)
@@ -251,7 +252,7 @@ class ClaimWatch:
         return self._dynamics.closed(dict.fromkeys(moved))
 
     def _possible_rows(self, each: Configuration, row: int) -> Iterator[tuple[int, tuple[Pending, ...]]]:
-        """Yield the rows by which an event of *row* (or any event if -1) may happen, and the calls then in progress."""
+        """Yield rows in which an event of *row* (any event if -1) may happen, and the calls in progress after it."""
         table = self._dynamics.table
         if row < 0:
             yield from ((other.index, each.pending) for other in table.rows)

@@ -40,7 +40,7 @@ def drawn_machine(drawing: Drawing, name: str) -> Machine:
     """Return the machine called *name* that *drawing* shows. Each label becomes a call.
 
     A call replies with an error in states that no arrow with its label leaves. Raise :class:`InputError` if the drawing
-    cannot be read, or if it does not show where a run begins or what an arrow means.
+    cannot be read, or if the initial state or the meaning of an arrow is unclear.
     """
     problems = [*drawing.problems, *_unlabelled(drawing)]
     if problems:
@@ -73,7 +73,7 @@ def _unlabelled(drawing: Drawing) -> Iterator[Problem]:
 
 
 def _initial(drawing: Drawing) -> str:
-    """Return the state marked by an arrow from nowhere, :data:`BEFORE`, or the only state that nothing leads to."""
+    """Return the target of an unlabelled arrow from nowhere, :data:`BEFORE`, or the only state without a way in."""
     marked = [each.target for each in drawing.arrows if each.source is None and not each.labels]
     if marked:
         return marked[0]

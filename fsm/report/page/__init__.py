@@ -1,6 +1,6 @@
 """A model or a recording as a self-contained HTML page.
 
-The possible next steps are computed here from the tables.  The page's script looks them up.
+This module computes the possible next steps from the tables.  The page's script looks them up.
 """
 
 import base64

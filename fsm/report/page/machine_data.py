@@ -19,7 +19,7 @@ from fsm.machine.versions import within
 from fsm.report.json_report import Json, picked
 
 AT_ONCE: Final = 2  # maximum number of calls in progress at once in the walks that lead to a chosen state
-UNUSUAL: Final = 8  # cost of a step that interrupts everything or that nobody sees, as a number of usual steps
+UNUSUAL: Final = 8  # cost of a hidden step or of one that interrupts everything, as a number of usual steps
 
 
 class Choice(NamedTuple):
@@ -46,7 +46,7 @@ class Choice(NamedTuple):
 
 
 def choices(rules: Rules, state: int, row: int) -> Iterator[Choice]:
-    """Yield what an event, or a call that has begun, may do in *state* according to *row* of the table."""
+    """Yield the choices that *row* of the table gives to an event, or to a call that has begun, in *state*."""
     table = rules.table
     ends = table.rows[row].ends
     instants = rules.instants(state, row - 1, BEGUN) if ends else rules.instants(state, row)
@@ -154,7 +154,7 @@ def machine_data(
 ) -> dict[str, Json]:
     """Return all of *machine* for the page, which shows *profile* first.
 
-    If *only* is given, include only these of its profiles.  *also* adds others.  Raise
+    If *only* is given, include only these profiles.  *also* adds further profiles.  Raise
     :class:`~fsm.diagrams.draw.dot.NoDotError` if Graphviz is not installed.
     """
     own = within(profile, machine.profiles)
@@ -339,7 +339,7 @@ def _move(move: JointMove, table: SystemTable, options: dict[str, int]) -> Json:
 
 
 def _condition(condition: Condition | None, table: SystemTable) -> Json:
-    """Encode *condition* on the states of copies: ``["at", copies, states, every]``, or a combination of conditions."""
+    """Encode *condition* on the states of copies as ``["at", copies, states, every]`` or a combination of these."""
     match condition:
         case None:
             return None

@@ -35,7 +35,7 @@ WITNESSES: Final = 2  # maximum number of witnesses kept for a property that ask
 
 
 class _Shown(NamedTuple):
-    """A run, and the name of the property that it breaks, or an empty string if it breaks none."""
+    """A run, and the name of the property that it breaks, or an empty string if it breaks no property."""
 
     run: Run
     broken: str
