@@ -43,7 +43,7 @@ class Abstraction:
     moves with which the call may end.  ``begun`` holds the outcomes that begin a call without changing the state.  A
     drawing may show them as loops.
 
-    >>> from fsm.diagrams.drawn_names import proposed
+    >>> from fsm.diagrams.abstraction import proposed
     >>> from fsm.language.library import load
     >>> machine = load("examples/models/door.toml")
     >>> [key.target for key in Abstraction(machine, proposed(machine)).must if key.event == "push"]
