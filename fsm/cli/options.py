@@ -172,7 +172,7 @@ def line(_context: click.Context, _option: click.Parameter, value: str | None) -
 def file_and_line(name: str) -> tuple[str, int]:
     """Split FILE:LINE. The line is 0 if *name* has no line number, or is itself the name of a file."""
     path, _, number = name.rpartition(":")
-    if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (pathlib may raise)
+    if not (path and number.isascii() and number.isdecimal()) or os.path.exists(name):  # noqa: PTH110  (never raises)
         return name, 0
     return path, int(number)
 

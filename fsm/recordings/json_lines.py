@@ -235,7 +235,7 @@ class Trace:
             return None
         if self._columns is None:
             try:
-                from fsm.recordings.decoded_columns import DecodedColumns  # noqa: PLC0415  (needs an extra, and takes its time)
+                from fsm.recordings.decoded_columns import DecodedColumns  # noqa: PLC0415  (slow; in an extra)
             except ImportError:
                 return None
             self._columns = DecodedColumns()

@@ -43,7 +43,10 @@ DOMAIN: Final = Domain(
         "test": (
             "fsm test container-status --against reference",
             "fsm test cri-container --against cri:unix:///run/containerd/containerd.sock --profile containerd-1.7",
-            "fsm test nri-plugin-contract --against cri:unix:///run/containerd/containerd.sock --nri unix:///run/nri/nri.sock",
+            (
+                "fsm test nri-plugin-contract --against cri:unix:///run/containerd/containerd.sock"
+                " --nri unix:///run/nri/nri.sock"
+            ),
         ),
     },
 )

@@ -230,7 +230,7 @@ class CriServer:
     async def CheckpointContainer(self, request: cri.CheckpointContainerRequest) -> None:
         self.node.containers.use("checkpoint", request.container_id, "there is no CRIU here")
 
-    def _selected(self, entries: Iterable[Entry], asked: Any, known: Mapping[str, object]) -> list[Entry]:  # noqa: ANN401
+    def _selected(self, entries: Iterable[Entry], asked: Message, known: Mapping[str, object]) -> list[Entry]:
         """Return the *entries* that the CRI filter *asked* accepts. The filter may shorten ids of *known* entities."""
         wanted = {field.name: value for field, value in asked.ListFields()}
         if "id" in wanted:
