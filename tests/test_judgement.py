@@ -176,7 +176,7 @@ def test_every_code_of_recordings_has_a_case() -> None:
     ],
 )
 def test_a_header_that_names_no_machine_is_told_with_its_place(machine: str, what: str, tmp_path: Path) -> None:
-    """The error has file and line, so that the trace can be found among many."""
+    """The error names the file and line, so that the trace can be found among many."""
     trace = tmp_path / "trace.jsonl"
     trace.write_text(json.dumps({"trace": 1, "machine": machine}) + "\n" + TRACE, encoding="utf-8")
 

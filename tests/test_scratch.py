@@ -56,7 +56,7 @@ def held(place: Path) -> tuple[subprocess.Popen[str], Path]:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, None])
 def test_what_a_killed_process_left_is_deleted(how: int | None, place: Path) -> None:
-    """The folder of a process that still runs is kept."""
+    """A running process's folder is kept."""
     process, folder = held(place)
     if how:
         process.send_signal(how)

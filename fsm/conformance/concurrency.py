@@ -218,7 +218,7 @@ def _long_programmes(ways: Ways, sut: RaceJudging, threads: int, chance: random.
 
 
 def _ways_in(machine: Machine, sut: SUT, events: Collection[str]) -> Ways:
-    """Return the :data:`Ways` with a shortest run of *events* to each state that they reach, shorter runs first."""
+    """Return the :data:`Ways` with a shortest run of *events* to each reachable state, shortest first."""
     never = {"never": sut.never} if isinstance(sut, Limited) else {}
     plan = Plan(table=tabulate(machine), overlaps=False, **never)
     judging = isinstance(sut, RaceJudging)  # if so, calls must succeed, because other outcomes cannot be requested

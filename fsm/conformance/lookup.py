@@ -209,7 +209,7 @@ def _with_time_limit(sut: SUT, timeout: float) -> SUT:
 
 
 def _call_within(method: Callable[..., object], timeout: float, *arguments: object) -> object:
-    """Call *method*, raising :class:`BrokenError` in it every *timeout* seconds. Raise it again if it was caught."""
+    """Call *method*, raising :class:`BrokenError` in it every *timeout* seconds. Re-raise it if it was caught."""
     if current_thread() is not main_thread():
         return method(*arguments)  # the search for races deals with hanging threads itself
     alarms = count()

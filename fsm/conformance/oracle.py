@@ -180,7 +180,7 @@ class SelfJudging(Protocol):
         """Return a violation that occurred since the reset, or ``None``. This is called after each step."""
 
     def covered(self) -> Sequence[Covered]:
-        """Return the coverage of the machines of ``model`` by all tests together."""
+        """Return the coverage of ``model``'s machines by all tests combined."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -296,7 +296,7 @@ class FrugalTour:
         return leads
 
     def _to_costly_step(self, start: Point) -> tuple[Edge, ...]:
-        """Return the shortest cheap path that ends with an untested costly step; empty right after a costly step."""
+        """Return the shortest path of cheap steps plus an untested costly step; empty right after a costly step."""
         if self._after_costly and start != self.plan.start:
             return ()
         search = self._search(start, self._cheap).exhausted()

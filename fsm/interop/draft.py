@@ -157,7 +157,7 @@ def _ways(
 
 
 def _transitions_that_may_fire(given: Sequence[DraftTransition]) -> Iterable[DraftTransition | None]:
-    """Return each transition that can be the first whose conditions hold, and ``None`` if possibly none fires."""
+    """Return each transition that can be the first whose conditions hold, plus ``None`` if possibly none fires."""
     before: dict[frozenset[str], DraftTransition] = {}
     for arrow in given:
         before.setdefault(frozenset(arrow.when), arrow)

@@ -168,9 +168,10 @@ class BeliefAutomaton:
 
     Entities of other kinds than those in ``of`` are skipped.  Lines without a file belong to ``file``.
     ``slowly(seen, line)`` lets the monitor process an observation.  Compiled code stops at the first of
-    ``assumptions``.  ``leads(kind)`` returns whether such an observation may move an entity or show its state.  The
-    monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and kinds.
-    Compiled code processes an observation that assigns an id only if the id is certainly fresh according to ``ids``.
+    ``assumptions``.  ``leads(kind)`` returns whether observations of that kind may move an entity or show its state.
+    The monitor must process each observation of an entity in ``kept``.  ``forget`` lets it forget unused beliefs and
+    kinds.  Compiled code processes an observation that assigns an id only if the id is certainly fresh according to
+    ``ids``.
     """
 
     entities: Entities

@@ -26,7 +26,7 @@ TRIED: Final = 20_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derivation:
-    """The instants that led from a state before an observation to ``state``.  Empty if it was possible before."""
+    """The instants that led from a state before an observation to ``state``; empty if that was already possible."""
 
     state: str
     uses: tuple[UsedCell, ...]

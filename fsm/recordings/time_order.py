@@ -1,8 +1,8 @@
 """Sort a stream of points by time.
 
-Lines that describe whole calls are in the order in which the calls ended, so a long call began before calls on earlier
-lines. Points are sorted within a window. A point is final once it is older than the newest point by :data:`WINDOW`, or
-once :data:`HELD` other points follow it.
+Lines for whole calls are in order of call end, so a long call may have begun before calls on earlier lines. Points
+are sorted within a window. A point is final once it is older than the newest point by :data:`WINDOW`, or once
+:data:`HELD` other points follow it.
 """
 
 from bisect import bisect_left

@@ -114,7 +114,7 @@ class CoveredMachine:
                 yield standing, about, rows
 
     def summary(self) -> str:
-        """Return the numbers of cells that are covered, of those that calls alone can cover, and of missing ones."""
+        """Return the counts of covered cells, cells that calls alone can cover, and missing cells."""
         by_calls = sum(row.by_calls for row in self.rows)
         missing = len(self.standing(Standing.CALLS))
         rest = f", {missing} missing (calls below)" if missing else ""

@@ -35,7 +35,7 @@ def plain(text: str, _: str) -> str:
 
 
 class Layout:
-    """Formats lines of *width* columns.  ``style(text, how)`` colours a text or makes it ``bold``."""
+    """Formats lines of *width* columns.  ``style(text, how)`` colours text or makes it ``bold``."""
 
     def __init__(self, *, width: int = 100, style: Callable[[str, str], str] = plain) -> None:
         self.width = max(width, _NARROWEST)

@@ -1,7 +1,6 @@
-"""Models as text and JSON: a machine's states, the effect of each event in them and why, and the parts of a system.
+"""Models as text and JSON: a machine's states, what each event does in them and why, and a system's parts.
 
-This module also lists the outcomes that a test may arrange, which are the outcomes of events with several outcomes in
-one state.
+This module also lists the outcomes that a test may arrange: those of events that have several outcomes in one state.
 """
 
 from collections import Counter

@@ -7,7 +7,7 @@ from fsm.report.json_report import Json, record
 
 
 def steps(run: Run, *, indent: int) -> Iterator[str]:
-    """Yield a line for each step: its event, and the states before and after it or, in a system, the parts' steps."""
+    """Yield a line for each step: its event and the states before and after it (for a system, the parts' steps)."""
     taken = [*run.steps, *run.cycle]
     words = [happens(step) for step in taken]
     longest = max((len(each) for each in words), default=0)

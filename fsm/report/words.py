@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, TypeVar, assert_never
 
-from fsm.errors import plural as plural  # noqa: PLC0414  (the other modules of this room import it from here)
+from fsm.errors import plural as plural  # noqa: PLC0414  (other modules of this package import it from here)
 from fsm.machine.findings import Assumed, Cause, Edit, Finding, Repair, Tolerated, Violation
 from fsm.monitor.grouping import NAMED
 from fsm.recordings import either as either  # noqa: PLC0414  (reports name it words.either)
@@ -58,7 +58,7 @@ def assumed(event: Assumed) -> str:
 
 
 def between(event: Assumed) -> str:
-    """Return when an assumed event would have happened: between two times, or before a time or a line."""
+    """Return when an assumed event would have happened: between two times, or before a time or line."""
     seen = event.observation
     if seen.start is not None:
         return f"between {moment(seen.start)} and {moment(seen.end)}"

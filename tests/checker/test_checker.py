@@ -103,7 +103,7 @@ def test_a_step_may_bring_the_target_and_the_source_again(fair: str, verdict: ty
 
 
 def test_an_end_that_no_call_has_come_to_is_not_fair() -> None:
-    """The state ended has an end of start, but if no start is in progress, its fairness has no effect."""
+    """``ended`` has a fair end of ``start``, but with no ``start`` in progress the fairness has no effect."""
     checking = 'checking = { to = "running", emits = ["started"] }'
     text = edited(JOB, checking, f'{checking}\nended = {{ to = "ended", reply = "error" }}')
     claim = 'from = "is ended"\nleads-to = "is waiting"\nfair = ["start.ends"]'

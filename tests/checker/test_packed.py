@@ -269,7 +269,7 @@ def checked(*args: str, before: str = "", **env: str) -> tuple[int, str, str]:
 
 @pytest.mark.slow
 def test_without_the_extra_it_comes_out_the_same() -> None:
-    """Without numba, a large input has the same output."""
+    """Without numba, a large input gives the same output."""
     assert checked(*LARGE) == (plain := checked(*LARGE, before="sys.modules['numba'] = None;"))
     assert (0, "") == (plain[0], plain[2])
 

@@ -110,7 +110,7 @@ def test_the_script_of_each_shell(where: str) -> None:
 
 
 class Bash:
-    """A bash on a terminal, with completion loaded as in the guide."""
+    """Bash in a terminal, with completion loaded as in the guide."""
 
     def __init__(self, folder: Path) -> None:
         self._ours, theirs = pty.openpty()

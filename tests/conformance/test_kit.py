@@ -350,7 +350,7 @@ def test_the_same_seed_finds_the_same() -> None:
 
 
 def test_what_was_promised_is_kept() -> None:
-    """A SUT that promises one outcome and takes another one fails, even if that is legal."""
+    """A SUT that promises one outcome but takes another fails, even if the other is legal."""
 
     class Deaf(Simulated):
         def arrange(self, event: str, outcome: str) -> bool:

@@ -540,7 +540,7 @@ def test_a_run_can_come_through_a_pipe() -> None:
 
 
 def test_coverage_shades_visited_states() -> None:
-    """The counts of several recordings are added, in the picture and in the table."""
+    """The picture shows the summed counts of several recordings, and the table shows counts too."""
     drawn = fsm("draw", "container-status", "-f", "dot", "--coverage", HOLDING, "--coverage", FAILING).stdout
     table = fsm("draw", "container-status", "-f", "markdown", "--coverage", HOLDING).stdout
 

@@ -369,7 +369,7 @@ def test_a_text_without_a_drawing_is_an_error(code: str) -> None:
 
 @pytest.mark.parametrize("head", ["flowchart LR", "graph TD"])
 def test_a_flowchart_is_told_from_a_state_diagram(head: str) -> None:
-    """A flowchart is refused by its name; the twin is a state diagram, which is read."""
+    """A flowchart is refused by name; the equivalent state diagram is read."""
     with pytest.raises(InputError) as caught:
         parse(f"```mermaid\n{head}\n  a -->|go| b\n```\n", "x.md")
     (problem,) = caught.value.problems

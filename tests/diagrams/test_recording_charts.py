@@ -132,7 +132,7 @@ def _inside(root: ET.Element) -> None:
 
 @pytest.mark.parametrize("name", ["2.1.9-random.calls.jsonl.gz", "2.1.9-random.log.gz", "1.7.24-debuglevel.log.gz"])
 def test_what_is_recorded_of_an_entity_is_drawn_once(name: str) -> None:
-    """The chart of an entity has each of its observations once, and the same lines."""
+    """An entity's chart shows each of its observations once, with the line numbers unchanged."""
     recording = open_recording(str(RECORDINGS / name), restarts=Restarts(assume="none"), as_called=True)
     seen: dict[str, Counter[int | object]] = {}
     for part in recording.batches:

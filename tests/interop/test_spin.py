@@ -236,7 +236,7 @@ def stated_as(asked: Property, claim: Claim) -> Property:
 
 
 def agree(asked: Sequence[Question], folder: Path, kept: spin.Kept) -> None:
-    """Assert that SPIN and the checker agree on conclusion, size and shortest length of each question."""
+    """Assert that SPIN and the checker agree on each question's conclusion, size and shortest length."""
     answers = kept.answers([each.part for each in asked], folder / "safety", safety=True)
     for each, answer in zip(asked, answers, strict=True):
         agree_on(each, answer)

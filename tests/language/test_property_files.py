@@ -162,7 +162,7 @@ def test_what_is_defined_stands_for_what_it_is() -> None:
 
 
 DEFINED = [
-    # The code, the definition, the claim, the message, and the hint; the mark "# here" is in the line of the problem.
+    # The code, definition, claim, message and hint; "# here" marks the line of the problem.
     ("FSM303", "back = 'was opne'  # here", f"{CLAIM}\nuntil = 'back'", "unknown state 'opne'", "did you mean 'open'?"),
     ("FSM303", "back = 'was gone then open'  # here", f"{CLAIM}\nuntil = 'back'", "speaks of several instants", "leave 'then' out here"),
     ("FSM303", "away = 'gone'", "never = 'was away'  # here", "unknown state 'away'", "states: shut, open, ajar, gone"),

@@ -1,4 +1,4 @@
-"""Changes of the NRI interface since containerd 1.7, as ``fsm diff`` reports them between two profiles."""
+"""Changes to the NRI interface since containerd 1.7, as ``fsm diff`` reports them between two profiles."""
 
 from __future__ import annotations
 

@@ -324,7 +324,7 @@ def test_batches_of_both_forms_may_alternate() -> None:
 
 
 def in_full(name: str, *, columns: bool) -> Judged:
-    """Judge a recording with its batches as *columns*, or unchanged."""
+    """Judge a recording, its batches converted to *columns* or unchanged."""
     recording = open_recording(str(RECORDINGS / name))
     judging = begin(recording)
     columned = Columned()

@@ -443,7 +443,7 @@ def test_an_output_that_may_have_been_waiting_covers_no_cell(model: str, met: li
 
 @pytest.mark.parametrize("word", ["stop:NOT_FOUND&absent", "stop? stop=NOT_FOUND&absent", "stop+NOT_FOUND&absent"])
 def test_what_a_call_met_is_what_its_reply_is_judged_by(word: str) -> None:
-    """In mid-life any state is possible, but the reply names one state, in which it certainly breaks a MUST."""
+    """Any state is possible mid-life, but the reply names one in which it certainly breaks a MUST."""
     (found,) = violations(judged(load("cri-container"), seen(word)))
 
     not_there = ("absent", "lost-created", "lost-running", "lost-exited")

@@ -203,7 +203,7 @@ def test_a_start_that_the_stop_of_the_pod_overlaps_may_succeed(
 def test_no_container_starts_in_a_pod_that_was_shown_as_not_ready(
     asked: int, state: str, code: str, pause: int, tmp_path: Path, *, found: bool
 ) -> None:
-    """The pod died by itself. It is not ready again unless a restart in between finds that it was alive."""
+    """The pod died by itself. It stays not ready unless a restart in between finds it alive."""
     container, pod = "c" * 64, "d" * 64
     calls = [
         {"op": "RunPodSandbox", "id": pod, "start": 1, "end": 2, "code": "OK"},

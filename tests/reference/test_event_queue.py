@@ -124,7 +124,7 @@ async def test_the_shutdown_discards_what_is_retained() -> None:
 
 
 async def test_a_queue_that_is_shut_has_no_new_subscribers() -> None:
-    """This also holds while an earlier subscriber still reads."""
+    """This holds even while an earlier subscriber is still reading."""
     queue = EventQueue[int](lost)
     subscription = queue.subscribe()
     await send(queue, [1])

@@ -209,7 +209,7 @@ class UpdatesTooEarly(Connection):
 
 
 class ClosesSilently(Connection):
-    """Does not close the plugin's end at the stop."""
+    """Does not close the plugin's end on stop."""
 
     def stop(self) -> None:
         self.hang_up()

@@ -287,7 +287,7 @@ def test_a_pod_that_cannot_be_started(
 def test_metadata_that_cannot_be_deleted_after_a_failed_run(
     made: Callable[[type[Pods]], PodsSUT], monkeypatch: pytest.MonkeyPatch, kind: type[Pods]
 ) -> None:
-    """The pod can be removed; in containerd no pod exists, and the name stays reserved."""
+    """The pod can be removed, although in containerd it does not exist and its name stays reserved."""
     sut = made(kind)
     sut.faults |= {"setup"}
     with monkeypatch.context() as broken:

@@ -290,7 +290,7 @@ def test_loading_deletes_leftovers(root: Path) -> None:
 
 
 def test_a_deletion_leaves_nothing_and_can_be_repeated(root: Path) -> None:
-    """This includes leftovers of a deletion by containerd that was interrupted."""
+    """This includes leftovers of an interrupted containerd deletion."""
     storage = store(root, FIRST)
     (root / ".tmp-status123").write_bytes(b"half")
     (root.parent / "c1.del-status").write_bytes(b"whole")

@@ -1,4 +1,4 @@
-"""Cached machine code is keyed by the text of modules with compiled functions, so these may not use other modules."""
+"""Compiled functions may use only modules with compiled functions: their text is the key of cached machine code."""
 
 import ast
 from collections.abc import Iterator

@@ -184,7 +184,7 @@ def test_what_was_met_is_shaded(pages: Pages, failing: Path) -> None:
 
 
 def test_the_whole_recording_shades_the_specification(pages: Pages, failing: Path) -> None:
-    """The shade of a state counts all of its cells in the table, such as those of *absent*.
+    """A state's shade reflects the total count of all its cells in the table, as *absent* shows.
 
     Arrows that share a cell share its count.
     """

@@ -431,7 +431,7 @@ def document(data: bytes, form: str) -> object:
 
 
 def encoded(value: object, form: str) -> bytes:
-    """Serialize *document*; after a change its format may differ."""
+    """Serialize *value* as *form*, or as JSON if a change made it unsuitable."""
     match form:
         case "toml" if isinstance(value, dict):
             text = toml_text(value)

@@ -1,8 +1,8 @@
-"""Find files left behind when a process is killed at any system call of writing an output file.
+"""Kill a process at each system call made while writing an output file, and find what is left.
 
 Run as ``python tests/support/leftovers.py new|old [named]``: the file is new or replaces an old one; *named*
-simulates a system without unnamed files. Prints the system calls, with those that left something beside the file, and
-fails if the file itself is torn.
+simulates a system without unnamed files. Prints the system calls, then those that left another file behind. Fails if
+the file itself is torn.
 """
 
 from __future__ import annotations

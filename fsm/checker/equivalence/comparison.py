@@ -48,7 +48,7 @@ class Distinguished(Fails):
     """A shortest ``trace`` that ``owner`` has and the other machine lacks.
 
     ``run`` is a run of the owner with this trace.  Before the last observation of the trace, the other machine may be
-    in any of ``states``.  There, the event can only lead to one of ``instead``.
+    in any of ``states``.  From there, the event can lead only to one of ``instead``.
     """
 
     owner: Side

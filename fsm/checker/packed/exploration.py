@@ -216,7 +216,7 @@ def numbered(words: Words, at: Number, hashed: np.uint64, visited: Visited, coun
 
 @lean_inner
 def count_level(progress: Numbers) -> None:
-    """Start a new level if the next state is farther away.  The level ends with the states met so far."""
+    """Start a new level if the next state is farther away.  The new level ends with the states met so far."""
     if progress[EXPANDED] == progress[LEVEL]:
         progress[LEVEL] = progress[MET]
         progress[DEPTH] += 1

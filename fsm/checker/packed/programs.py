@@ -111,7 +111,7 @@ def first_test(
 
 
 class Tests:
-    """Compiles conditions on packed states to tests, each of which says which test comes next."""
+    """Compiles conditions on packed states into tests, each naming the next test."""
 
     def __init__(self, table: SystemTable, vector: StateVector) -> None:
         self._table = table

@@ -186,7 +186,7 @@ __all__ = ["PackedSearch", "calling_twice", "supported", "through"]
 
 
 class PackedSearch:
-    """A search of the product of *graph* with *automaton*, of *size* states, which begins in state *start*."""
+    """A search, from state *start*, of the product of *graph* and *automaton* (which has *size* states)."""
 
     def __init__(self, graph: PackedGraph, tests: ConditionTests, automaton: Automaton, size: int, start: int) -> None:
         self.graph, self.automaton, self.size = graph, automaton, size
@@ -214,7 +214,7 @@ class PackedSearch:
         self.graph.expand(lambda: limit.watch(covered(self.progress)))
 
     def succeeds(self, limit: Limit) -> bool:
-        """Search the whole product.  Return whether the search ended with success.  Raise :class:`LimitError`."""
+        """Search the whole product, and return whether this succeeded.  Raise :class:`LimitError` at a limit."""
         while True:
             limit.watch(covered(self.progress))
             match self._part(limit.states):

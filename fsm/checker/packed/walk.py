@@ -77,7 +77,7 @@ class Automaton(NamedTuple):
     """
 
     kind: Number
-    tests: Numbers  # rows of bit, next test if it is set, next test if it is not
+    tests: Numbers  # rows: bit, next test if set, next test if clear
     conditions: Numbers
     until: Number
 

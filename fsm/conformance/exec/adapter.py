@@ -33,7 +33,7 @@ Ability: TypeAlias = Literal["arrange", "crash", "fields", "outputs", "overlap",
 
 
 class Death(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The meaning of a child's exit during an event. If ``shows`` is missing, the next process is asked for it."""
+    """The meaning of a child's exit during an event. Without ``shows``, the next process is asked for the state."""
 
     reply: str = ""
     shows: str | None = None

@@ -177,7 +177,7 @@ class SystemTable:
 
     @cached_property
     def blocks(self) -> dict[int, dict[int, tuple[bool, bool]]]:
-        """Map each digit and local state to two flags: a begin is blocked, and an unspecified end is left out."""
+        """Map each digit and local state to two flags: whether begins are blocked, and unspecified ends left out."""
         found: dict[int, dict[int, tuple[bool, bool]]] = {}
         for move in {move.key: move for row in self.joint for path in row.paths for move in path.moves}.values():
             if move.at in self.timed:

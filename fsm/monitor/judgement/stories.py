@@ -19,7 +19,7 @@ Telling = Callable[[str], bool]
 
 
 def with_stories(judged: Judged, again: Callable[[Telling], Judged], *, most: int = TOLD) -> Judged:
-    """Return *judged* with the stories of at most *most* entities.  *again* judges the recording to collect them."""
+    """Return *judged* with the stories of up to *most* entities, which *again* collects by judging again."""
     if judged.stories or judged.form is HISTORY or not judged.form.name:
         return judged
     illegal = [each.verdict for each in judged.judgements if isinstance(each.verdict, Illegal)]

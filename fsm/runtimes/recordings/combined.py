@@ -64,8 +64,8 @@ _Waiting: TypeAlias = tuple[Line, Observation, int]
 class _Known(NamedTuple):
     """The last event that the plugin received about an entity, and the connection of that event.
 
-    ``output`` is empty if the entity was only listed. If ``started`` is true, a container may have started. From the
-    point ``since`` on, the entity certainly exists.
+    ``output`` is empty if the entity was only listed. If ``started`` is true, a container may have started. The
+    entity certainly exists from the point ``since`` on.
     """
 
     connection: int

@@ -350,7 +350,7 @@ class EventJudge:
         return Observation(entity=event.entity, of=_kind(of), event=signal, output=event.type, at=event.at, detail=what)
 
     def _due_findings(self, now: int) -> Numbered:
-        """Yield the events without a cause that no call recorded from *now* on can have sent."""
+        """Yield the events without a cause that no call recorded at *now* or later can have sent."""
         if self._doubted and self._doubted[0][0] + 2 * self._longest < now:
             since = now - 2 * self._longest
             due = [finding for finding in self._doubted if finding[0] < since]

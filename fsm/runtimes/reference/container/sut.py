@@ -161,7 +161,7 @@ class ContainerSUT(ReferenceSUT[Container]):
         self.container = self._kind.recovered(self._root, self.world)
 
     def _set_process(self, to: str) -> None:
-        """Set up the process that the restart must find for the outcome *to*."""
+        """Set up the process that the restart must find if the outcome is *to*."""
         match to:
             case "running" | "unknown-started" | "skipped-started" if not self.world.ended:
                 self.world.process = self.world.process or Task(1)

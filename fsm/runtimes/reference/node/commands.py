@@ -80,7 +80,7 @@ class Script:
     listens: str = ""
 
     def speech(self) -> Iterator[Said]:
-        """Yield everything that the command writes, in order, without end if it has a loop that writes.
+        """Yield the command's output in order. The output is endless if the command has a loop that writes.
 
         >>> spoken = script(["sh", "-c", "echo a; while true; do sleep 2; echo b; done"]).speech()
         >>> [(said.at, said.data) for said, _ in zip(spoken, range(3))]

@@ -69,7 +69,7 @@ class Heard:
 
 
 class ContainerWorld(SimulatedWorld):
-    """The world of a container of a node.
+    """The world of a container on a node.
 
     *launch* starts its workload. *changed* is called when its record must be saved or deleted. ``refusal`` is the
     reason why the next operations fail, or empty if they succeed.
