@@ -23,7 +23,7 @@ from fsm.errors import InputError
 from fsm.machine.findings import Illegal
 from fsm.monitor import Monitor
 from fsm.monitor.judgement import judge
-from fsm.recordings import json_lines, line_reader, observation_columns, open_recording, tables
+from fsm.recordings import decoded_columns, json_lines, line_reader, open_recording, tables
 from fsm.recordings.json_lines import Trace, TraceHeader
 from fsm.recordings.line_reader import LineSequence
 from fsm.recordings.time_order import Restarts
@@ -190,7 +190,7 @@ def test_the_same_observations(seed: int, *, lenient: bool, relative: bool) -> N
 )
 def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect in the columns changes the result."""
-    monkeypatch.setattr(observation_columns, name, wrong)
+    monkeypatch.setattr(decoded_columns, name, wrong)
 
     with pytest.raises((AssertionError, TypeError, ValueError)):
         read([piece for seed in range(20) for piece in pieces_of(random.Random(seed))])
@@ -198,7 +198,7 @@ def test_a_mistake_is_noticed(name: str, wrong: object, monkeypatch: pytest.Monk
 
 def test_few_kinds_are_numbered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """If there are too many different kinds, earlier ones are forgotten."""
-    monkeypatch.setattr(observation_columns, "_MANY", 2)
+    monkeypatch.setattr(decoded_columns, "_MANY", 2)
     pieces = pieces_of(random.Random(4))
     trace = Trace(size=1 << 60)
 
@@ -335,7 +335,7 @@ def test_without_the_libraries_lines_are_decoded(tmp_path: Path, monkeypatch: py
     )
     monkeypatch.setattr(json_lines, "LARGE", 0)
     fast = judge(trace)
-    for module in ("fsm.recordings.observation_columns", "fsm.monitor.automaton"):
+    for module in ("fsm.recordings.decoded_columns", "fsm.monitor.automaton"):
         monkeypatch.setitem(sys.modules, module, None)
     recording = open_recording(str(trace))
 
