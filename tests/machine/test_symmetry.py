@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import permutations
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import assume, given, settings
@@ -27,6 +27,8 @@ from fsm.machine.property.evidence import Proved, Refuted, Run
 from fsm.machine.traversal import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from fsm.machine.product.system import Locals
     from fsm.machine.property.claims import Property
     from fsm.machine.property.evidence import Conclusion
@@ -34,14 +36,27 @@ if TYPE_CHECKING:
 LARGEST = 300
 """Maximum number of states of a random system in a test."""
 
+MOST_OUTCOMES = 2_000
+"""Maximum number of outcomes of one event in one state of a random system."""
+
 chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
+class Narrow(SystemTable):
+    """A table that refuses events with very many outcomes, such as an event of nine copies with three outcomes each."""
+
+    def _outcomes(self, *args: Any) -> Iterator[Any]:
+        for number, outcome in enumerate(super()._outcomes(*args)):
+            if number > MOST_OUTCOMES:
+                raise LimitError(LARGEST)
+            yield outcome
+
+
 def small(system: System) -> System:
-    """Return *system*, or let Hypothesis reject it if it has too many states."""
+    """Return *system*, or let Hypothesis reject it if it has too many states, or an event too many outcomes."""
     try:
-        reachable_size(SystemTable(system), Limit(states=LARGEST))
+        reachable_size(Narrow(system), Limit(states=LARGEST))
     except LimitError:
         assume(condition=False)
     return system
