@@ -27,8 +27,9 @@ from fsm.machine.property.evidence import Proved, Refuted, Run
 from fsm.machine.traversal import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator
 
+    from fsm.machine.product import JointRow
     from fsm.machine.product.system import Locals
     from fsm.machine.property.claims import Property
     from fsm.machine.property.evidence import Conclusion
@@ -36,25 +37,24 @@ if TYPE_CHECKING:
 LARGEST = 300
 """Maximum number of states of a random system in a test."""
 
-MOST_OUTCOMES = 2_000
-"""Maximum number of outcomes of one event in one state of a random system."""
+MOST_MOVES = 7
+"""Maximum number of moves of an event of a random system."""
 
 chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
 class Narrow(SystemTable):
-    """A table that refuses events with very many outcomes, such as an event of nine copies with three outcomes each."""
+    """A table that refuses long events, whose outcomes are too many, such as a call of nine copies with three each."""
 
-    def _outcomes(self, *args: Any) -> Iterator[Any]:
-        for number, outcome in enumerate(super()._outcomes(*args)):
-            if number > MOST_OUTCOMES:
-                raise LimitError(LARGEST)
-            yield outcome
+    def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[Any]:
+        if any(len(path.moves) > MOST_MOVES for path in event.paths):
+            raise LimitError(LARGEST)
+        return super()._outcomes(event, before, ways)
 
 
 def small(system: System) -> System:
-    """Return *system*, or let Hypothesis reject it if it has too many states, or an event too many outcomes."""
+    """Return *system*, or let Hypothesis reject it if it has too many states, or an event too many moves."""
     try:
         reachable_size(Narrow(system), Limit(states=LARGEST))
     except LimitError:
