@@ -328,7 +328,7 @@ WRONG = {
         "lamp.js",
         "",
         ["init", "a", "--from-transitions", "lamp.js"],
-        "no Python file that can be imported [FSM517]",
+        "is not a Python file that can be imported [FSM517]",
     ),
     "a syntax error": (
         "lamp.py",
