@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from itertools import permutations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from machines import door, job
-from random_systems import random_claim_of, random_system, system_of
+from random_systems import is_small, random_claim_of, random_system, system_of
 from thorough import amount
 from toy_systems import OFFICE, stated_of
 
@@ -24,12 +24,8 @@ from fsm.machine.product.symmetry import Exchange, Orbits, Symmetry
 from fsm.machine.product.system import System
 from fsm.machine.property.claims import Always, Never, Reachable, is_of
 from fsm.machine.property.evidence import Proved, Refuted, Run
-from fsm.machine.traversal import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator
-
-    from fsm.machine.product import JointRow
     from fsm.machine.product.system import Locals
     from fsm.machine.property.claims import Property
     from fsm.machine.property.evidence import Conclusion
@@ -44,21 +40,9 @@ chances = st.integers(0, 1 << 32).map(random.Random)
 systems_of_three = chances.map(lambda chance: random_system(chance, 3))
 
 
-class Narrow(SystemTable):
-    """A table that refuses long events, whose outcomes are too many, such as a call of nine copies with three each."""
-
-    def _outcomes(self, event: JointRow, before: Locals, ways: Collection[str] = ()) -> Iterator[Any]:
-        if any(len(path.moves) > MOST_MOVES for path in event.paths):
-            raise LimitError(LARGEST)
-        return super()._outcomes(event, before, ways)
-
-
 def small(system: System) -> System:
     """Return *system*, or let Hypothesis reject it if it has too many states, or an event too many moves."""
-    try:
-        reachable_size(Narrow(system), Limit(states=LARGEST))
-    except LimitError:
-        assume(condition=False)
+    assume(is_small(system, LARGEST, MOST_MOVES))
     return system
 
 

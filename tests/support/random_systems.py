@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from hypothesis import reject
 from random_machines import random_machine
 from toy_systems import stated_of
 
+from fsm.checker.breadth_first import Limit, reachable_size
 from fsm.errors import InputError
 from fsm.language.build.systems import build_system
 from fsm.language.library import load
 from fsm.language.read import parse
 from fsm.language.vocabularies import WrittenSystem
+from fsm.machine.product import SystemTable
+from fsm.machine.traversal import LimitError
 
 if TYPE_CHECKING:
     import random
@@ -35,6 +39,21 @@ def system_of(text: str, machines: dict[str, Machine]) -> System:
 def random_system(chance: random.Random, copies: int = 2) -> System:
     """Build a random system of up to three parts, with *copies* of up to two of them."""
     return system_of(*random_text(chance, copies))
+
+
+def is_small(system: System, states: int, moves: float = math.inf) -> bool:
+    """Return whether *system* has at most *states* states, and each event at most *moves* moves.
+
+    The number of outcomes of an event, which no limit on states bounds, grows exponentially with its moves.
+    """
+    table = SystemTable(system)
+    if any(len(path.moves) > moves for event in table.joint for path in event.paths):
+        return False
+    try:
+        reachable_size(table, Limit(states=states))
+    except LimitError:
+        return False
+    return True
 
 
 def random_text(
