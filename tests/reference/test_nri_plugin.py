@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, TypeVar
@@ -525,3 +526,10 @@ def test_no_thread_outlives_its_test() -> None:
     for each in left:
         each.join(10)
     assert not any(each.is_alive() for each in left)
+
+
+def test_work_that_suspends_is_an_error() -> None:
+    """A coroutine that waits for an event loop cannot be finished without one."""
+    work = asyncio.sleep(0)
+    with closing(work), pytest.raises(RuntimeError, match="suspends"):
+        finish(work)

@@ -200,7 +200,7 @@ def finish(work: Coroutine[object, object, T]) -> T:
     except StopIteration as finished:
         result: T = finished.value
         return result
-    raise RuntimeError(f"{work} suspends")  # pragma: no cover  (an answer that blocks never suspends)
+    raise RuntimeError(f"{work} suspends")
 
 
 class UpstreamConnection(Connection):
