@@ -51,7 +51,7 @@ _SLOW: Final[Mapping[str, str]] = {
     "packed": "the search of large systems, once, about 10 s",
     "recordings": "the reader of large logs, once, about 8 s",
 }
-"""Maps packages that take long to compile to what is compiled. The others take about a second."""
+"""Maps each package that takes long to compile to its description. Other packages take about a second."""
 
 _announced: set[str] = set()
 

@@ -346,7 +346,7 @@ class _Elsewhere:
         }
 
     def relaxed(self, sequence: Sequence) -> Iterator[Sequence]:
-        """Yield sequences, one of which the cone goes through if the whole system goes through *sequence*."""
+        """Yield the sequences for the cone. If the whole system goes through *sequence*, the cone goes through one."""
         if not sequence:
             yield ()
         for count in range(1, len(sequence) + 1):
@@ -357,7 +357,7 @@ class _Elsewhere:
             yield from ((WrittenCondition(text="", means=means), *rest) for rest in self.relaxed(sequence[count:]))
 
     def _left(self, condition: Condition) -> Iterator[Condition]:
-        """Yield conditions, one of which holds in the cone if *condition* holds at the next instant outside it."""
+        """Yield the conditions for the cone. At least one holds if *condition* holds at the next instant outside it."""
         mentioned = events(condition)
         at_output = with_atoms(condition, lambda atom: not isinstance(atom, conditions.Emits) and atom)
         further = {each if each in mentioned else "" for each in self.outputs}

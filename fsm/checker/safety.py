@@ -67,7 +67,7 @@ def check_always(claim: Always, stepping: StepCache, limit: Limit) -> tuple[Conc
 
 
 def needed(claim: Always | Never) -> list[WrittenCondition]:
-    """Return the conditions of which each must hold at some instant for *claim* not to be vacuous."""
+    """Return the conditions that make *claim* vacuous if one of them never holds."""
     if isinstance(claim, Always):
         return [claim.when] if claim.when else []
     return [part for sequence in claim.sequences for part in _parts_to_meet(sequence)]

@@ -55,7 +55,10 @@ class Programme:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Witness:
-    """The events that a SUT sent (``told``), on the monotonic clock, and the recording's ``files`` by name suffix."""
+    """The record of a race. ``told`` holds the events that the SUT sent, with times of the monotonic clock.
+
+    ``files`` maps name suffixes to the files of the recording.
+    """
 
     told: tuple[Operation, ...]
     files: Mapping[str, bytes]

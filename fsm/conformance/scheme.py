@@ -161,7 +161,7 @@ def client_of(machine: Machine) -> DomainClient:
 
 
 def script(client: DomainClient, runs: Iterable[ClientRun]) -> str:
-    """Return a shell script of *runs*. It continues after failed calls, because many calls are meant to be refused."""
+    """Return a shell script of *runs*. It continues after failed calls, because many calls should fail."""
     blocks = ["#!/bin/sh\n" + client.preamble]
     for run in runs:
         title = " ".join(run.title.split())

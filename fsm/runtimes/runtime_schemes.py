@@ -40,7 +40,7 @@ def _repeated(asked: SutRequest, tested: Tested) -> Tested:
 @contextmanager
 def _shims() -> Iterator[Callable[[], str]]:
     """Yield a function that reports the shims that containerd has started in the context and left running."""
-    session = of_extra("fsm.runtimes.live.runtime_session", "a runtime")
+    session = of_extra("fsm.runtimes.live.runtime_session", "fsm test")
 
     before = session.shims()
 

@@ -55,7 +55,7 @@ Extra: TypeAlias = Literal["outcomes", "stays", "ignores", "refuses", "silent", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PictureNode:
-    """A state, or several that are drawn alike, and what they show."""
+    """A drawn state, which may stand for several states of the machine."""
 
     name: str  # the first of the states
     states: tuple[str, ...]

@@ -296,7 +296,7 @@ class Fit:
 
 
 def _required_deviations(ways: Iterable[Way | None]) -> tuple[str, ...]:
-    """Return the deviations of *ways*, one of which must have occurred, or ``("",)`` if a way is not a deviation."""
+    """Return the deviations of *ways*, or ``("",)`` if one of the ways is not a deviation."""
     names = {way.deviation.name if way and way.deviation else "" for way in ways}
     return ("",) if "" in names else tuple(sorted(names))
 
