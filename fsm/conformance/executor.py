@@ -328,11 +328,12 @@ class Execution:
         return path(here, target, without=self.cover.avoided) if sure is None else sure
 
     def _is_uncertain(self, edge: Edge) -> bool:
-        """Check whether the SUT itself chose to take *edge* and its response cannot confirm that."""
-        if self.oracle.dynamics.unseen or not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged:
+        """Check whether the entity may be elsewhere after *edge*, and the response does not show it."""
+        arranged = not any(edge.choice) or (edge.source, edge.step) in self.cover.arranged
+        if (arranged and not self.oracle.dynamics.unseen) or not self.cover.took(edge):
             return False
         seen = self.oracle.foreseen(edge, shown=self.cover.shown, emitted=self.cover.heard)
-        return self.cover.took(edge) and not self.oracle.leads(edge, seen)
+        return not self.oracle.leads(edge, seen)
 
     def replay(self, steps: Iterable[Stimulus]) -> None:
         self.reset()

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from machines import DOOR, door, edited, job, machine_of
-from random_machines import machines
+from random_machines import machines, random_machine
 from thorough import TIMES
 
 from fsm import sut
@@ -73,6 +73,9 @@ def test_every_reachable_cell_of_what_is_shipped_is_covered(name: str, profile: 
     assert {*found.unreached} <= ({Obstacle.AMBIGUITY} if found.oracle.dynamics.unseen else set())
 
 
+# A hidden event may follow the outcomes that the SUT promises, so some paths end in a state that cannot be known.
+@example(random_machine(random.Random(0)))
+@example(random_machine(random.Random(21)))
 @given(machines())
 def test_random_machines_cover_what_can_be_reached(machine: Machine) -> None:
     """The reachable cells are computed here independently, with one call in progress at a time."""

@@ -174,7 +174,7 @@ def test_a_worker_is_killed_in_the_middle(session: SparkSession, two_workers: Cl
         ("line long, value string", {"by": "entity"}, "depends on the lines before it"),
         ("node string", {}, "the columns need "),
         ("entity string", {"models": [KIND]}, "the observations have no order"),
-        ("entity string, line long", {}, "do not say of which machine"),
+        ("entity string, line long", {}, "do not name their machine"),
         ("entity string, line long", {"models": ["no-such"]}, "no-such: is not the name of a model"),
         ("entity string, line long", {"models": [KIND], "profile": "no-such"}, "no profile 'no-such'"),
     ],

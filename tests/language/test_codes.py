@@ -199,9 +199,10 @@ def _listening(folder: Path) -> Iterator[None]:
 
 def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
     """Run the command that reads *example*; return its exit code and the codes of the problems."""
-    command = example
+    command, overwritten = example, {}
     if not example.startswith("fsm "):
         name, command, _ = READERS[code[:4]]
+        overwritten = {each: each.read_bytes() for each in [folder / name] if each.exists()}
         text = text_of(code, example) + "\n" + ('{"entity": "c1", "event": "stop"}' if code == "FSM205" else "")
         # An escape such as \x1b in an example stands for that byte.
         (folder / name).write_bytes(re.sub(rb"\\x(..)", lambda byte: bytes.fromhex(byte[1].decode()), text.encode()))
@@ -212,6 +213,8 @@ def codes(code: str, example: str, folder: Path) -> tuple[int, set[str]]:
         (Path(site) / "fsm_jobs").symlink_to(EXAMPLE / "fsm_jobs")
         (Path(site) / "atempts.py").write_text(ATEMPTS, encoding="utf-8")
         ran = fsm(*shlex.split(command, comments=True)[1:], cwd=folder)
+    for path, content in overwritten.items():  # the next example may read this file
+        path.write_bytes(content)
     return ran.returncode, set(re.findall(r"\[(FSM\d+)\]", ran.stderr))
 
 
