@@ -8,7 +8,16 @@ from typing import Final
 
 import click
 
-from fsm.cli.options import complete_events, complete_models, name_option, recording_option, text_option, under, unknown
+from fsm.cli.options import (
+    complete_events,
+    complete_models,
+    name_option,
+    recording_option,
+    standard_output_if_dash,
+    text_option,
+    under,
+    unknown,
+)
 from fsm.cli.output import put, whole_or_nothing
 from fsm.command_options import profile_option
 from fsm.diagrams.draw.ascii import ascii_drawing
@@ -161,7 +170,8 @@ _WRITERS: Final[Mapping[str, Callable[[Picture], str | bytes]]] = {
 @click.option(
     "--output",
     "-o",
-    type=click.Path(path_type=Path),
+    type=click.Path(allow_dash=True, path_type=Path),
+    callback=standard_output_if_dash,
     help="Write to this file, or to NAME.svg and so on in this folder. Default: standard output.",
 )
 @profile_option("Apply this profile to the models.")

@@ -10,7 +10,7 @@ import click
 
 from fsm.checker import examine
 from fsm.cli.check_command import search_ending
-from fsm.cli.options import complete_models_and_systems, require_profiles, sizes
+from fsm.cli.options import complete_models_and_systems, require_profiles, sizes, standard_output_if_dash
 from fsm.cli.output import drawing, judged_twice, put, read_again, same
 from fsm.cli.progress import progress
 from fsm.command_options import profile_option
@@ -33,7 +33,8 @@ NO_PROPERTIES = "FSM306"
 @click.option(
     "--output",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    callback=standard_output_if_dash,
     help="Page to write, completely or not at all. Optional if standard output is not a terminal.",
 )
 @profile_option(

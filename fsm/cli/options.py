@@ -195,10 +195,16 @@ def engine(_context: click.Context, _option: click.Parameter, value: str | None)
     raise click.BadParameter(f"'{value}' is not an engine: use spark, spark[CORES] or spark://HOST:PORT")
 
 
+def standard_output_if_dash(_context: click.Context, _option: click.Parameter, path: Path | None) -> Path | None:
+    """Return *path*, or ``None`` if it is ``-``: callback of an output option."""
+    return None if path == Path("-") else path
+
+
 output_option: Final = click.option(
     "--output",
     "-o",
-    type=click.Path(dir_okay=False, path_type=Path),
+    type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+    callback=standard_output_if_dash,
     help="Write to FILE instead of standard output. FILE is written completely or not at all.",
 )
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import leftovers
 import pytest
+from commands import RECORDINGS, fsm
 from real_parts import program
 
 from fsm.cli.output import write
@@ -94,6 +95,23 @@ def test_standard_output_by_its_name_is_written_to(where: str) -> None:
     result = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
     assert b"new" == result.stdout
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("draw", "container-status", "--format", "dot"),
+        ("explore", "container-status"),
+        ("judge", str(RECORDINGS / "containerd-2.1.9.log"), "--format", "json"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_a_dash_is_standard_output(command: tuple[str, ...], tmp_path: Path) -> None:
+    """The option ``-o -`` prints what the command prints without it, and creates no file of that name."""
+    expected, found = fsm(*command, cwd=tmp_path), fsm(*command, "-o", "-", cwd=tmp_path)
+
+    assert found.stdout == expected.stdout != ""
+    assert not [*tmp_path.iterdir()]
 
 
 def test_a_write_that_fails_leaves_the_old_file_alone(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
