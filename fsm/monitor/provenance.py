@@ -64,8 +64,21 @@ class Provenance:
     legal: bool
 
 
-def provenance(followed: BeliefMove) -> Provenance:
-    """Return the reasons why the states after *followed* are possible."""
+def provenance(followed: BeliefMove, known: dict[object, Provenance] | None = None) -> Provenance:
+    """Return the reasons why the states after *followed* are possible.
+
+    *known* caches the results for one page or report, because many entities take the same steps.
+    """
+    scene = followed.scene
+    led = (scene.led.event, scene.led.shows, scene.led.met) if scene.led else None
+    at = (id(scene.dynamics), *followed[:1], scene.before, scene.since, scene.seen, led, scene.again, followed.step)
+    known = {} if known is None else known
+    if at not in known:
+        known[at] = _provenance(followed)
+    return known[at]
+
+
+def _provenance(followed: BeliefMove) -> Provenance:
     scene, step = followed.scene, followed.step
     names, after, legal = scene.dynamics.table.states, _states(step.to.configurations), step.explained is None
     ruled_out: tuple[RuledOut, ...] = ()

@@ -73,7 +73,7 @@ class Unobserved:
     limits: Mapping[int, frozenset[int]] = field(default_factory=dict)
     limit: int | None = None
     names: dict[str, int] = field(default_factory=dict)
-    _known: dict[Configuration, tuple[Configuration, ...]] = field(
+    _known: dict[Configuration, tuple[tuple[CallInstant, Configuration], ...]] = field(
         default_factory=dict, init=False, repr=False, compare=False
     )
 
@@ -99,7 +99,7 @@ class Unobserved:
             while todo:
                 here = todo.pop()
                 if here not in found.covered:
-                    todo += [each for each in self._next(here) if found.add(each)]
+                    todo += [after for _, after in self.unseen_instants(here) if found.add(after)]
                 if found.size > most:
                     raise TooManyError
         return found.all()
@@ -118,16 +118,16 @@ class Unobserved:
             found.add(each)
         return found.all()
 
-    def _next(self, here: Configuration) -> tuple[Configuration, ...]:
+    def unseen_instants(self, here: Configuration) -> tuple[tuple[CallInstant, Configuration], ...]:
+        """Return each unobserved instant that may come next, with the configuration after it."""
         known = self._known.get(here)
         if known is None:
             if len(self._known) >= _REMEMBERED:
                 self._known.clear()
-            known = self._known[here] = tuple(after for _, after in self.unseen_instants(here))
+            known = self._known[here] = tuple(self._unseen_instants(here))
         return known
 
-    def unseen_instants(self, here: Configuration) -> Iterator[tuple[CallInstant, Configuration]]:
-        """Yield each unobserved instant that may come next, with the configuration after it."""
+    def _unseen_instants(self, here: Configuration) -> Iterator[tuple[CallInstant, Configuration]]:
         rules, state, pending = self.rules, here.state, here.pending
         last = None
         for index, call in enumerate(pending):

@@ -17,7 +17,7 @@ from fsm.machine.property.claims import Property
 from fsm.machine.property.evidence import Checked, Examined, Run
 from fsm.monitor.judgement import Judged
 from fsm.monitor.judgement.part import Step, Story
-from fsm.monitor.provenance import provenance
+from fsm.monitor.provenance import Provenance, provenance
 from fsm.report import Report, single, why, words
 from fsm.report.belief_chain import rows
 from fsm.report.check_report import reason, status
@@ -131,6 +131,7 @@ CHARTS: Final = 20
 
 def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
     """Return the data of one recording of *report*."""
+    known: dict[object, Provenance] = {}
     return {
         "name": visible(words.file(judged.name)),
         "kind": judged.form.title,
@@ -139,7 +140,7 @@ def recording_data(report: Report, judged: Judged) -> dict[str, Json]:
         "verdict": report.of(judged).word,
         "notes": [visible(noted(judged, note)) for note in judged.notes],
         "judgements": [_judgement(report, judged, judgement) for judgement in judged.judgements],
-        "stories": [_story(report, judged, story) for story in judged.stories],
+        "stories": [_story(report, judged, story, known) for story in judged.stories],
         "left": max(0, sum(each.entities for each in judged.judgements) - len(judged.stories)),
     }
 
@@ -224,7 +225,7 @@ def _violation(violation: Violation) -> dict[str, Json]:
     }
 
 
-def _story(report: Report, judged: Judged, story: Story) -> Json:
+def _story(report: Report, judged: Judged, story: Story, known: dict[object, Provenance]) -> Json:
     kept = [*_step_numbers(story.steps)]
     return {
         "machine": story.machine.name,
@@ -232,7 +233,7 @@ def _story(report: Report, judged: Judged, story: Story) -> Json:
         "names": [visible(name) for name in story.names],
         "steps": [
             {
-                **_step(report, judged, number, story.steps[number], story.machine),
+                **_step(report, judged, number, story.steps[number], story.machine, known),
                 **_cell_counts("met", story.steps[number : number + 1], len(story.machine.states)),
                 **_cell_counts("meanwhile", story.steps[before + 1 : number], len(story.machine.states)),
             }
@@ -264,7 +265,9 @@ def _cell_counts(name: str, steps: Iterable[Step], states: int) -> dict[str, Jso
     return {name: {str(cell): count for cell, count in met.items()}} if met else {}
 
 
-def _step(report: Report, judged: Judged, number: int, step: Step, machine: Machine) -> dict[str, Json]:
+def _step(
+    report: Report, judged: Judged, number: int, step: Step, machine: Machine, known: dict[object, Provenance]
+) -> dict[str, Json]:
     states, time = [*machine.states], seen_at(step.seen)
     found: dict[str, Json] = {
         "number": number + 1,
@@ -283,7 +286,7 @@ def _step(report: Report, judged: Judged, number: int, step: Step, machine: Mach
     if step.tolerated:
         found["tolerated"] = [*step.tolerated]
     if step.followed:
-        why = rows([*map(provenance, step.followed)], reasons=True)
+        why = rows([provenance(each, known) for each in step.followed], reasons=True)
         found["why"] = [[label, [visible(each) for each in values]] for label, values in why]
     if step.violations:
         found["broken"] = [
